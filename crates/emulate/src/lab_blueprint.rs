@@ -208,7 +208,7 @@ fn devices(host: usize, names: &[&str], wires: &[Wire]) -> Vec<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_sim::topology::{KNOWN, Parameters, named};
+    use byway_sim::topology::{KNOWN_TOPOLOGIES, Parameters, named};
     use byway_wire::Duration;
 
     fn line(ms: u64) -> PipeConfig {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn following_the_routes_leads_everywhere_and_never_in_circles() {
-        for known in KNOWN {
+        for known in KNOWN_TOPOLOGIES {
             let graph = named(known.name, &Parameters::new(1)).unwrap();
             let Ok(blueprint) = Blueprint::new(&graph) else { continue };
             for (from, host) in blueprint.hosts.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! `byway lab serve` answers the requests of an experiment, and `byway lab fetch` makes them, over
-//! the kernel's TCP. Each request has its own connection. The client sends [`REQUEST`] bytes. The
-//! first eight say how many bytes the server sends back before it closes.
+//! the kernel's TCP. Each request has its own connection. The client sends [`REQUEST_BYTES`] bytes.
+//! The first eight say how many bytes the server sends back before it closes.
 
 use crate::error::{About as _, Result};
-use byway_sim::tcp::web::REQUEST;
+use byway_sim::tcp::web::REQUEST_BYTES;
 use rustix::net::sockopt::set_tcp_congestion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ const PIECE: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.
 fn answer(mut asker: TcpStream) -> io::Result<()> {
-    let mut request = [0; REQUEST as usize];
+    let mut request = [0; REQUEST_BYTES as usize];
     asker.read_exact(&mut request)?;
     let [a, b, c, d, e, f, g, h, ..] = request;
     let size = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
@@ -124,7 +124,7 @@ pub fn fetch(server: SocketAddr) -> Result<()> {
 
 fn ask(server: SocketAddr, size: u64) -> io::Result<()> {
     let mut stream = TcpStream::connect(server)?;
-    let mut request = [0; REQUEST as usize];
+    let mut request = [0; REQUEST_BYTES as usize];
     if let Some(place) = request.get_mut(..8) {
         place.copy_from_slice(&size.to_be_bytes());
     }

@@ -5,7 +5,7 @@ use crate::error::{About as _, Error, Result};
 use byway_emulate::{Blueprint, Lab};
 use byway_lab::plan::{Overrides, Plan};
 use byway_lab::world;
-use byway_sim::topology::{Graph, KNOWN, Parameters, named};
+use byway_sim::topology::{Graph, KNOWN_TOPOLOGIES, Parameters, named};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ fn graph(wanted: &NetworkRequest) -> Result<(String, Graph)> {
     if let Some(plan) = experiment.and_then(|experiment| experiment.plan) {
         return Ok((what.to_owned(), of_plan(wanted, &format!("{what}/plan.toml"), &plan)?));
     }
-    if KNOWN.iter().any(|known| known.name == what) {
+    if KNOWN_TOPOLOGIES.iter().any(|known| known.name == what) {
         let mut parameters = Parameters::new(wanted.seed);
         for (name, value) in &wanted.set {
             parameters.set(name, *value);

@@ -4,7 +4,7 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-const BILLION: i128 = 1_000_000_000;
+const PARTS_PER_BILLION: i128 = 1_000_000_000;
 
 /// A node's clock as a function of the world's time. It never goes back, as no [`Instant`] of a
 /// driver does.
@@ -30,7 +30,7 @@ impl Clock {
         self
     }
 
-    /// Runs fast (or slow, if negative) by so many parts per million. Held to ±500 000, so that it
+    /// Runs fast (or slow, if negative) by `ppm` parts per million. Held to ±500 000, so that it
     /// always advances.
     #[must_use]
     pub fn with_drift_ppm(mut self, ppm: f64) -> Self {
@@ -90,7 +90,8 @@ impl Clock {
         let elapsed = if self.drift == 0 {
             world.as_nanos()
         } else {
-            let wide = i128::from(world.as_nanos()) * (BILLION + i128::from(self.drift)) / BILLION;
+            let wide = i128::from(world.as_nanos()) * (PARTS_PER_BILLION + i128::from(self.drift))
+                / PARTS_PER_BILLION;
             u64::try_from(wide).unwrap_or(u64::MAX)
         };
         Instant::from_nanos(elapsed.saturating_add(self.offset).saturating_add(jumped))
@@ -104,8 +105,8 @@ impl Clock {
         }
         // shown() rounds down, so the earliest time that reaches `elapsed` is the quotient rounded
         // up.
-        let pace = BILLION + i128::from(self.drift);
-        let wide = (i128::from(elapsed) * BILLION + pace - 1) / pace;
+        let pace = PARTS_PER_BILLION + i128::from(self.drift);
+        let wide = (i128::from(elapsed) * PARTS_PER_BILLION + pace - 1) / pace;
         Instant::from_nanos(u64::try_from(wide).unwrap_or(u64::MAX))
     }
 }

@@ -28,7 +28,7 @@ pub struct Duplex {
 }
 
 /// The names that [`by_name`] knows, in the order of the table.
-pub const NAMES: [&str; 10] = [
+pub const PRESET_NAMES: [&str; 10] = [
     "lan",
     "fibre",
     "cable",
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_name_is_a_link_with_room_for_a_packet() {
-        for name in NAMES {
+        for name in PRESET_NAMES {
             let both = by_name(name).unwrap();
             for pipe in [both.up, both.down] {
                 assert!(pipe.rate.is_some() && pipe.queue_bytes > 10 * 1_500, "{name}: {pipe:?}");

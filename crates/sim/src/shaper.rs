@@ -127,7 +127,7 @@ pub struct Shaper {
     clients: u64,
 }
 
-const FRONT: Local = Local(0);
+const FRONT_SOCKET: Local = Local(0);
 
 impl Shaper {
     /// A shaper with nothing in it.
@@ -270,7 +270,7 @@ impl Shaper {
                 };
                 *seen = now;
                 let remote = *remote;
-                (self.lane(back, 1), FRONT, remote)
+                (self.lane(back, 1), FRONT_SOCKET, remote)
             }
         };
         // A lane is a client's own.

@@ -29,7 +29,7 @@ impl Default for FqCodelConfig {
 type Number = u64;
 
 /// The most packets that an overflow drops at once (section 4.1).
-const BATCH: usize = 64;
+const MAX_BATCH_DROPS: usize = 64;
 
 /// The queues of all flows on one link.
 #[derive(Clone, Debug)]
@@ -117,14 +117,14 @@ impl FqCodel {
     }
 
     /// Makes room for another packet. Drops the oldest half of the queue with the most bytes, at
-    /// most `BATCH` packets. Calls `leaving` for each dropped packet. First argument: the number of
-    /// packets in all queues that arrived before that packet and still wait.
+    /// most `MAX_BATCH_DROPS` packets. Calls `leaving` for each dropped packet. First argument: the
+    /// number of packets in all queues that arrived before that packet and still wait.
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Dequeued)) {
         // The first of those that are equally long, in every build.
         let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.codel.bytes());
         let Some(queue) = longest.filter(|queue| !queue.codel.is_empty()) else { return };
         let (before, mut dropped) = (queue.codel.bytes(), Vec::new());
-        for _ in 0..queue.codel.len().div_ceil(2).min(BATCH) {
+        for _ in 0..queue.codel.len().div_ceil(2).min(MAX_BATCH_DROPS) {
             queue.codel.drop_first();
             dropped.extend(queue.numbers.pop_front());
         }

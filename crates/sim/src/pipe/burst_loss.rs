@@ -43,8 +43,8 @@ impl GilbertElliott {
 /// Bytes of the packet whose time on the line is a step of the chain while nothing is sent: the
 /// largest of an Ethernet.
 const STEP_BYTES: u64 = 1_500;
-/// More steps than this make no difference: of a spell of 1,000,000 packets, a third is left.
-const MOST_STEPS: u64 = 1 << 20;
+/// The most steps that make a difference: of a spell of 1,000,000 packets, a third is left then.
+const MAX_STEPS: u64 = 1 << 20;
 
 /// Whether a line is in a bad spell, and since when it is idle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +66,7 @@ impl Spell {
             return;
         }
         // Two states: what is known of the present one fades by the same factor with each step.
-        let steps = u64::try_from(steps).unwrap_or(MOST_STEPS).min(MOST_STEPS);
+        let steps = u64::try_from(steps).unwrap_or(MAX_STEPS).min(MAX_STEPS);
         let known = libm::pow(1.0 - moves, steps as f64);
         let usual = chain.to_bad / moves;
         let now_bad = if self.bad { 1.0 } else { 0.0 };

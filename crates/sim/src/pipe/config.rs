@@ -21,7 +21,7 @@ pub struct PipeConfig {
     /// Rates that follow the clock; empty: [`rate`](Self::rate) always holds. A packet is served at
     /// the rate in force when its service begins.
     pub rate_steps: Vec<RateStep>,
-    /// After how long [`rate_steps`](Self::rate_steps) begin anew; `None`: the last one stays.
+    /// Time after which [`rate_steps`](Self::rate_steps) repeat; `None`: the last one stays.
     pub rate_period: Option<Duration>,
     /// Propagation: from a packet's last bit leaving to its arrival.
     pub delay: Duration,

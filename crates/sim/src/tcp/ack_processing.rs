@@ -3,19 +3,21 @@
 use super::bundle::Bundle;
 use super::connection::{Connection, TcpState};
 use super::scoreboard::{DetectedLosses, NewlyAcked};
-use super::segment::{self, ACK, FIN, PROBE, REPLY, SKIP, Segment, nanos_between, stamp, widen};
+use super::segment::{
+    self, FLAG_ACK, FLAG_FIN, FLAG_PROBE, FLAG_REPLY, FLAG_SKIP, Segment, nanos_between, stamp, widen,
+};
 use byway_control::{Acked, Congested, Delay, ProbeResult, Trigger, Undo};
 use byway_wire::{Duration, Instant};
 
 /// Timeouts in a row after which a connection is given up. They are R2 of RFC 9293, 3.8.3, and take
 /// at least 100 s.
-const MOST_TIMEOUTS: u32 = 15;
+const MAX_TIMEOUTS: u32 = 15;
 /// Timeouts in a row after which a handshake is given up: `1 + 2 + 4 + ... + 32` s.
-const MOST_SYNS: u32 = 6;
+const MAX_SYNS: u32 = 6;
 /// Timeouts in a row after which what is on a path goes another way, if there is one.
-const DEAD_AFTER: u32 = 2;
-/// How long what the other side repeats is answered after both have ended.
-pub(super) const LINGER: Duration = Duration::from_secs(4);
+const DEAD_TIMEOUTS: u32 = 2;
+/// How long a connection answers the other side's repetitions after both have ended.
+pub(super) const LINGER_TIME: Duration = Duration::from_secs(4);
 
 /// What became of a connection by a segment or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +40,15 @@ impl Connection {
         bundle: Option<&mut Bundle>,
         undone: &mut Vec<Instant>,
     ) -> u64 {
-        if len > 0 || segment.has(FIN | SKIP | PROBE) {
+        if len > 0 || segment.has(FLAG_FIN | FLAG_SKIP | FLAG_PROBE) {
             (self.receive.echo, self.receive.arrived) = (segment.stamp, stamp(now));
         }
-        let taken = if len > 0 || segment.has(FIN | SKIP) { self.on_data(now, segment, len) } else { 0 };
-        if segment.has(PROBE) {
+        let taken =
+            if len > 0 || segment.has(FLAG_FIN | FLAG_SKIP) { self.on_data(now, segment, len) } else { 0 };
+        if segment.has(FLAG_PROBE) {
             (self.receive.ack_now, self.receive.probed) = (true, true);
         }
-        if segment.has(ACK) {
+        if segment.has(FLAG_ACK) {
             self.on_ack(now, segment, len, bundle, undone);
         }
         taken
@@ -55,11 +58,11 @@ impl Connection {
     fn on_data(&mut self, now: Instant, segment: &Segment, len: u32) -> u64 {
         let Some(seq) = widen(self.receive.next, segment.seq) else { return 0 };
         let mut fresh = 0;
-        if segment.has(SKIP) {
+        if segment.has(FLAG_SKIP) {
             fresh += self.receive.skip_to(seq);
         }
-        if len > 0 || segment.has(FIN) {
-            fresh += self.receive.on_data(now, seq, len, segment.has(FIN));
+        if len > 0 || segment.has(FLAG_FIN) {
+            fresh += self.receive.on_data(now, seq, len, segment.has(FLAG_FIN));
         }
         self.receive.read(now, fresh)
     }
@@ -86,7 +89,7 @@ impl Connection {
                 self.rtt.backoff = 0;
             }
         }
-        if segment.has(REPLY) {
+        if segment.has(FLAG_REPLY) {
             self.on_reply(now, segment, bundle.as_deref_mut());
         }
         if self.skip && ack == self.board.next {
@@ -109,7 +112,7 @@ impl Connection {
             && len == 0
             && !wider
             && ack == una
-            && !segment.has(FIN | REPLY | PROBE | SKIP)
+            && !segment.has(FLAG_FIN | FLAG_REPLY | FLAG_PROBE | FLAG_SKIP)
             && !self.board.is_empty();
         if let Some(rtt) = progress.rtt {
             self.rtt.sample(rtt);
@@ -164,7 +167,7 @@ impl Connection {
     fn tell_acked(&self, now: Instant, segment: &Segment, progress: &NewlyAcked, bundle: &mut Bundle) {
         // The stamps are of the segment on whose arrival this ACK was sent; only an ACK without
         // data carries the time of that arrival.
-        let known = segment.echo == stamp(progress.sent_at) && !segment.has(FIN);
+        let known = segment.echo == stamp(progress.sent_at) && !segment.has(FLAG_FIN);
         let one_way = nanos_between(segment.echo, segment.stamp);
         let delay = [Delay { sent_at: progress.sent_at, one_way, bytes: self.mss as u32 }];
         let acked = Acked {
@@ -271,7 +274,7 @@ impl Connection {
         }
         if self.retransmission_at <= now {
             self.rtt.backoff += 1;
-            let most = if self.state == TcpState::Open { MOST_TIMEOUTS } else { MOST_SYNS };
+            let most = if self.state == TcpState::Open { MAX_TIMEOUTS } else { MAX_SYNS };
             if self.rtt.backoff > most {
                 return (taken, ConnectionFate::Dead);
             }
@@ -301,7 +304,7 @@ impl Connection {
             bundle.tick(now);
         }
         let others = bundle.connections.len() > 1;
-        if self.rtt.backoff >= DEAD_AFTER && others && !self.closing {
+        if self.rtt.backoff >= DEAD_TIMEOUTS && others && !self.closing {
             self.abandon(bundle);
             self.skip_due = true;
         }

@@ -30,7 +30,7 @@ pub struct Cbr {
 }
 
 /// Bytes of a number.
-const NUMBER: usize = 8;
+const NUMBER_LEN: usize = 8;
 
 impl Cbr {
     /// A source of datagrams with `payload` bytes each. Only the length of the datagrams is
@@ -111,7 +111,7 @@ impl Cbr {
 impl Machine for Cbr {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         if let Input::Datagram(Datagram { payload, phantom, .. }) = input {
-            if let Some(number) = payload.first_chunk::<NUMBER>() {
+            if let Some(number) = payload.first_chunk::<NUMBER_LEN>() {
                 self.times.push((u64::from_be_bytes(*number), now));
             }
             self.heard += 1;
@@ -132,11 +132,11 @@ impl Machine for Cbr {
         let remote = self.to.filter(|_| core::mem::take(&mut self.pending))?;
         let mut written = 0;
         if self.numbered
-            && let Some(number) = out.buffer.first_chunk_mut::<NUMBER>()
+            && let Some(number) = out.buffer.first_chunk_mut::<NUMBER_LEN>()
         {
             *number = self.sent.to_be_bytes();
             self.times.push((self.sent, now));
-            written = NUMBER;
+            written = NUMBER_LEN;
         }
         self.sent += 1;
         let phantom = self.size.saturating_sub(written);

@@ -9,8 +9,8 @@ use super::{Recovery, SubflowReport, SubflowState, TcpConfig};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 
-/// No bundle, no entry.
-pub(super) const NONE: u32 = u32::MAX;
+/// The index that stands for no bundle and no entry.
+pub(super) const NO_ENTRY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpState {
@@ -123,10 +123,10 @@ impl Connection {
             local,
             remote,
             state: TcpState::SynSent,
-            bundle: NONE,
+            bundle: NO_ENTRY,
             path: PathId(0),
             place: 0,
-            inbound: NONE,
+            inbound: NO_ENTRY,
             opening: SynFields::default(),
             opened: now,
             mss: u64::from(options.mss.max(1)),

@@ -16,22 +16,24 @@ use std::rc::Rc;
 
 /// Bytes that a connection takes beyond what it has sent, unless another number is told: as byway's
 /// real ones do.
-const UNSENT: u64 = 128 << 10;
-/// Ports of those who dial: the first of the range of RFC 6335, section 6.
-const EPHEMERAL: u32 = 49_152;
+const MAX_UNSENT_BYTES: u64 = 128 << 10;
+/// The first port of a host that dials: the first of the range of RFC 6335, section 6.
+const FIRST_EPHEMERAL_PORT: u32 = 49_152;
 /// The bit that tells TCP ports from UDP ports. In a world, an address and port belong to one
 /// socket, so TCP and UDP cannot use the same port. The TCP port is the UDP port with this bit
 /// flipped.
-const TCP_PORT: u16 = 1 << 15;
+const TCP_PORT_BIT: u16 = 1 << 15;
 
 /// The address of the TCP host that belongs to the UDP address `udp` of a world. The IP address is
 /// the same, and the port differs in its highest bit (32 768).
 #[must_use]
 pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
     match udp {
-        SocketAddr::V4(v4) => SocketAddr::V4(core::net::SocketAddrV4::new(*v4.ip(), v4.port() ^ TCP_PORT)),
+        SocketAddr::V4(v4) => {
+            SocketAddr::V4(core::net::SocketAddrV4::new(*v4.ip(), v4.port() ^ TCP_PORT_BIT))
+        }
         SocketAddr::V6(v6) => {
-            SocketAddr::V6(core::net::SocketAddrV6::new(*v6.ip(), v6.port() ^ TCP_PORT, 0, 0))
+            SocketAddr::V6(core::net::SocketAddrV6::new(*v6.ip(), v6.port() ^ TCP_PORT_BIT, 0, 0))
         }
     }
 }
@@ -169,7 +171,7 @@ impl<N: Node> TcpCarried<N> {
                 live: Vec::new(),
                 over: VecDeque::new(),
                 refuses: false,
-                unsent: UNSENT,
+                unsent: MAX_UNSENT_BYTES,
             },
         }
     }
@@ -195,7 +197,7 @@ impl<N: Node> TcpCarried<N> {
         self.both.refuses = refuses;
     }
 
-    /// Has connections take at most so many bytes beyond what they have sent.
+    /// Has connections take at most `unsent` bytes beyond what they have sent.
     #[must_use]
     pub const fn shallow(mut self, unsent: u64) -> Self {
         self.both.unsent = unsent;
@@ -454,7 +456,7 @@ impl<N: Node> NodeWithTcp<N> {
 
 /// The port that a dialling side seems to have.
 const fn ephemeral(port: u32) -> u16 {
-    (EPHEMERAL + port % (65_536 - EPHEMERAL)) as u16
+    (FIRST_EPHEMERAL_PORT + port % (65_536 - FIRST_EPHEMERAL_PORT)) as u16
 }
 
 impl<N: Node> Machine for NodeWithTcp<N> {

@@ -13,7 +13,7 @@ pub struct ServerConfig {
     /// Makes the controller of each connection on which this end answers with data, as the options
     /// say.
     pub controller: fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>,
-    /// From each instant on the application takes so many bits per second from each connection;
+    /// From each instant on, the bits per second that the application takes from each connection;
     /// `None`: all at once. Empty: all at once, always.
     pub reading: Vec<(Instant, Option<u64>)>,
 }

@@ -31,6 +31,6 @@ pub use flow::{
     Demand, Flow, FlowId, FlowReport, FlowTag, ReceiverReport, Subflow, SubflowReport, SubflowState, newreno,
 };
 pub use host::{ServerConfig, TcpHost};
-pub use options::{MSS, Recovery, TcpConfig};
+pub use options::{MSS_BYTES, Recovery, TcpConfig};
 pub use packets::Packets;
 pub use relay::TcpRelay;

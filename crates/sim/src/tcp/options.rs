@@ -4,7 +4,7 @@ use byway_wire::Duration;
 
 /// Payload of a full segment that makes an IPv4 packet of 1 500 bytes with the timestamps of RFC
 /// 7323.
-pub const MSS: u32 = 1_448;
+pub const MSS_BYTES: u32 = 1_448;
 
 /// How a sender finds what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub enum Recovery {
 /// have their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
-    /// Payload of a full segment in bytes, at least 1. [`MSS`] to begin with.
+    /// Payload of a full segment in bytes, at least 1. [`MSS_BYTES`] to begin with.
     pub mss: u32,
     /// Whether a receiver waits for a second full segment before it acknowledges (RFC 5681, 4.2).
     /// It waits 40 ms at most.
     pub delayed_ack: bool,
-    /// At most so many segments are sent before the first ACK, whatever window the controller
-    /// begins with.
+    /// Segments that are sent at most before the first ACK, whatever window the controller begins
+    /// with.
     pub initial_window: Option<u32>,
     /// Smallest retransmission timeout. RFC 6298 says 1 s; Linux, and the default here, 0.2 s.
     pub min_rto: Duration,
@@ -60,7 +60,7 @@ pub struct TcpConfig {
 impl Default for TcpConfig {
     fn default() -> Self {
         Self {
-            mss: MSS,
+            mss: MSS_BYTES,
             delayed_ack: true,
             initial_window: None,
             min_rto: Duration::from_millis(200),
@@ -97,7 +97,7 @@ impl TcpConfig {
         self
     }
 
-    /// A receiver buffers so many bytes.
+    /// A receiver buffers `bytes` bytes.
     #[must_use]
     pub fn receive_window(mut self, bytes: u64) -> Self {
         self.receive_window = bytes;

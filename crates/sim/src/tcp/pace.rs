@@ -3,7 +3,7 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-const SECOND: u128 = 1_000_000_000;
+const SECOND_NANOS: u128 = 1_000_000_000;
 
 /// What an application does over time. What it is kept from doing, it does not make up for.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ impl Pace {
                 None => {}
                 Some(rate) => {
                     self.carry += u128::from(rate) * u128::from(nanos(until.since(self.since)));
-                    let bytes = self.carry / (8 * SECOND);
-                    self.carry -= bytes * 8 * SECOND;
+                    let bytes = self.carry / (8 * SECOND_NANOS);
+                    self.carry -= bytes * 8 * SECOND_NANOS;
                     done = done.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
                 }
             }
@@ -79,7 +79,7 @@ impl Pace {
             None => Some(self.since),
             Some(0) => None,
             Some(rate) => {
-                let need = (u128::from(bytes) * 8 * SECOND).saturating_sub(self.carry);
+                let need = (u128::from(bytes) * 8 * SECOND_NANOS).saturating_sub(self.carry);
                 let wait = u64::try_from(need.div_ceil(u128::from(rate))).unwrap_or(u64::MAX);
                 Some(self.since + Duration::from_nanos(wait))
             }

@@ -7,8 +7,8 @@ use byway_wire::{Duration, Instant};
 
 /// RFC 8985, section 4: as many arrivals out of order are a loss where no reordering was seen.
 const DUP_THRESH: u32 = 3;
-/// RFC 8985, 6.2, step 4: a wider window lasts for so many recoveries.
-const PERSIST: u32 = 16;
+/// Recoveries for which a wider window lasts (RFC 8985, 6.2, step 4).
+const PERSIST_RECOVERIES: u32 = 16;
 
 /// What RACK keeps of a connection.
 #[derive(Clone, Debug)]
@@ -75,7 +75,8 @@ impl Rack {
     pub(super) fn on_spurious(&mut self, una: u64, next: u64) {
         self.reordering_seen = true;
         if una >= self.round {
-            (self.round, self.quarters, self.persist) = (next, self.quarters.saturating_add(1), PERSIST);
+            (self.round, self.quarters, self.persist) =
+                (next, self.quarters.saturating_add(1), PERSIST_RECOVERIES);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::TcpConfig;
 use super::pace::Pace;
 use super::ranges::Ranges;
-use super::segment::{MOST_SACKS, Segment};
+use super::segment::{MAX_SACKS, Segment};
 use byway_wire::{Duration, Instant};
 
 /// How long an ACK waits for a second segment.
@@ -27,7 +27,7 @@ pub(super) struct Receive {
     early: Ranges,
     /// Ranges of segments that came out of order, latest first. SACK blocks tell them (RFC 2018,
     /// section 4).
-    recent: [u64; MOST_SACKS],
+    recent: [u64; MAX_SACKS],
     /// Where the sender's data ends, once its FIN has come.
     end: Option<u64>,
     /// Bytes in order that the application has not taken.
@@ -62,7 +62,7 @@ impl Receive {
         Self {
             next: 0,
             early: Ranges::default(),
-            recent: [u64::MAX; MOST_SACKS],
+            recent: [u64::MAX; MAX_SACKS],
             end: None,
             unread: 0,
             reading,
@@ -191,7 +191,7 @@ impl Receive {
         }
     }
 
-    /// The application takes so many bytes by hand.
+    /// The application takes `bytes` bytes by hand.
     pub(super) fn take(&mut self, bytes: u64) {
         self.unread = self.unread.saturating_sub(bytes);
         self.tell_if_wider();

@@ -1,4 +1,4 @@
-//! A relay that ends TCP on one side and begins it anew on the other.
+//! A relay that ends TCP on one side and begins another TCP on the other.
 
 use super::stack::{Onward, Stack};
 use super::{FlowTag, Subflow, TcpConfig};

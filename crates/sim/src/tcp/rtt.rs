@@ -4,8 +4,8 @@ use super::{Recovery, TcpConfig};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// Before the first sample (RFC 6298, 2.1).
-const FIRST: Duration = Duration::from_secs(1);
+/// The retransmission timeout before the first sample (RFC 6298, 2.1).
+const INITIAL_RTO: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
@@ -31,7 +31,7 @@ impl Rtt {
             min: Duration::ZERO,
             nanos: 0,
             variation: 0,
-            base: nanos(FIRST),
+            base: nanos(INITIAL_RTO),
             backoff: 0,
             least: nanos(options.min_rto),
             margin: if options.recovery == Recovery::Rack { nanos(options.min_rto) } else { 0 },

@@ -16,12 +16,12 @@ use super::rtt::Rtt;
 use super::segment::stamp;
 use super::{Recovery, TcpConfig};
 use byway_wire::{Duration, Instant};
-pub(super) use rack_tlp::SLACK;
+pub(super) use rack_tlp::TIMER_SLACK;
 use rack_tlp::TailProbe;
 use std::collections::VecDeque;
 
-/// How many later arrivals make a loss.
-const THRESHOLD: u32 = 3;
+/// Later arrivals that make a loss (RFC 6675, DupThresh).
+const DUP_THRESH: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentState {
     Outstanding,
@@ -115,7 +115,7 @@ pub(super) struct Scoreboard {
     in_flight: u64,
     transmissions: u64,
     /// The latest three transmissions that arrived, latest first.
-    latest: [u64; THRESHOLD as usize],
+    latest: [u64; DUP_THRESH as usize],
     /// Records before this number were judged as they were sent first.
     judged: u64,
     /// Transmissions of what was sent again, and the records' numbers.
@@ -152,7 +152,7 @@ impl Scoreboard {
             next: 0,
             in_flight: 0,
             transmissions: 0,
-            latest: [0; THRESHOLD as usize],
+            latest: [0; DUP_THRESH as usize],
             judged: 0,
             resent: VecDeque::new(),
             lost: VecDeque::new(),
@@ -493,7 +493,7 @@ impl Scoreboard {
             }
         } else if duplicate {
             self.duplicates = (self.duplicates + 1).min((self.records.len() as u32).saturating_sub(1));
-            if self.duplicates >= THRESHOLD && self.recover.is_none() && self.una >= self.guard {
+            if self.duplicates >= DUP_THRESH && self.recover.is_none() && self.una >= self.guard {
                 self.recover = Some(self.next);
                 self.guard = self.next;
                 self.lose_first(before, &mut losses);
@@ -556,7 +556,7 @@ impl Scoreboard {
             self.in_flight += u64::from(record.len);
         }
         self.lost.clear();
-        // They are judged anew, by what was sent after them.
+        // They are judged again, by what was sent after them.
         self.judged = self.base;
     }
 

@@ -13,26 +13,26 @@
 use byway_wire::Instant;
 
 /// Bytes of every segment.
-pub(super) const HEADER: usize = 24;
-/// Bytes that a SYN has beyond.
-const OPENING: usize = 20;
+pub(super) const HEADER_LEN: usize = 24;
+/// Bytes that a SYN has beyond those of every segment.
+const OPENING_LEN: usize = 20;
 /// Most SACK blocks of a segment. With time stamps three fit into TCP's options (RFC 2018, section
 /// 3).
-pub(super) const MOST_SACKS: usize = 3;
-/// The longest segment without its data.
-pub(super) const LONGEST: usize = HEADER + OPENING + MOST_SACKS * 8;
+pub(super) const MAX_SACKS: usize = 3;
+/// Bytes of the longest segment without its data.
+pub(super) const MAX_HEADER_LEN: usize = HEADER_LEN + OPENING_LEN + MAX_SACKS * 8;
 
-pub(super) const SYN: u8 = 1;
-pub(super) const ACK: u8 = 2;
-pub(super) const FIN: u8 = 4;
-pub(super) const RST: u8 = 8;
+pub(super) const FLAG_SYN: u8 = 1;
+pub(super) const FLAG_ACK: u8 = 2;
+pub(super) const FLAG_FIN: u8 = 4;
+pub(super) const FLAG_RST: u8 = 8;
 /// Asks for an ACK at once.
-pub(super) const PROBE: u8 = 16;
+pub(super) const FLAG_PROBE: u8 = 16;
 /// What was not received before this segment's sequence number goes another way: it is not waited
 /// for.
-pub(super) const SKIP: u8 = 32;
+pub(super) const FLAG_SKIP: u8 = 32;
 /// The ACK that a probe asked for.
-pub(super) const REPLY: u8 = 64;
+pub(super) const FLAG_REPLY: u8 = 64;
 
 /// A segment without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ pub(super) struct Segment {
     pub echo: u32,
     /// The fields that come with a SYN.
     pub opening: SynFields,
-    pub sacks: [(u32, u32); MOST_SACKS],
+    pub sacks: [(u32, u32); MAX_SACKS],
     pub sack_count: usize,
 }
 
@@ -79,26 +79,26 @@ impl Segment {
     /// is too short.
     #[inline]
     pub(super) fn encode(&self, data: usize, out: &mut [u8]) -> Option<usize> {
-        let mut size = HEADER;
+        let mut size = HEADER_LEN;
         let [_, flags, to0, to1, to2] =
             [0, self.flags, self.to as u8, (self.to >> 8) as u8, (self.to >> 16) as u8];
         let [w0, w1] = self.window.to_le_bytes();
         let first = u64::from_le_bytes([0, 0, flags, to0, to1, to2, w0, w1]);
         let second = u64::from(self.seq) | u64::from(self.ack) << 32;
         let third = u64::from(self.stamp) | u64::from(self.echo) << 32;
-        let (head, rest) = out.split_first_chunk_mut::<HEADER>()?;
+        let (head, rest) = out.split_first_chunk_mut::<HEADER_LEN>()?;
         let mut sum = mix(mix(mix(data as u64, first), second), third);
-        if self.flags & SYN != 0 {
+        if self.flags & FLAG_SYN != 0 {
             let SynFields { port, shift, sack, tag, answer } = self.opening;
             let word = port & 0xff_ffff | u32::from(shift & 31) << 24 | u32::from(sack) << 31;
-            let room = rest.first_chunk_mut::<OPENING>()?;
+            let room = rest.first_chunk_mut::<OPENING_LEN>()?;
             let (a, b) = room.split_at_mut(4);
             let (b, c) = b.split_at_mut(8);
             a.copy_from_slice(&word.to_le_bytes());
             b.copy_from_slice(&tag.to_le_bytes());
             c.copy_from_slice(&answer.to_le_bytes());
             sum = mix(mix(mix(sum, u64::from(word)), tag), answer);
-            size += OPENING;
+            size += OPENING_LEN;
         } else {
             for (&(from, to), room) in self.sacks().iter().zip(rest.chunks_exact_mut(8)) {
                 let word = u64::from(from) | u64::from(to) << 32;
@@ -118,7 +118,7 @@ impl Segment {
     /// Reads a segment. It is `None` if the bytes are none, or were corrupted.
     #[inline]
     pub(super) fn decode(bytes: &[u8], data: usize) -> Option<Self> {
-        let (head, rest) = bytes.split_first_chunk::<HEADER>()?;
+        let (head, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let (words, _) = head.as_chunks::<8>();
         let &[first, second, third] = words else { return None };
         let [first, second, third] = [first, second, third].map(u64::from_le_bytes);
@@ -133,8 +133,8 @@ impl Segment {
             echo: (third >> 32) as u32,
             ..Self::default()
         };
-        if segment.flags & SYN != 0 {
-            let room: &[u8; OPENING] = rest.try_into().ok()?;
+        if segment.flags & FLAG_SYN != 0 {
+            let room: &[u8; OPENING_LEN] = rest.try_into().ok()?;
             let (word, rest) = room.split_first_chunk::<4>()?;
             let (words, _) = rest.as_chunks::<8>();
             let &[tag, answer] = words else { return None };
@@ -145,7 +145,7 @@ impl Segment {
             segment.opening = SynFields { port, shift, sack: word >> 31 != 0, tag, answer };
         } else if !rest.is_empty() {
             let (words, odd) = rest.as_chunks::<8>();
-            if !odd.is_empty() || words.len() > MOST_SACKS {
+            if !odd.is_empty() || words.len() > MAX_SACKS {
                 return None;
             }
             for (sack, word) in segment.sacks.iter_mut().zip(words) {
@@ -187,7 +187,7 @@ mod tests {
 
     fn some() -> [Segment; 3] {
         let plain = Segment {
-            flags: ACK | FIN,
+            flags: FLAG_ACK | FLAG_FIN,
             to: 0xab_cdef,
             window: 7,
             seq: 1,
@@ -198,19 +198,19 @@ mod tests {
         };
         let opening = SynFields { port: 0x12_3456, shift: 14, sack: true, tag: u64::MAX - 1, answer: 77 };
         let sacks = [(1, 2), (3, 4), (0, 0)];
-        [plain, Segment { flags: SYN, opening, ..plain }, Segment { sacks, sack_count: 2, ..plain }]
+        [plain, Segment { flags: FLAG_SYN, opening, ..plain }, Segment { sacks, sack_count: 2, ..plain }]
     }
 
     #[test]
     fn what_is_written_is_read() {
         for (segment, length) in some().iter().zip([24, 44, 40]) {
-            let mut buffer = [0; LONGEST];
+            let mut buffer = [0; MAX_HEADER_LEN];
             let size = segment.encode(1448, &mut buffer).unwrap();
             assert_eq!(size, length);
             assert_eq!(Segment::decode(&buffer[..size], 1448).as_ref(), Some(segment));
             assert_eq!(Segment::decode(&buffer[..size], 1447), None, "the length counts");
             assert_eq!(Segment::decode(&buffer[..size - 1], 1448), None);
-            assert_eq!(segment.encode(0, &mut [0; HEADER - 1]), None);
+            assert_eq!(segment.encode(0, &mut [0; HEADER_LEN - 1]), None);
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let mut random = Random::new(9);
         let mut missed = 0;
         for round in 0..60_000 {
-            let mut buffer = [0; LONGEST];
+            let mut buffer = [0; MAX_HEADER_LEN];
             let size = some()[round % 3].encode(1448, &mut buffer).unwrap();
             Corruption(random.next_u64()).apply(&mut buffer[..size]);
             missed += u32::from(Segment::decode(&buffer[..size], 1448).is_some());

@@ -3,12 +3,12 @@
 use super::bundle::Bundle;
 use super::connection::{Connection, TcpState};
 use super::scoreboard::OutgoingSegment;
-use super::segment::{ACK, FIN, PROBE, REPLY, SKIP, SYN, Segment};
+use super::segment::{FLAG_ACK, FLAG_FIN, FLAG_PROBE, FLAG_REPLY, FLAG_SKIP, FLAG_SYN, Segment};
 use byway_control::Sent;
 use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 
 /// The time between probes of a choked path, or four RTTs if they are longer.
-const PROBE_EVERY: Duration = Duration::from_millis(500);
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Connection {
     /// Writes the next segment, if there is one.
@@ -38,10 +38,10 @@ impl Connection {
             self.retransmission_at = self.rtt.times_out(now);
         }
         self.await_tail(now);
-        let mut segment = self.blank(now, if piece.fin { ACK | FIN } else { ACK });
+        let mut segment = self.blank(now, if piece.fin { FLAG_ACK | FLAG_FIN } else { FLAG_ACK });
         segment.seq = piece.seq as u32;
         if piece.fin && self.skip {
-            segment.flags |= SKIP;
+            segment.flags |= FLAG_SKIP;
         }
         self.receive.acknowledge(&mut segment);
         self.write(&segment, piece.len, out)
@@ -66,7 +66,7 @@ impl Connection {
         bundle: Option<&mut Bundle>,
         out: &mut TransmitBuffer<'_>,
     ) -> Option<Transmit> {
-        let flags = if self.state == TcpState::SynSent { SYN } else { SYN | ACK };
+        let flags = if self.state == TcpState::SynSent { FLAG_SYN } else { FLAG_SYN | FLAG_ACK };
         let mut segment = self.blank(now, flags);
         segment.opening = self.opening;
         self.receive.acknowledge(&mut segment);
@@ -83,17 +83,17 @@ impl Connection {
         let mut segment;
         if self.skip_due {
             self.skip_due = false;
-            segment = self.blank(now, ACK | SKIP);
+            segment = self.blank(now, FLAG_ACK | FLAG_SKIP);
         } else if self.receive.ack_now {
-            segment = self.blank(now, ACK);
+            segment = self.blank(now, FLAG_ACK);
             segment.stamp = self.receive.arrived;
             if core::mem::take(&mut self.receive.probed) {
-                segment.flags |= REPLY;
+                segment.flags |= FLAG_REPLY;
             }
         } else if self.probe_due {
             self.probe_due = false;
             self.probe_sent = Some(now);
-            segment = self.blank(now, ACK | PROBE);
+            segment = self.blank(now, FLAG_ACK | FLAG_PROBE);
         } else {
             return None;
         }
@@ -269,6 +269,6 @@ impl Connection {
 
     /// Until the next probe of a choked path; `chance` in 0 to 1 moves it by up to a tenth.
     pub(super) fn probe_gap(&self, chance: f64) -> Duration {
-        PROBE_EVERY.max(4 * self.rtt.smoothed).mul_f64(0.9 + chance / 5.0)
+        PROBE_INTERVAL.max(4 * self.rtt.smoothed).mul_f64(0.9 + chance / 5.0)
     }
 }

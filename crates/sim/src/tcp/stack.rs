@@ -3,13 +3,15 @@
 mod manual_io;
 mod paths;
 
-use super::ack_processing::{ConnectionFate, LINGER};
+use super::ack_processing::{ConnectionFate, LINGER_TIME};
 use super::bundle::Bundle;
-use super::connection::{Connection, NONE, TcpState};
+use super::connection::{Connection, NO_ENTRY, TcpState};
 use super::host::ServerConfig;
 use super::pace::Pace;
 use super::receive::ReadPattern;
-use super::segment::{ACK, LONGEST, RST, SYN, Segment, SynFields, nanos_between, stamp};
+use super::segment::{
+    FLAG_ACK, FLAG_RST, FLAG_SYN, MAX_HEADER_LEN, Segment, SynFields, nanos_between, stamp,
+};
 use super::{Demand, Flow, FlowTag, ReceiverReport};
 use crate::random::Random;
 use byway_control::Opened;
@@ -19,10 +21,10 @@ pub(super) use manual_io::{ByHand, Onward};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// Ports are a slot and how often it was used before.
-const SLOTS: u32 = 1 << 16;
+/// The number of slots. A port is a slot and how often it was used before.
+const SLOT_COUNT: u32 = 1 << 16;
 /// Marks bundles among the subjects of timers.
-const BUNDLE: u32 = 1 << 31;
+const BUNDLE_BIT: u32 = 1 << 31;
 
 /// What the owner of a stack wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +99,8 @@ impl Stack {
 
     // Flows.
 
-    /// Opens a flow that asks for an answer of so many bytes when it has ended: its bundle.
+    /// Opens a flow that asks for an answer of `answer` bytes when it has ended. Returns its
+    /// bundle.
     pub(super) fn open(&mut self, flow: Flow, answer: u64) -> u32 {
         let mut bundle = Bundle::new(flow);
         bundle.answer = answer;
@@ -178,8 +181,8 @@ impl Stack {
             && at <= now
         {
             self.timers.pop();
-            if subject & BUNDLE != 0 {
-                self.bundle_due(now, at, subject & !BUNDLE);
+            if subject & BUNDLE_BIT != 0 {
+                self.bundle_due(now, at, subject & !BUNDLE_BIT);
             } else {
                 self.connection_due(now, at, subject);
             }
@@ -211,7 +214,7 @@ impl Stack {
             }
         }
         let (local, remote, to) = self.refusals.pop_front()?;
-        let segment = Segment { flags: RST, to, stamp: stamp(now), ..Segment::default() };
+        let segment = Segment { flags: FLAG_RST, to, stamp: stamp(now), ..Segment::default() };
         let size = segment.encode(0, out.buffer)?;
         Some(Transmit {
             local,
@@ -231,33 +234,33 @@ impl Stack {
     // What happens.
 
     fn datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        if datagram.payload.len() > LONGEST {
+        if datagram.payload.len() > MAX_HEADER_LEN {
             return;
         }
         let Some(segment) = Segment::decode(datagram.payload, datagram.phantom) else { return };
-        if segment.flags & (SYN | ACK) == SYN {
+        if segment.flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN {
             self.on_syn(now, datagram, &segment);
             return;
         }
-        let slot = segment.to & (SLOTS - 1);
+        let slot = segment.to & (SLOT_COUNT - 1);
         let known = self.connections.get_mut(slot as usize).filter(|connection| {
             connection.port == segment.to
                 && connection.remote == datagram.remote
                 && connection.state != TcpState::Closed
         });
         let Some(connection) = known else {
-            if segment.flags & (SYN | RST) == SYN {
+            if segment.flags & (FLAG_SYN | FLAG_RST) == FLAG_SYN {
                 self.refusals.push_back((datagram.local, datagram.remote, segment.opening.port));
             }
             return;
         };
-        if segment.has(RST) {
+        if segment.has(FLAG_RST) {
             self.on_fate(now, slot, ConnectionFate::Dead);
             return;
         }
         let index = connection.bundle;
         let bundle = self.bundles.get_mut(index as usize);
-        if segment.has(SYN) {
+        if segment.has(FLAG_SYN) {
             // The answer to a SYN, perhaps not for the first time.
             connection.receive.ack_now = true;
             if connection.state == TcpState::SynSent {
@@ -279,7 +282,7 @@ impl Stack {
             self.ready(slot);
             return;
         }
-        if connection.state == TcpState::SynReceived && segment.has(ACK) {
+        if connection.state == TcpState::SynReceived && segment.has(FLAG_ACK) {
             connection.state = TcpState::Open;
             connection.rtt.backoff = 0;
             connection.retransmission_at = Instant::FAR_FUTURE;
@@ -301,7 +304,7 @@ impl Stack {
             self.on_fate(now, slot, ConnectionFate::Over);
         }
         self.ready(slot);
-        if index != NONE {
+        if index != NO_ENTRY {
             self.after(now, index);
         }
     }
@@ -335,7 +338,7 @@ impl Stack {
         };
         self.accepted.insert(key, slot);
         let SynFields { tag, answer, .. } = segment.opening;
-        let mut inbound = NONE;
+        let mut inbound = NO_ENTRY;
         if answer == 0 {
             inbound = *self.by_tag.entry(tag).or_insert(self.inbound.len() as u32);
             if inbound as usize == self.inbound.len() {
@@ -365,7 +368,7 @@ impl Stack {
                 inbound.received.finished.get_or_insert(now);
             }
         }
-        if index != NONE {
+        if index != NO_ENTRY {
             if self.watched {
                 self.events.push(StackEvent::Answered(index));
             }
@@ -396,7 +399,7 @@ impl Stack {
             ConnectionFate::Over if connection.state == TcpState::Open => {
                 connection.state = TcpState::Lingering;
                 connection.expect_nothing();
-                connection.linger_at = now + LINGER;
+                connection.linger_at = now + LINGER_TIME;
                 self.detach(now, slot);
             }
             ConnectionFate::Over if connection.linger_at > now => {}
@@ -436,7 +439,7 @@ impl Stack {
         }
         self.on_fate(now, slot, fate);
         self.ready(slot);
-        if index != NONE {
+        if index != NO_ENTRY {
             self.after(now, index);
         }
     }
@@ -481,7 +484,7 @@ impl Stack {
         let deadline = bundle.deadline();
         if deadline < bundle.scheduled {
             bundle.scheduled = deadline;
-            self.timers.push(Reverse((deadline, BUNDLE | index)));
+            self.timers.push(Reverse((deadline, BUNDLE_BIT | index)));
         }
     }
 }

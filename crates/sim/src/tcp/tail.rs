@@ -4,12 +4,12 @@
 
 use super::bundle::Bundle;
 use super::connection::Connection;
-use super::scoreboard::{OutgoingSegment, SLACK};
+use super::scoreboard::{OutgoingSegment, TIMER_SLACK};
 use byway_wire::Instant;
 
 impl Connection {
-    /// Something was sent or acknowledged: the time of the probe (7.2) counts anew. A timeout that
-    /// is due earlier is preceded by the probe.
+    /// Something was sent or acknowledged: the time of the probe (7.2) counts from now. A timeout
+    /// that is due earlier is preceded by the probe.
     #[inline]
     pub(super) fn await_tail(&mut self, now: Instant) {
         self.tail_at = if !self.board.may_probe() {
@@ -17,7 +17,7 @@ impl Connection {
         } else if self.rtt.smoothed.is_zero() {
             self.retransmission_at
         } else {
-            let alone = if self.board.is_single() { self.rtt.worst_ack_delay() } else { SLACK };
+            let alone = if self.board.is_single() { self.rtt.worst_ack_delay() } else { TIMER_SLACK };
             (now + 2 * self.rtt.smoothed + alone).min(self.retransmission_at)
         };
     }

@@ -11,10 +11,10 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of a request.
-pub const REQUEST: u64 = 300;
+pub const REQUEST_BYTES: u64 = 300;
 
-/// A request. It has a connection of its own, sends [`REQUEST`] bytes there, gets a response back,
-/// and ends.
+/// A request. It has a connection of its own, sends [`REQUEST_BYTES`] bytes there, gets a response
+/// back, and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The client that asks. Clients are numbered from 0.
@@ -236,8 +236,10 @@ impl Clients {
     fn begin(&mut self, now: Instant, index: usize) {
         let Some(request) = self.requests.get(index) else { return };
         let path = vec![super::Subflow::direct(self.server)];
-        let flow =
-            Flow::new(path, newreno()).demand(Demand::Size(REQUEST)).start(now).options(self.options.clone());
+        let flow = Flow::new(path, newreno())
+            .demand(Demand::Size(REQUEST_BYTES))
+            .start(now)
+            .options(self.options.clone());
         let bundle = self.stack.open(flow, request.size.max(1));
         self.under_way.insert(bundle, index);
         if let Some(outcome) = self.outcomes.get_mut(index) {

@@ -8,24 +8,24 @@ use super::parameters::{Parameter, Values, line, millis, parameter};
 use crate::aqm::{Discipline, RedConfig};
 use crate::pipe::PipeConfig;
 
-const RED: Parameter =
+const RED_PARAMETER: Parameter =
     parameter("red", 1.0, [0.0, 1.0], "number of RED queues before a bottleneck: 1, or 0 for drop-tail");
 
-pub(super) const DUMBBELL: &[Parameter] = &[
+pub(super) const DUMBBELL_PARAMETERS: &[Parameter] = &[
     parameter("flows", 2.0, [1.0, 1_000.0], "number of WAIMD senders, and of TCP senders (paper: 2 to 64)"),
     parameter("mbit", 60.0, [0.001, 1e5], "Mbit/s of the bottleneck (paper)"),
     parameter("ms", 20.0, [0.0, 1e4], "one-way delay of the bottleneck, ms (paper)"),
     // The bandwidth-delay product of 60 Mbit/s and a round trip of 60 ms.
     parameter("queue", 300.0, [4.0, 1e6], "packets that wait before the bottleneck (reconstructed)"),
-    RED,
+    RED_PARAMETER,
 ];
 
-pub(super) const FIG2: &[Parameter] = &[
+pub(super) const FIG2_PARAMETERS: &[Parameter] = &[
     parameter("first_mbit", 12.0, [0.001, 1e5], "Mbit/s of the first bottleneck (paper)"),
     parameter("second_mbit", 18.0, [0.001, 1e5], "Mbit/s of the second bottleneck (paper)"),
     parameter("ms", 20.0, [0.0, 1e4], "one-way delay of each bottleneck, ms (reconstructed)"),
     parameter("queue", 100.0, [4.0, 1e6], "packets that wait before each bottleneck (reconstructed)"),
-    RED,
+    RED_PARAMETER,
 ];
 
 /// The dumbbell. Senders `w1, w2, ...` (WAIMD, the paper's congestion control) send to

@@ -53,8 +53,8 @@ pub struct Graph {
     pub(super) trees: RouteCache,
 }
 
-/// How many names an error lists.
-const LISTED: usize = 12;
+/// The most names that an error lists.
+const MAX_LISTED_NAMES: usize = 12;
 
 impl Graph {
     /// A network of nothing.
@@ -240,8 +240,9 @@ impl Graph {
 
     pub(super) fn node(&self, name: &str) -> Result<u32, TopologyError> {
         self.by_name.get(name).copied().ok_or_else(|| {
-            let mut known: Vec<&str> = self.by_name.keys().take(LISTED).map(String::as_str).collect();
-            if self.by_name.len() > LISTED {
+            let mut known: Vec<&str> =
+                self.by_name.keys().take(MAX_LISTED_NAMES).map(String::as_str).collect();
+            if self.by_name.len() > MAX_LISTED_NAMES {
                 known.push("…");
             }
             TopologyError::UnknownNode { name: name.to_owned(), known: known.join(", ") }

@@ -8,28 +8,29 @@ use super::parameters::{Parameter, Values, dice, line, millis, parameter};
 use super::random_graph::{LinkRanges, TransitStub, transit_stub, waxman};
 use crate::pipe::PipeConfig;
 
-const MBIT: Parameter =
+const MBIT_PARAMETER: Parameter =
     parameter("mbit", 10.0, [0.001, 100_000.0], "Mbit/s of each bottleneck (reconstructed)");
-const QUEUE: Parameter =
+const QUEUE_PARAMETER: Parameter =
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait before a bottleneck (reconstructed)");
-const ACCESS: Parameter = parameter("access_mbit", 100.0, [0.001, 100_000.0], "Mbit/s of the other lines");
+const ACCESS_PARAMETER: Parameter =
+    parameter("access_mbit", 100.0, [0.001, 100_000.0], "Mbit/s of the other lines");
 
-pub(super) const T1: &[Parameter] = &[
-    MBIT,
+pub(super) const T1_PARAMETERS: &[Parameter] = &[
+    MBIT_PARAMETER,
     parameter("ms", 10.0, [0.0, 1e4], "one-way delay of the direct bottleneck, ms (reconstructed)"),
-    QUEUE,
+    QUEUE_PARAMETER,
     parameter("factor", 1.0, [1.0, 100.0], "by how much the delay through T2 is longer (figure 7a)"),
-    ACCESS,
+    ACCESS_PARAMETER,
 ];
 
-pub(super) const T2: &[Parameter] = &[MBIT, QUEUE, ACCESS];
-pub(super) const T4: &[Parameter] = &[MBIT, QUEUE, ACCESS];
+pub(super) const T2_PARAMETERS: &[Parameter] = &[MBIT_PARAMETER, QUEUE_PARAMETER, ACCESS_PARAMETER];
+pub(super) const T4_PARAMETERS: &[Parameter] = &[MBIT_PARAMETER, QUEUE_PARAMETER, ACCESS_PARAMETER];
 
-pub(super) const FIG3: &[Parameter] = &[
+pub(super) const FIG3_PARAMETERS: &[Parameter] = &[
     parameter("direct_mbit", 10.0, [0.001, 100_000.0], "Mbit/s of the link of S1 alone (paper, figure 3)"),
     parameter("shared_mbit", 8.0, [0.001, 100_000.0], "Mbit/s of the link of both (paper, figure 3)"),
-    QUEUE,
-    ACCESS,
+    QUEUE_PARAMETER,
+    ACCESS_PARAMETER,
 ];
 
 /// Harp's Topology1: two paths from T1 to T3, direct and through T2, each with one bottleneck. Web
@@ -138,37 +139,38 @@ pub(super) fn fig3(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-const GATEWAYS: Parameter =
+const GATEWAYS_PARAMETER: Parameter =
     parameter("gateways", 20.0, [1.0, 1_000.0], "number of gateways and relays (paper)");
-const HOSTS: Parameter =
+const HOSTS_PARAMETER: Parameter =
     parameter("hosts", 40.0, [0.0, 10_000.0], "number of clients, and of servers (reconstructed)");
-const LEAST: Parameter = parameter("least_mbit", 10.0, [0.001, 1e5], "least Mbit/s between routers (paper)");
-const MOST: Parameter =
+const MIN_MBIT_PARAMETER: Parameter =
+    parameter("least_mbit", 10.0, [0.001, 1e5], "least Mbit/s between routers (paper)");
+const MAX_MBIT_PARAMETER: Parameter =
     parameter("most_mbit", 100.0, [0.001, 1e5], "greatest Mbit/s between routers (paper)");
 
-pub(super) const T3: &[Parameter] = &[
+pub(super) const T3_PARAMETERS: &[Parameter] = &[
     parameter("routers", 100.0, [2.0, 1_000.0], "number of routers (paper)"),
     parameter("alpha", 0.25, [0.0, 1.0], "Waxman's alpha: how many links there are (reconstructed)"),
     parameter("beta", 0.15, [0.001, 1.0], "Waxman's beta: how far they reach (reconstructed)"),
-    GATEWAYS,
-    HOSTS,
-    LEAST,
-    MOST,
-    ACCESS,
+    GATEWAYS_PARAMETER,
+    HOSTS_PARAMETER,
+    MIN_MBIT_PARAMETER,
+    MAX_MBIT_PARAMETER,
+    ACCESS_PARAMETER,
 ];
 
-pub(super) const T3_STUBS: &[Parameter] = &[
+pub(super) const T3_STUBS_PARAMETERS: &[Parameter] = &[
     parameter("domains", 1.0, [1.0, 20.0], "number of transit domains (GT-ITM's customary 100 routers)"),
     parameter("transit", 4.0, [1.0, 50.0], "number of routers in each transit domain"),
     parameter("stubs", 3.0, [0.0, 50.0], "number of stubs at each transit router"),
     parameter("stub", 8.0, [1.0, 50.0], "number of routers in each stub"),
     parameter("extra_up", 0.0, [0.0, 1_000.0], "number of further links from transit routers to stubs"),
     parameter("extra_across", 0.0, [0.0, 1_000.0], "number of links between stubs"),
-    GATEWAYS,
-    HOSTS,
-    LEAST,
-    MOST,
-    ACCESS,
+    GATEWAYS_PARAMETER,
+    HOSTS_PARAMETER,
+    MIN_MBIT_PARAMETER,
+    MAX_MBIT_PARAMETER,
+    ACCESS_PARAMETER,
 ];
 
 /// Harp's Topology3 over a random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`

@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::parameters::{Parameter, Values, line, millis, parameter};
 use crate::pipe::PipeConfig;
 
-pub(super) const HIR: &[Parameter] = &[
+pub(super) const HIR_PARAMETERS: &[Parameter] = &[
     parameter("relays", 3.0, [1.0, 1_000.0], "number of relays between the gateways"),
     parameter("hosts", 2.0, [1.0, 10_000.0], "number of hosts behind each gateway"),
     parameter("mbit", 1.6, [0.001, 100_000.0], "Mbit/s of each path, behind its relay (paper, table 3)"),

@@ -45,5 +45,5 @@ pub use internet::{Internet, internet};
 pub use measure::{MEMORY_PER_PACKET, Traffic, bdp_packets};
 pub use parameters::{Parameter, Parameters};
 pub use random_graph::{LinkRanges, TransitStub, transit_stub, waxman};
-pub use registry::{KNOWN, NamedTopology, named};
+pub use registry::{KNOWN_TOPOLOGIES, NamedTopology, named};
 pub use wang::{Overlay, wang};

@@ -18,9 +18,10 @@ use super::graph::Graph;
 use super::parameters::{Parameter, Values, line, millis, parameter};
 use crate::pipe::PipeConfig;
 
-const QUEUE: Parameter =
+const QUEUE_PARAMETER: Parameter =
     parameter("queue", 1.0, [0.0, 1e6], "packets that wait before a core link (by TCP alone: 7.21 of 10)");
-const RTT: Parameter = parameter("rtt_ms", 100.0, [4.0, 1e4], "direct round trip, ms (reconstructed)");
+const RTT_PARAMETER: Parameter =
+    parameter("rtt_ms", 100.0, [4.0, 1e4], "direct round trip, ms (reconstructed)");
 
 macro_rules! figure_7_and {
     ($($more:expr),*) => { &[
@@ -28,29 +29,29 @@ macro_rules! figure_7_and {
         parameter("core_mbit", 10.0, [0.001, 1e5], "Mbit/s of the core link, direct and proxy 1 (paper)"),
         parameter("proxy2_mbit", 15.0, [0.001, 1e5], "Mbit/s of proxy 2's path (reconstructed)"),
         parameter("proxy3_mbit", 5.0, [0.001, 1e5], "Mbit/s of proxy 3's path (paper)"),
-        RTT,
-        QUEUE,
+        RTT_PARAMETER,
+        QUEUE_PARAMETER,
         parameter("access_queue", 50.0, [0.0, 1e6], "packets that wait before the access link (reconstructed)"),
         $($more),*
     ] };
 }
 
-pub(super) const FIG7: &[Parameter] = figure_7_and!();
+pub(super) const FIG7_PARAMETERS: &[Parameter] = figure_7_and!();
 
-pub(super) const FIG13: &[Parameter] = figure_7_and!(
+pub(super) const FIG13_PARAMETERS: &[Parameter] = figure_7_and!(
     parameter("cross1_mbit", 6.0, [0.001, 1e5], "Mbit/s of the access link of A1 (paper)"),
     parameter("cross2_mbit", 8.0, [0.001, 1e5], "Mbit/s of the access link of A2 (paper)"),
     parameter("cross3_mbit", 10.0, [0.001, 1e5], "Mbit/s of the access link of A3 (reconstructed)")
 );
 
-pub(super) const FIG10: &[Parameter] = &[
+pub(super) const FIG10_PARAMETERS: &[Parameter] = &[
     parameter("access_mbit", 6.0, [0.001, 1e5], "Mbit/s of the sender's access link (reconstructed)"),
-    RTT,
+    RTT_PARAMETER,
     parameter("queue", 1.0, [0.0, 1e6], "packets that wait before the access link (by TCP alone)"),
 ];
 
 /// Milliseconds of the access links on both sides, together.
-const ENDS: f64 = 2.0;
+const ACCESS_MS: f64 = 2.0;
 
 /// Figure 7 of the mPath paper: sender S, receiver D, proxies P1 to P3, routers R1 to R4. The
 /// direct path and the path through P1 share the core link from R1 to R2. The picture gives rates
@@ -68,11 +69,11 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
         |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
     // One-way delays from R1 to R2: `direct` on the core link; 5, 10 and 15 ms more through P1, P2
     // and P3. The shortest routes from P2 and P3 to R2 do not lead back to R1.
-    let direct = values.get("rtt_ms") / 2.0 - ENDS;
+    let direct = values.get("rtt_ms") / 2.0 - ACCESS_MS;
     let mut graph = Graph::new();
-    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
+    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ACCESS_MS / 2.0));
     graph.join("S", "R1", &access.queue(values.count("access_queue")))?;
-    graph.join("R2", "D", &line(100.0, ENDS / 2.0))?;
+    graph.join("R2", "D", &line(100.0, ACCESS_MS / 2.0))?;
     graph.join("R1", "R2", &core("core_mbit", direct))?;
     graph.join("R1", "P1", &line(100.0, 2.5))?;
     graph.join("R1", "P2", &line(100.0, 6.0))?;
@@ -104,11 +105,11 @@ pub(super) fn fig13(values: &Values) -> Result<Graph, TopologyError> {
 ///           └───── P ──────┘
 /// ```
 pub(super) fn fig10(values: &Values) -> Result<Graph, TopologyError> {
-    let direct = values.get("rtt_ms") / 2.0 - ENDS;
+    let direct = values.get("rtt_ms") / 2.0 - ACCESS_MS;
     let mut graph = Graph::new();
-    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
+    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ACCESS_MS / 2.0));
     graph.join("S", "R1", &access.queue(values.count("queue")))?;
-    graph.join("R2", "D", &line(100.0, ENDS / 2.0))?;
+    graph.join("R2", "D", &line(100.0, ACCESS_MS / 2.0))?;
     graph.join("R1", "R2", &line(100.0, direct))?;
     graph.join("R1", "P", &line(100.0, 2.5))?;
     graph.join("P", "R2", &line(100.0, direct + 2.5))?;

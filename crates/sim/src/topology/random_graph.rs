@@ -126,9 +126,9 @@ impl Default for TransitStub {
 }
 
 /// How much of the delay range of its lines each kind of link has, from the shortest.
-const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
-const TO_STUB: [f64; 2] = [0.1, 0.5];
-const TRANSIT: [f64; 2] = [0.25, 1.0];
+const WITHIN_STUB_RANGE: [f64; 2] = [0.0, 0.2];
+const TO_STUB_RANGE: [f64; 2] = [0.1, 0.5];
+const TRANSIT_RANGE: [f64; 2] = [0.25, 1.0];
 
 /// A transit-stub network. Transit domains form the backbone, with routers such as `t1.2` (domain,
 /// router). One link joins each stub domain to a transit router. Stub router `s1.2.3.4` is router 4
@@ -142,14 +142,14 @@ pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &LinkRanges) -> Resul
     let mut stubs: Vec<(String, Vec<String>)> = Vec::new();
     for domain in 1..=shape.domains {
         let routers: Vec<String> = (1..=shape.transit).map(|router| format!("t{domain}.{router}")).collect();
-        net.domain(&routers, shape.transit_edges, TRANSIT)?;
+        net.domain(&routers, shape.transit_edges, TRANSIT_RANGE)?;
         for (number, above) in routers.iter().enumerate() {
             for stub in 1..=shape.stubs {
                 let member = |router| format!("s{domain}.{}.{stub}.{router}", number + 1);
                 let members: Vec<String> = (1..=shape.stub).map(member).collect();
-                net.domain(&members, shape.stub_edges, WITHIN_STUB)?;
+                net.domain(&members, shape.stub_edges, WITHIN_STUB_RANGE)?;
                 if let Some(gate) = net.pick(&format!("gate {above} {stub}"), &members) {
-                    net.join(above, gate, TO_STUB)?;
+                    net.join(above, gate, TO_STUB_RANGE)?;
                 }
                 stubs.push((above.clone(), members));
             }
@@ -160,7 +160,7 @@ pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &LinkRanges) -> Resul
         for (j, other) in domains.iter().enumerate().skip(i + 1) {
             let ends = (net.pick(&format!("peer {i} {j}"), one), net.pick(&format!("peer {j} {i}"), other));
             if let (Some(one), Some(other)) = ends {
-                net.join(one, other, TRANSIT)?;
+                net.join(one, other, TRANSIT_RANGE)?;
             }
         }
     }
@@ -169,14 +169,14 @@ pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &LinkRanges) -> Resul
         let name = format!("extra up {extra}");
         let Some((above, members)) = net.pick(&name, &stubs) else { break };
         let others: Vec<String> = transit.iter().filter(|&router| router != above).cloned().collect();
-        net.join_new(&name, &others, members, TO_STUB)?;
+        net.join_new(&name, &others, members, TO_STUB_RANGE)?;
     }
     for extra in 0..shape.extra_across {
         let name = format!("extra across {extra}");
         let Some((_, members)) = net.pick(&name, &stubs) else { break };
         let strange = stubs.iter().filter(|(_, others)| others != members);
         let others: Vec<String> = strange.flat_map(|(_, others)| others.iter().cloned()).collect();
-        net.join_new(&name, &others, members, TO_STUB)?;
+        net.join_new(&name, &others, members, TO_STUB_RANGE)?;
     }
     Ok(net.graph)
 }

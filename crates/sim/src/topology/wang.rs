@@ -13,7 +13,7 @@ pub struct Overlay {
     pub sources: usize,
     /// How many relays, r1, r2, and so on.
     pub relays: usize,
-    /// Relays that each source is given at random; all, if there are not so many.
+    /// Relays that each source is given at random; all, if there are fewer.
     pub k: usize,
     /// The sum of the bandwidths from the relays to the receiver, over the sum of the sources'
     /// demands.
@@ -46,7 +46,7 @@ impl Default for Overlay {
     }
 }
 
-pub(super) const OVERLAY: &[Parameter] = &[
+pub(super) const OVERLAY_PARAMETERS: &[Parameter] = &[
     parameter("sources", 100.0, [1.0, 10_000.0], "number of sources (paper: 100)"),
     parameter("relays", 100.0, [1.0, 10_000.0], "number of relays (paper: 100)"),
     parameter("k", 2.0, [1.0, 100.0], "number of relays of each source (paper: 2, 3, 4)"),
@@ -111,7 +111,7 @@ pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-pub(super) const TESTBED: &[Parameter] = &[
+pub(super) const TESTBED_PARAMETERS: &[Parameter] = &[
     parameter("r1_kbit", 256.0, [0.1, 1e6], "kbit/s from r1 to the receiver (paper)"),
     parameter("r2_kbit", 256.0, [0.1, 1e6], "kbit/s from r2 to the receiver (paper)"),
     parameter("r3_kbit", 56.0, [0.1, 1e6], "kbit/s from r3 to the receiver (paper)"),

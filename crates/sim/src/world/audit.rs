@@ -3,7 +3,7 @@
 use super::LinkId;
 use super::eventless_links::Feeder;
 use super::events::EventSubject;
-use super::network::{END, Edge, Network};
+use super::network::{CHAIN_END, Edge, Network};
 use super::trace::Trace;
 use crate::counters::LinkCounters;
 use crate::link::Occupancy;
@@ -60,7 +60,7 @@ impl Network {
         for event in self.events.iter() {
             match event.subject() {
                 EventSubject::Loose(order) => match self.places[self.loose[&order].place as usize] {
-                    END => injected += 1,
+                    CHAIN_END => injected += 1,
                     id => found[id as usize] += 1,
                 },
                 EventSubject::Line(id) => {

@@ -3,7 +3,7 @@
 use super::events::{Event, PacketInFlight};
 use super::network::{AddressOwner, WorldEvent};
 use super::{
-    CaptureDirection, Captured, NodeId, NodeSlot, Route, SCRATCH, TapVerdict, TappedDatagram, World,
+    CaptureDirection, Captured, NodeId, NodeSlot, Route, SCRATCH_BYTES, TapVerdict, TappedDatagram, World,
 };
 use byway_wire::{
     Datagram, Duration, Input, Instant, LinkChange, Local, SendError, SendErrorKind, Transmit, TransmitBuffer,
@@ -233,8 +233,8 @@ impl World {
             let Some(transmit) = slot.node.transmit(now, &mut out) else { break };
             let Transmit { size, segment, .. } = transmit;
             assert!(
-                size <= SCRATCH && segment <= size && (size == 0 || segment > 0),
-                "law broken: node {} says {transmit:?} of {SCRATCH} bytes",
+                size <= SCRATCH_BYTES && segment <= size && (size == 0 || segment > 0),
+                "law broken: node {} says {transmit:?} of {SCRATCH_BYTES} bytes",
                 slot.name
             );
             let segments = size.div_ceil(segment.max(1)).max(1);

@@ -44,10 +44,10 @@ pub(super) enum EventSubject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 
-const INJECTED: u64 = 1 << 62;
-const WAKE: u64 = 2 << 62;
-const LINE: u64 = 1 << 30;
-const LOOSE: u64 = 2 << 30;
+const INJECTED_ORDER: u64 = 1 << 62;
+const WAKE_ORDER: u64 = 2 << 62;
+const LINE_BIT: u64 = 1 << 30;
+const LOOSE_BIT: u64 = 2 << 30;
 
 impl Event {
     fn new(at: Instant, order: u64) -> Self {
@@ -66,11 +66,11 @@ impl Event {
     pub(super) fn subject(&self) -> EventSubject {
         let order = self.order();
         let link = (order >> 32) as u32;
-        match order & (LINE | LOOSE) {
-            _ if order >= WAKE => EventSubject::Wake(order as u32),
-            _ if order >= INJECTED => EventSubject::Loose(order),
-            LINE => EventSubject::Line(link),
-            LOOSE => EventSubject::Loose(order),
+        match order & (LINE_BIT | LOOSE_BIT) {
+            _ if order >= WAKE_ORDER => EventSubject::Wake(order as u32),
+            _ if order >= INJECTED_ORDER => EventSubject::Loose(order),
+            LINE_BIT => EventSubject::Line(link),
+            LOOSE_BIT => EventSubject::Loose(order),
             _ => EventSubject::Decision(link),
         }
     }
@@ -85,21 +85,21 @@ impl Event {
     }
 
     pub(super) fn line(at: Instant, link: u32) -> Self {
-        Self::new(at, u64::from(link) << 32 | LINE)
+        Self::new(at, u64::from(link) << 32 | LINE_BIT)
     }
 
     /// The `count`-th packet of this link that overtakes.
     pub(super) fn loose(at: Instant, link: u32, count: u64) -> Self {
-        Self::new(at, u64::from(link) << 32 | LOOSE | (count & (LINE - 1)))
+        Self::new(at, u64::from(link) << 32 | LOOSE_BIT | (count & (LINE_BIT - 1)))
     }
 
     /// The `count`-th injected packet.
     pub(super) fn injected(at: Instant, count: u64) -> Self {
-        Self::new(at, INJECTED | count)
+        Self::new(at, INJECTED_ORDER | count)
     }
 
     pub(super) fn wake(at: Instant, node: u32) -> Self {
-        Self::new(at, WAKE | u64::from(node))
+        Self::new(at, WAKE_ORDER | u64::from(node))
     }
 }
 
@@ -213,10 +213,10 @@ mod tests {
         let subjects = [
             EventSubject::Decision(3),
             EventSubject::Line(3),
-            EventSubject::Loose(3 << 32 | LOOSE | 1),
-            EventSubject::Loose(3 << 32 | LOOSE | 2),
+            EventSubject::Loose(3 << 32 | LOOSE_BIT | 1),
+            EventSubject::Loose(3 << 32 | LOOSE_BIT | 2),
             EventSubject::Decision(4),
-            EventSubject::Loose(INJECTED | 1),
+            EventSubject::Loose(INJECTED_ORDER | 1),
             EventSubject::Wake(0),
         ];
         assert_eq!(kinds.map(|event| event.subject()), subjects);

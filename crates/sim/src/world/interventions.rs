@@ -125,9 +125,9 @@ impl World {
         self.freeze(node, true);
     }
 
-    /// Starts a node's process anew, after a [`crash`](Self::crash) or while the old process runs.
-    /// The new process `fresh` has the same sockets and clock, and remembers nothing. Returns the
-    /// old node.
+    /// Starts a new process of a node, after a [`crash`](Self::crash) or while the old process
+    /// runs. The new process `fresh` has the same sockets and clock, and remembers nothing. Returns
+    /// the old node.
     pub fn restart<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
         self.replace(node, fresh)
     }

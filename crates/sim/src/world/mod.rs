@@ -40,7 +40,7 @@ use observers::Capture;
 use std::collections::BTreeMap;
 
 /// Room for what a machine sends in one run: the most that one UDP call takes.
-const SCRATCH: usize = 65_536;
+const SCRATCH_BYTES: usize = 65_536;
 
 /// Where a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl World {
             tap: None,
             capture: None,
             spurious: None,
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; SCRATCH_BYTES],
             max_segments: 64,
             events: 0,
             events_now: 0,

@@ -156,15 +156,15 @@ impl fmt::Debug for Edge {
     }
 }
 
-/// The end of every chain.
-pub(super) const END: u32 = u32::MAX;
+/// The index that ends every chain.
+pub(super) const CHAIN_END: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) edges: Vec<Edge>,
     names: BTreeSet<String>,
-    /// The links of all chains, one chain after the other, each closed by [`END`]; the first is
-    /// empty.
+    /// The links of all chains, one chain after the other, each closed by [`CHAIN_END`]; the first
+    /// is empty.
     pub(super) places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
@@ -193,7 +193,7 @@ pub(super) enum WorldEvent {
 
 impl Network {
     pub(super) fn new() -> Self {
-        Self { traced: true, may_look_ahead: true, places: vec![END], ..Self::default() }
+        Self { traced: true, may_look_ahead: true, places: vec![CHAIN_END], ..Self::default() }
     }
 
     pub(super) fn add(&mut self, name: &str, body: EdgeLink) -> LinkId {
@@ -243,7 +243,7 @@ impl Network {
             self.edge(link);
             self.places.push(link.0);
         }
-        self.places.push(END);
+        self.places.push(CHAIN_END);
         self.note_feeders(now, links);
         begins
     }
@@ -293,7 +293,7 @@ impl Network {
                     panic!("law broken: an arrival without a packet at {at:?}")
                 };
                 match self.places[flight.place as usize] {
-                    END => WorldEvent::Arrived(flight),
+                    CHAIN_END => WorldEvent::Arrived(flight),
                     id => self.delivered(id, flight),
                 }
             }
@@ -376,7 +376,7 @@ impl Network {
     #[inline]
     pub(super) fn offer(&mut self, flight: PacketInFlight) -> WorldEvent {
         let id = self.places[flight.place as usize];
-        if id == END {
+        if id == CHAIN_END {
             return WorldEvent::Arrived(flight);
         }
         let now = flight.at;
@@ -496,7 +496,7 @@ impl Network {
         edge.last_at = flight.at;
         if edge.leads_ahead {
             let next = self.places[flight.place as usize + 1];
-            if next != END && self.edges[next as usize].ahead {
+            if next != CHAIN_END && self.edges[next as usize].ahead {
                 flight.place += 1;
                 self.come(next, flight);
                 return;

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trace([u64; 4]);
 
-const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Trace {
     pub(crate) const fn new() -> Self {
@@ -44,7 +44,7 @@ impl Trace {
 }
 
 const fn mix(lane: u64, word: u64) -> u64 {
-    (lane ^ word).wrapping_mul(PRIME).rotate_left(29)
+    (lane ^ word).wrapping_mul(HASH_MULTIPLIER).rotate_left(29)
 }
 
 #[cfg(test)]

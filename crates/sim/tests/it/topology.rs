@@ -3,7 +3,8 @@
 use crate::common::{Flood, Ping, address};
 use byway_sim::aqm::{Discipline, RedConfig};
 use byway_sim::topology::{
-    Direction, Graph, KNOWN, Parameters, TopologyError, Traffic, bdp_packets, bundle, dumbbell, named,
+    Direction, Graph, KNOWN_TOPOLOGIES, Parameters, TopologyError, Traffic, bdp_packets, bundle, dumbbell,
+    named,
 };
 use byway_sim::{PipeConfig, Random, World};
 use byway_wire::{Duration, Instant};
@@ -315,7 +316,7 @@ fn what_is_under_way_stays_below_the_bound() {
 
 #[test]
 fn every_named_network_is_made_and_hangs_together() {
-    for known in KNOWN {
+    for known in KNOWN_TOPOLOGIES {
         let graph = named(known.name, &Parameters::new(3)).unwrap();
         let first = graph.nodes().next().unwrap();
         for node in graph.nodes() {

@@ -4,11 +4,11 @@ use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
 use byway_control::catalogue;
-use byway_sim::topology::KNOWN;
+use byway_sim::topology::KNOWN_TOPOLOGIES;
 
 /// `byway lab topologies`
 pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
-    for known in KNOWN {
+    for known in KNOWN_TOPOLOGIES {
         output.answer_lines(&format!("{}: {}", known.name, known.about))?;
         for parameter in known.parameters {
             output.answer_lines(&format!(
@@ -17,7 +17,7 @@ pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
             ))?;
         }
     }
-    tell(KNOWN.iter().map(|known| known.name), output);
+    tell(KNOWN_TOPOLOGIES.iter().map(|known| known.name), output);
     Ok(Exit::Ok)
 }
 

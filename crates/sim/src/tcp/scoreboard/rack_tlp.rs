@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 
 /// What Linux adds to a RACK or probe timer (`TCP_TIMEOUT_MIN`): two ticks of a clock with 250
 /// ticks a second.
-pub(in crate::tcp) const SLACK: Duration = Duration::from_millis(8);
+pub(in crate::tcp) const TIMER_SLACK: Duration = Duration::from_millis(8);
 
 /// A tail loss probe that is under way (RFC 8985, 7.1).
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Scoreboard {
         let late = now.as_nanos().saturating_sub(nanos(patience)).saturating_add(1);
         let (latest, rack_sent) = (rack.latest, rack.sent_at);
         let (losses, waits) = self.lose_before(latest, Instant::from_nanos(late));
-        *judge_at = if waits { rack_sent + patience + SLACK } else { Instant::FAR_FUTURE };
+        *judge_at = if waits { rack_sent + patience + TIMER_SLACK } else { Instant::FAR_FUTURE };
         losses
     }
 

@@ -96,7 +96,7 @@ impl Stack {
             .filter(|it| it.port == which.port && !matches!(it.state, TcpState::Closed | TcpState::Lingering))
     }
 
-    /// Writes so many bytes.
+    /// Writes `bytes` bytes.
     pub(in crate::tcp) fn write(&mut self, which: ByHand, bytes: u64) {
         if let Some(index) = self.by_hand(which).map(|connection| connection.bundle) {
             self.with_bundle(index, |bundle| bundle.supply.write(bytes));
@@ -109,7 +109,7 @@ impl Stack {
         bundle.map_or(0, |bundle| bundle.supply.waiting())
     }
 
-    /// Reads so many of the bytes that came in order: the window opens by as many.
+    /// Reads `bytes` of the bytes that came in order. The window opens by the same number.
     pub(in crate::tcp) fn read(&mut self, which: ByHand, bytes: u64) {
         if self.by_hand(which).is_some() {
             let connection = &mut self.connections[which.slot as usize];

@@ -1,7 +1,7 @@
 //! Paths of bundles: opened, dropped, ended.
 
-use super::{SLOTS, Stack, StackEvent};
-use crate::tcp::connection::{Connection, NONE};
+use super::{SLOT_COUNT, Stack, StackEvent};
+use crate::tcp::connection::{Connection, NO_ENTRY};
 use crate::tcp::receive::ReadPattern;
 use crate::tcp::segment::SynFields;
 use crate::tcp::{SubflowState, TcpConfig};
@@ -40,9 +40,9 @@ impl Stack {
         let (slot, port) = match self.free.pop_front() {
             Some(slot) => {
                 let port = self.connections[slot as usize].port;
-                (slot, port.wrapping_add(SLOTS) & 0xff_ffff)
+                (slot, port.wrapping_add(SLOT_COUNT) & 0xff_ffff)
             }
-            None if (self.connections.len() as u32) < SLOTS => {
+            None if (self.connections.len() as u32) < SLOT_COUNT => {
                 (self.connections.len() as u32, self.connections.len() as u32)
             }
             None => return None,
@@ -64,7 +64,7 @@ impl Stack {
     /// Takes a connection off its bundle: its report stays.
     pub(super) fn detach(&mut self, now: Instant, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        let index = core::mem::replace(&mut connection.bundle, NONE);
+        let index = core::mem::replace(&mut connection.bundle, NO_ENTRY);
         // A connection that only receives has none.
         let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
         let mut report = connection.report(bundle);

@@ -26,7 +26,7 @@ const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: 
 /// Cities with exchange points. Continents are `0` North America, `1` Europe, `2` Asia, `3` South
 /// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. Weights are guesses,
 /// higher for cities near hosts of research networks.
-pub(super) const CITIES: [City; 30] = [
+pub(super) const EXCHANGE_CITIES: [City; 30] = [
     city("newyork", 0, 6.0, 41.0, -74.0),
     city("ashburn", 0, 5.0, 39.0, -77.0),
     city("chicago", 0, 4.0, 42.0, -88.0),
@@ -60,11 +60,11 @@ pub(super) const CITIES: [City; 30] = [
 ];
 
 /// Kilometres that light goes in a fibre in a millisecond.
-const FIBRE: f64 = 204.0;
+const FIBRE_KM_PER_MS: f64 = 204.0;
 /// The factor by which a cable is longer than the shortest line on the globe. With detours of
 /// routes, a round trip is about 2.1 times that of a straight fibre (rule of thumb of Bozkurt et
 /// al., 2018).
-const CABLE: f64 = 1.25;
+const CABLE_DETOUR_FACTOR: f64 = 1.25;
 
 impl Location {
     /// The length of the shortest line on the globe, in kilometres. It follows the haversine
@@ -82,17 +82,17 @@ impl Location {
 
     /// Propagation in milliseconds, with a tenth of one for the equipment at the ends.
     pub(super) fn ms(self, other: Self) -> f64 {
-        0.1 + self.distance(other) * CABLE / FIBRE
+        0.1 + self.distance(other) * CABLE_DETOUR_FACTOR / FIBRE_KM_PER_MS
     }
 }
 
 /// A city for this node, by weight, and a place up to some hundred kilometres off.
 pub(super) fn settle(seed: u64, node: &str) -> (City, Location) {
     let mut random = dice(seed, &format!("place {node}"));
-    let total: f64 = CITIES.iter().map(|city| city.weight).sum();
+    let total: f64 = EXCHANGE_CITIES.iter().map(|city| city.weight).sum();
     let mut left = random.unit() * total;
-    let mut chosen = CITIES[0];
-    for city in CITIES {
+    let mut chosen = EXCHANGE_CITIES[0];
+    for city in EXCHANGE_CITIES {
         chosen = city;
         left -= city.weight;
         if left < 0.0 {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn distances_are_those_of_the_globe() {
         let between = |a: &str, b: &str| {
-            let find = |name: &str| CITIES.iter().find(|city| city.name == name).unwrap().place;
+            let find = |name: &str| EXCHANGE_CITIES.iter().find(|city| city.name == name).unwrap().place;
             find(a).distance(find(b))
         };
         // Distances along the shortest line, to the degree that the places are given in, are 5 570
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn nodes_settle_where_the_weights_are() {
-        let total: f64 = CITIES.iter().map(|city| city.weight).sum();
-        let mut settled = [0.0; CITIES.len()];
+        let total: f64 = EXCHANGE_CITIES.iter().map(|city| city.weight).sum();
+        let mut settled = [0.0; EXCHANGE_CITIES.len()];
         for node in 0..20_000 {
             let (city, place) = settle(1, &node.to_string());
             assert!(place.distance(city.place) < 950.0);
-            settled[CITIES.iter().position(|one| one.name == city.name).unwrap()] += 1.0;
+            settled[EXCHANGE_CITIES.iter().position(|one| one.name == city.name).unwrap()] += 1.0;
         }
-        for (city, found) in CITIES.iter().zip(settled) {
+        for (city, found) in EXCHANGE_CITIES.iter().zip(settled) {
             let expected = 20_000.0 * city.weight / total;
             // Six standard deviations.
             assert!((found - expected).abs() < 6.0 * libm::sqrt(expected), "{}: {found}", city.name);

@@ -44,7 +44,7 @@ use super::parameters::{Parameter, Values, between, bits, dice, millis, paramete
 use super::random_graph::DisjointSets;
 use crate::pipe::PipeConfig;
 use crate::presets;
-use geography::{CITIES, Location, settle};
+use geography::{EXCHANGE_CITIES, Location, settle};
 
 /// How large a synthetic Internet is, and how congested.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Default for Internet {
     }
 }
 
-pub(super) const INTERNET: &[Parameter] = &[
+pub(super) const INTERNET_PARAMETERS: &[Parameter] = &[
     parameter("routers", 3_000.0, [500.0, 20_000.0], "number of routers, without relays and hosts"),
     parameter("regional", 280.0, [10.0, 1_000.0], "number of regional networks among them"),
     parameter("relays", 450.0, [0.0, 20_000.0], "number of relays (mPath, section 4.2: about 450)"),
@@ -91,23 +91,24 @@ pub(super) fn internet_of(values: &Values) -> Result<Graph, TopologyError> {
     internet(values.seed, &shape)
 }
 
-const BACKBONES: usize = 12;
+const BACKBONE_COUNT: usize = 12;
 
 /// What routing counts for crossing into another network: more than any delay inside of networks
 /// (nanoseconds).
-const NETWORK: u64 = 1_000_000_000_000;
-/// The routing cost of a line between peers: 1.6 × `NETWORK`. One such line costs less than two
-/// lines through a common provider (2.0). Two such lines cost more (3.2) than three lines through
-/// two providers (3.0).
-const PEER: u64 = NETWORK * 8 / 5;
+const NETWORK_COST: u64 = 1_000_000_000_000;
+/// The routing cost of a line between peers: 1.6 × `NETWORK_COST`. One such line costs less than
+/// two lines through a common provider (2.0). Two such lines cost more (3.2) than three lines
+/// through two providers (3.0).
+const PEER_COST: u64 = NETWORK_COST * 8 / 5;
 /// The routing cost of a line between an edge network and its provider. A route between two edge
 /// networks has two such lines. A detour through a third edge network would have four, so routes
 /// avoid it.
-const EDGE: u64 = NETWORK * 1_000;
+const EDGE_COST: u64 = NETWORK_COST * 1_000;
 
-/// Packets that a queue holds at least, however slow its line is, and bytes of one.
-const QUEUE: usize = 20;
-const PACKET: u32 = 1_500;
+/// Packets that a queue holds at least, however slow its line is.
+const MIN_QUEUE_PACKETS: usize = 20;
+/// Bytes of one of these packets.
+const PACKET_BYTES: u32 = 1_500;
 
 /// Makes a synthetic Internet: backbones, regional networks and edge networks on a globe, with
 /// relays `p1, p2, ...` and hosts `h1, h2, ...`
@@ -144,10 +145,10 @@ struct InternetBuilder<'a> {
 
 impl InternetBuilder<'_> {
     fn backbones(&mut self) -> Result<(), TopologyError> {
-        for network in 1..=BACKBONES {
+        for network in 1..=BACKBONE_COUNT {
             let first = self.sellers.len();
             let mut random = dice(self.seed, &format!("cities of a{network}"));
-            for city in CITIES {
+            for city in EXCHANGE_CITIES {
                 // In large cities almost always, in small ones now and then.
                 if random.chance(0.25 + city.weight * 0.12) {
                     let name = format!("a{network}.{}", city.name);
@@ -164,8 +165,8 @@ impl InternetBuilder<'_> {
             }
             self.backbone(network, first)?;
         }
-        for one in 1..=BACKBONES {
-            for other in one + 1..=BACKBONES {
+        for one in 1..=BACKBONE_COUNT {
+            for other in one + 1..=BACKBONE_COUNT {
                 self.meet(one, other)?;
             }
         }
@@ -229,7 +230,7 @@ impl InternetBuilder<'_> {
         for _ in 0..3.min(cities.len()) {
             let (one, other) = cities.swap_remove(random.below(cities.len() as u64) as usize);
             let name = self.sellers[other].name.clone();
-            self.cross(one, &name, 0.2, NETWORK)?;
+            self.cross(one, &name, 0.2, NETWORK_COST)?;
         }
         Ok(())
     }
@@ -249,7 +250,7 @@ impl InternetBuilder<'_> {
                         && bought.iter().all(|&one| self.sellers[one].network != seller.network)
                 });
                 let Some(choice) = choice else { break };
-                self.cross(choice, &name, self.sellers[choice].place.ms(place), NETWORK)?;
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), NETWORK_COST)?;
                 bought.push(choice);
             }
             if bought.is_empty() {
@@ -257,18 +258,18 @@ impl InternetBuilder<'_> {
                 let far = |&one: &usize| self.sellers[one].place.distance(place);
                 let nearest = (0..backbones).min_by(|one, other| far(one).total_cmp(&far(other)));
                 if let Some(nearest) = nearest {
-                    self.cross(nearest, &name, self.sellers[nearest].place.ms(place), NETWORK)?;
+                    self.cross(nearest, &name, self.sellers[nearest].place.ms(place), NETWORK_COST)?;
                 }
             }
             let mut peers: Vec<usize> = Vec::new();
             for _ in 0..random.below(4) {
                 let choice = self.choose(random.unit(), place, |seller| seller.regional);
                 let Some(choice) = choice.filter(|choice| !peers.contains(choice)) else { continue };
-                self.cross(choice, &name, self.sellers[choice].place.ms(place), PEER)?;
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), PEER_COST)?;
                 peers.push(choice);
             }
             self.sellers.push(TransitProvider {
-                network: BACKBONES + number,
+                network: BACKBONE_COUNT + number,
                 continent: city.continent,
                 place,
                 regional: true,
@@ -299,7 +300,7 @@ impl InternetBuilder<'_> {
                     bought.is_empty().then(|| self.choose(random.unit(), place, |_| true)).flatten()
                 });
                 let Some(choice) = choice else { continue };
-                self.cross(choice, &name, self.sellers[choice].place.ms(place), EDGE)?;
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), EDGE_COST)?;
                 bought.push(choice);
             }
         }
@@ -315,15 +316,15 @@ impl InternetBuilder<'_> {
         will_do: impl Fn(&TransitProvider) -> bool,
     ) -> Option<usize> {
         /// Kilometres at which a seller is half as attractive.
-        const REACH: f64 = 2_000.0;
-        /// More than 1: the large grow faster than in proportion, so that degrees have their heavy
-        /// tail though there are only some hundred sellers.
-        const DRAW: f64 = 1.3;
+        const HALF_APPEAL_KM: f64 = 2_000.0;
+        /// The exponent of the sellers' degrees. It exceeds 1: the large grow faster than in
+        /// proportion. So degrees have their heavy tail though there are only some hundred sellers.
+        const DEGREE_EXPONENT: f64 = 1.3;
         let mut total = 0.0;
         let mut upto = Vec::new();
         for (at, seller) in self.sellers.iter().enumerate().filter(|(_, seller)| will_do(seller)) {
-            let drawn = libm::pow((1 + seller.neighbours) as f64, DRAW);
-            total += drawn / (1.0 + place.distance(seller.place) / REACH);
+            let drawn = libm::pow((1 + seller.neighbours) as f64, DEGREE_EXPONENT);
+            total += drawn / (1.0 + place.distance(seller.place) / HALF_APPEAL_KM);
             upto.push((total, at));
         }
         let point = upto.partition_point(|&(sum, _)| sum <= draw * total);
@@ -344,7 +345,7 @@ impl InternetBuilder<'_> {
     /// A core line, whose queue holds what it sends in 50 ms.
     fn line(&self, mbit: f64, ms: f64) -> PipeConfig {
         let rate = bits(mbit * self.shape.scale);
-        let queue = bdp_packets(rate, millis(50.0), PACKET).max(QUEUE);
+        let queue = bdp_packets(rate, millis(50.0), PACKET_BYTES).max(MIN_QUEUE_PACKETS);
         PipeConfig::new(rate, millis(ms)).queue(queue)
     }
 
@@ -391,13 +392,13 @@ impl InternetBuilder<'_> {
 
     /// The line of a relay or host, with its rate multiplied by `shape.scale`. The queue is
     /// multiplied, too, so a full queue takes the same time to drain. But the queue holds at least
-    /// `QUEUE` packets.
+    /// `MIN_QUEUE_PACKETS` packets.
     fn scaled(&self, mut pipe: PipeConfig) -> PipeConfig {
         let scaled = |value: u64| libm::round(value as f64 * self.shape.scale) as u64;
         pipe.rate = pipe.rate.map(scaled);
         let packets = usize::try_from(scaled(pipe.queue_packets as u64)).unwrap_or(usize::MAX);
-        pipe.queue_packets = packets.max(QUEUE);
-        pipe.queue_bytes = scaled(pipe.queue_bytes).max(QUEUE as u64 * u64::from(PACKET));
+        pipe.queue_packets = packets.max(MIN_QUEUE_PACKETS);
+        pipe.queue_bytes = scaled(pipe.queue_bytes).max(MIN_QUEUE_PACKETS as u64 * u64::from(PACKET_BYTES));
         pipe
     }
 }
@@ -419,7 +420,7 @@ mod tests {
         let (whole, tenth) = (internet(1, &of(1.0)).unwrap(), internet(1, &of(0.1)).unwrap());
         // Seconds of the line that its queue holds, and packets.
         let queue = |pipe: &PipeConfig| {
-            let packet = u64::from(PACKET);
+            let packet = u64::from(PACKET_BYTES);
             let bytes = pipe.queue_bytes.min((pipe.queue_packets as u64).saturating_mul(packet));
             (bytes as f64 * 8.0 / pipe.rate.unwrap() as f64, bytes / packet)
         };
@@ -430,7 +431,10 @@ mod tests {
                 let (a, b) = (whole.config(direction), tenth.config(direction));
                 let ((long, _), (short, packets)) = (queue(a), queue(b));
                 assert_eq!(b.rate.unwrap() * 10, a.rate.unwrap());
-                assert!(packets >= QUEUE as u64 && (short / long - 1.0).abs() < 0.01, "{long}, then {short}");
+                assert!(
+                    packets >= MIN_QUEUE_PACKETS as u64 && (short / long - 1.0).abs() < 0.01,
+                    "{long}, then {short}"
+                );
                 compared += 1;
             }
         }
