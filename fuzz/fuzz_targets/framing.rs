@@ -2,7 +2,7 @@
 //! out, and what is held is bounded.
 #![no_main]
 
-use byway_wire::framing::{PREFIX, TcpFrames, prefix};
+use byway_wire::framing::{LENGTH_PREFIX_LEN, TcpFrames, prefix};
 use libfuzzer_sys::fuzz_target;
 
 /// What comes of `bytes` that are read in pieces as long as `steps` says, and whether they end in
@@ -18,7 +18,7 @@ fn taken(bytes: &[u8], steps: &[u8]) -> (Vec<Vec<u8>>, bool) {
         if frames.take(piece, |payload| got.push(payload.to_vec())).is_err() {
             return (got, true);
         }
-        assert!(frames.begun() < PREFIX + usize::from(u16::MAX));
+        assert!(frames.begun() < LENGTH_PREFIX_LEN + usize::from(u16::MAX));
     }
     (got, false)
 }
