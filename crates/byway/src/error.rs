@@ -133,7 +133,7 @@ pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     // It may be the peer's text: one line, whatever that holds.
     let reason = Printable(reason.as_bytes()).to_string();
     match (code, by_peer) {
-        (close::IDLE, _) => ConnectionError::Lost,
+        (close::IDLE_CODE, _) => ConnectionError::Lost,
         (0x1_0000.., _) => ConnectionError::Broke(reason),
         (_, true) => ConnectionError::Closed { code, reason },
         (_, false) => ConnectionError::ClosedHere,
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn an_end_is_told_by_its_code_and_by_whose_it_is() {
-        assert_eq!(ended(close::IDLE, "", false), ConnectionError::Lost);
-        assert_eq!(ended(close::VIOLATION, "x", true), ConnectionError::Broke("x".into()));
+        assert_eq!(ended(close::IDLE_CODE, "", false), ConnectionError::Lost);
+        assert_eq!(ended(close::VIOLATION_CODE, "x", true), ConnectionError::Broke("x".into()));
         assert_eq!(ended(0, "", false), ConnectionError::ClosedHere);
         let closed = ended(9, "a\nb", true);
         assert_eq!(closed.to_string().lines().count(), 1);

@@ -222,7 +222,7 @@ impl Session {
         let is_late = |closing: Closing| closing.until.is_some_and(|until| now >= until);
         let is_due = |closing| is_late(closing) || self.is_read(connection);
         if self.closing.is_some_and(is_due) {
-            connection.close(now, close::DONE, "");
+            connection.close(now, close::DONE_CODE, "");
             // Told in the next turn, when the peer's packet has left.
             return SessionStatus::Again;
         }

@@ -9,24 +9,24 @@ use crate::path::transport::PathTransport;
 use byway_wire::{Duration, Instant};
 
 /// A session is to be looked at so often.
-pub const EVERY: Duration = Duration::from_millis(250);
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// A trial lasts for so long.
-const TRIAL: Duration = Duration::from_secs(5);
+const TRIAL_TIME: Duration = Duration::from_secs(5);
 /// What carries from now on finds its rate within this time, which is no part of a trial.
-const WARM_UP: Duration = Duration::from_secs(3);
+const WARM_UP_TIME: Duration = Duration::from_secs(3);
 /// A judgement holds for so long.
-const HOLDS: Duration = Duration::from_secs(60);
+const JUDGEMENT_LIFETIME: Duration = Duration::from_secs(60);
 /// After trials that TCP did not pass, one after the other, it has the next after at most so many
 /// times as long.
-const HOLDS_AT_MOST: u32 = 16;
+const MAX_LIFETIME_FACTOR: u32 = 16;
 /// A trial that cannot begin, or not be judged, is over after this time.
-const GIVE_UP: Duration = Duration::from_secs(30);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// UDP is doubted if it loses this share of its bytes, in percent.
-const DOUBTED: u64 = 1;
+const LOSS_THRESHOLD_PERCENT: u64 = 1;
 /// A packet that waits for longer waits in a queue. The class `background` yields from there on.
-const QUEUE: Duration = Duration::from_millis(5);
+const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
 /// Of so many looks one may show a queue: jitter looks like one.
-const ONE_IN: u32 = 4;
+const CHECKS_PER_QUEUE: u32 = 4;
 
 /// What a look at a session shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Sight {
                 PathTransport::Datagrams => {
                     sight.udp += path.totals.acked_bytes;
                     sight.lost += path.totals.lost_bytes;
-                    let queues = path.queueing.is_some_and(|wait| wait > QUEUE);
+                    let queues = path.queueing.is_some_and(|wait| wait > QUEUE_DELAY_THRESHOLD);
                     sight.waits |= path.state == PathState::Active && queues;
                     sight.held |= path.state == PathState::Choked;
                 }
@@ -96,7 +96,7 @@ struct Watched {
 
 impl Watched {
     const fn is_udp_doubted(&self) -> bool {
-        self.lost > 0 && self.lost * 100 >= (self.udp + self.lost) * DOUBTED
+        self.lost > 0 && self.lost * 100 >= (self.udp + self.lost) * LOSS_THRESHOLD_PERCENT
     }
 }
 
@@ -122,7 +122,7 @@ impl Trials {
         matches!(self.stage, Stage::TryTcp { .. } | Stage::Tcp { .. })
     }
 
-    /// Takes in a look, one [`EVERY`] so often. Returns what the session is to
+    /// Takes in a look, one [`CHECK_INTERVAL`] so often. Returns what the session is to
     /// [prefer](crate::Connection::prefer) from now on.
     pub fn look(&mut self, now: Instant, sight: Sight) -> PathTransport {
         let stage = self.next(now, sight);
@@ -141,16 +141,16 @@ impl Trials {
                 _ => stage,
             },
             Stage::TryTcp { udp, begun } => {
-                let early = self.watch.is_none() && (sight.tcp == 0 || now.since(begun) < WARM_UP);
+                let early = self.watch.is_none() && (sight.tcp == 0 || now.since(begun) < WARM_UP_TIME);
                 let watched = if early { None } else { self.watch(now, sight, false, false) };
                 match watched {
                     Some(watched) if udp < watched.tcp / 2 => {
                         self.failures = 0;
-                        Stage::Tcp { tcp: watched.tcp, until: now + HOLDS }
+                        Stage::Tcp { tcp: watched.tcp, until: now + JUDGEMENT_LIFETIME }
                     }
-                    None if now.since(begun) < GIVE_UP => stage,
+                    None if now.since(begun) < TRIAL_TIMEOUT => stage,
                     _ => {
-                        let holds = HOLDS * (1 << self.failures.min(4)).min(HOLDS_AT_MOST);
+                        let holds = JUDGEMENT_LIFETIME * (1 << self.failures.min(4)).min(MAX_LIFETIME_FACTOR);
                         self.failures += 1;
                         Stage::Udp { from: now + holds }
                     }
@@ -159,13 +159,13 @@ impl Trials {
             Stage::Tcp { until, .. } if now < until => stage,
             Stage::Tcp { tcp, .. } => Stage::TryUdp { tcp, begun: now },
             Stage::TryUdp { tcp, begun } => {
-                let early = now.since(begun) < WARM_UP;
+                let early = now.since(begun) < WARM_UP_TIME;
                 let watched = if early { None } else { self.watch(now, sight, sight.held, sight.waits) };
                 match watched {
                     Some(watched) if watched.is_udp_doubted() && watched.udp < tcp / 2 => {
-                        Stage::Tcp { tcp, until: now + HOLDS }
+                        Stage::Tcp { tcp, until: now + JUDGEMENT_LIFETIME }
                     }
-                    None if now.since(begun) < GIVE_UP => stage,
+                    None if now.since(begun) < TRIAL_TIMEOUT => stage,
                     _ => Stage::Udp { from: now },
                 }
             }
@@ -183,11 +183,11 @@ impl Trials {
         let Watch { before, looks, waits, .. } = *watch;
         // A path that is gone takes its totals away.
         let gone = sight.udp < before.udp || sight.tcp < before.tcp;
-        if !(held || gone) && passed < TRIAL {
+        if !(held || gone) && passed < TRIAL_TIME {
             return None;
         }
         self.watch = None;
-        if held || gone || waits * ONE_IN > looks {
+        if held || gone || waits * CHECKS_PER_QUEUE > looks {
             return None;
         }
         let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -240,7 +240,7 @@ mod tests {
                     self.sight.lost += udp.lost / 4;
                 }
                 (self.sight.waits, self.sight.held) = (udp.waits, udp.held);
-                self.now += EVERY;
+                self.now += CHECK_INTERVAL;
                 self.trials.look(self.now, self.sight);
             }
             over_tcp / 4

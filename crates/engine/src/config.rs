@@ -101,12 +101,12 @@ pub enum Tau {
 /// Bounds, in bytes, of a session's first flow-control window for received data. Within these
 /// bounds it is 1/8192 of `Config::shared_memory`. 16 KiB serves hosts with little memory. 256 KiB
 /// is enough for the first round trip.
-const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
+const MIN_WINDOW_BYTES: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 impl Config {
     /// Bytes that a session begins with and has at least, where memory is shared.
     pub(crate) fn least_window(&self) -> Option<u64> {
-        let least = (self.shared_memory? / 8192).clamp(*LEAST_WINDOW.start(), *LEAST_WINDOW.end());
+        let least = (self.shared_memory? / 8192).clamp(*MIN_WINDOW_BYTES.start(), *MIN_WINDOW_BYTES.end());
         Some((least as u64).min(self.incoming.initial().0))
     }
 }
@@ -154,10 +154,10 @@ pub struct Params {
 }
 
 /// What a peer that does not tell it takes: version 0.1 had as many streams open at once.
-const UNTOLD_STREAMS: u64 = 1024;
+const DEFAULT_MAX_STREAMS: u64 = 1024;
 
 /// In the first byte beside the length of the limits: objects are only a length.
-const ONLY_LENGTH: u8 = 0x80;
+const FLAG_ONLY_LENGTH: u8 = 0x80;
 
 impl Params {
     /// What `config` makes one tell the peer.
@@ -183,7 +183,7 @@ impl Params {
             writer.varint(value);
         }
         let mut payload = Vec::with_capacity(1 + writer.len() + application.len());
-        let only_length = if self.payload == Payload::Length { ONLY_LENGTH } else { 0 };
+        let only_length = if self.payload == Payload::Length { FLAG_ONLY_LENGTH } else { 0 };
         payload.push(writer.len() as u8 | only_length);
         payload.extend_from_slice(writer.written());
         payload.extend_from_slice(application);
@@ -195,14 +195,14 @@ impl Params {
     pub fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
         let first = reader.u8()?;
-        let length = usize::from(first & !ONLY_LENGTH);
+        let length = usize::from(first & !FLAG_ONLY_LENGTH);
         let mut limits = Reader::new(reader.bytes(length)?);
         let params = Self {
             max_data: limits.varint()?,
             max_stream_data: limits.varint()?,
             max_datagram: limits.varint()?,
-            max_streams: if limits.is_empty() { UNTOLD_STREAMS } else { limits.varint()? },
-            payload: if first & ONLY_LENGTH == 0 { Payload::Bytes } else { Payload::Length },
+            max_streams: if limits.is_empty() { DEFAULT_MAX_STREAMS } else { limits.varint()? },
+            payload: if first & FLAG_ONLY_LENGTH == 0 { Payload::Bytes } else { Payload::Length },
         };
         if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
             return Err(DecodeError::Range("largest datagram"));

@@ -1,7 +1,7 @@
 //! Whether objects are bytes or only a length.
 
 /// What objects are made of. Both ends of a connection must agree, or it closes with
-/// [`close::PAYLOAD`](crate::connection::close::PAYLOAD).
+/// [`close::PAYLOAD_CODE`](crate::connection::close::PAYLOAD_CODE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
     /// Objects are bytes.

@@ -179,7 +179,7 @@ impl ClientExchange {
     /// Ends the session. One that the registry has ended is forgotten, since its `Closed` came
     /// before.
     pub fn end(self, endpoint: &mut Endpoint, now: Instant) {
-        endpoint.close(now, self.handle, close::DONE, "done");
+        endpoint.close(now, self.handle, close::DONE_CODE, "done");
         endpoint.forget(self.handle);
     }
 }

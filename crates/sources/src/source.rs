@@ -224,7 +224,7 @@ impl Owner for SourceOwner {
         let Some(ending) = &mut self.ending else { return LoopControl::Continue };
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
-                Ok(()) => (close::DONE, String::from("done")),
+                Ok(()) => (close::DONE_CODE, String::from("done")),
                 Err(error) => (CloseCode::Failed.number(), error.to_string()),
             };
             self.keeper.close(endpoint, code, &reason, now);

@@ -28,7 +28,7 @@ impl Buffers {
 
     /// The bytes of a buffer, which comes back when nobody holds them any more.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
-        if !(BufferPool::LEAST..=MAX_KEPT_LEN).contains(&buffer.capacity()) {
+        if !(BufferPool::MIN_BUFFER_BYTES..=MAX_KEPT_LEN).contains(&buffer.capacity()) {
             return buffer.into();
         }
         Bytes::from_owner(PooledBuffer { buffer, buffers: self.clone() })

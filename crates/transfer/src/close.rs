@@ -3,7 +3,7 @@
 //!
 //! | code | name | who sends it | meaning |
 //! |---|---|---|---|
-//! | 0 | [`close::DONE`] | both | the closing side has nothing left to do: the transfer is complete, or it left early |
+//! | 0 | [`close::DONE_CODE`] | both | the closing side has nothing left to do: the transfer is complete, or it left early |
 //! | 1 | [`CloseCode::Failed`] | both | the closing side cannot go on; the reason says why |
 //! | 2 | [`CloseCode::OtherKind`] | receiver | it takes files and was sent a stream, or takes a stream and was sent files |
 //! | 5 | [`CloseCode::Lost`] | sender | it no longer reaches the receiver that it began with |
@@ -111,7 +111,7 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
 /// The code and the reason with which this side ends a session after `outcome`.
 pub(crate) fn goodbye(outcome: &Result<(), TransferError>) -> (u64, String) {
     match outcome {
-        Ok(()) => (close::DONE, String::from("done")),
+        Ok(()) => (close::DONE_CODE, String::from("done")),
         Err(error) => (code_of(error).number(), error.to_string()),
     }
 }
@@ -124,11 +124,11 @@ pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError 
     let stopped =
         matches!(CloseCode::from_number(code), Some(CloseCode::Interrupted | CloseCode::Terminated));
     match (code, by_peer) {
-        (close::IDLE, _) => TransferError::ConnectionLost,
-        (close::STANDSTILL, false) => TransferError::Standstill,
+        (close::IDLE_CODE, _) => TransferError::ConnectionLost,
+        (close::STANDSTILL_CODE, false) => TransferError::Standstill,
         (_, false) if stopped => TransferError::Stopped,
         (_, false) => TransferError::ConnectionBroke(reason),
-        (close::DONE, true) => TransferError::PeerLeft,
+        (close::DONE_CODE, true) => TransferError::PeerLeft,
         (_, true) => match CloseCode::from_number(code) {
             Some(CloseCode::OtherKind) => TransferError::OtherKind(reason),
             Some(CloseCode::NotAdmitted) => TransferError::NotAdmitted(reason),
@@ -157,21 +157,21 @@ mod tests {
         for code in CloseCode::ALL {
             assert_eq!(CloseCode::from_number(code.number()), Some(code));
         }
-        assert_eq!([0, 3, 129, close::IDLE].map(CloseCode::from_number), [None; 4]);
+        assert_eq!([0, 3, 129, close::IDLE_CODE].map(CloseCode::from_number), [None; 4]);
     }
 
     #[test]
     fn what_the_other_side_closes_with_says_what_went_wrong_here() {
         let said = |code| error_of(code, "why", true).to_string();
         assert_eq!((said(2), said(6)), ("why".into(), "why".into()));
-        for code in [1, 5, 7, 99, close::VIOLATION] {
+        for code in [1, 5, 7, 99, close::VIOLATION_CODE] {
             assert_eq!(said(code), "the other side ended the transfer: why");
         }
         assert!(said(130).starts_with("the other side was interrupted;") && said(143) == said(130));
-        assert!(said(close::DONE).starts_with("the other side closed before the transfer was complete"));
+        assert!(said(close::DONE_CODE).starts_with("the other side closed before the transfer was complete"));
         assert!(matches!(error_of(130, "", false), TransferError::Stopped));
         assert!(matches!(error_of(6, "", false), TransferError::ConnectionBroke(_)));
-        assert!(matches!(error_of(close::IDLE, "", false), TransferError::ConnectionLost));
+        assert!(matches!(error_of(close::IDLE_CODE, "", false), TransferError::ConnectionLost));
         assert_eq!(error_of(6, "a\x1b[2Jb", true).to_string().lines().count(), 1);
         assert!(!error_of(6, "a\x1b[2Jb", true).to_string().contains('\x1b'));
     }

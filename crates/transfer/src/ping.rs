@@ -244,7 +244,7 @@ impl Pinger {
         for (name, rtt) in answered {
             self.found.entry(name).or_default().push(rtt);
         }
-        self.keeper.leave(endpoint, close::DONE, "pinged", now, now);
+        self.keeper.leave(endpoint, close::DONE_CODE, "pinged", now, now);
         self.round += 1;
     }
 }

@@ -468,7 +468,7 @@ impl Server {
         let arrived = connection.incoming().received();
         let goodbye = closed.as_ref().filter(|(.., by_peer)| *by_peer).map(|(code, ..)| *code);
         let is_partial = goodbye == Some(CloseCode::Partial.number());
-        let confirmed = is_partial || goodbye == Some(close::DONE);
+        let confirmed = is_partial || goodbye == Some(close::DONE_CODE);
         let outcome = match (inbound.done_at(), closed, inbound.failure()) {
             // All is in place: however the sender left, or if it does not, nothing is missing.
             (Some(_), Some(_), _) => Ok(()),
@@ -478,7 +478,7 @@ impl Server {
             _ => return,
         };
         let (code, reason) = match &outcome {
-            Ok(()) => (close::DONE, String::from("done")),
+            Ok(()) => (close::DONE_CODE, String::from("done")),
             Err(error) => (code_of(error).number(), error.to_string()),
         };
         if let Some(inbound) = self.inbound.remove(&handle) {

@@ -15,13 +15,13 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 /// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
 pub(super) const ENTRY_ROOM: usize = 48;
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
-pub(super) const MOST_ECHO: usize = 256;
+pub(super) const MAX_ECHO_LEN: usize = 256;
 /// A way that carries only ACKs is measured this often while in use, and this often while it is
 /// not.
-const PING_IN_USE: Duration = Duration::from_secs(1);
-const PING_IDLE: Duration = Duration::from_secs(5);
+const USED_PING_INTERVAL: Duration = Duration::from_secs(1);
+const IDLE_PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a choice of the way for ACKs holds.
-const WAY_HOLDS: Duration = Duration::from_millis(50);
+const WAY_LIFETIME: Duration = Duration::from_millis(50);
 
 /// What this side owes the peer in acknowledgments.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Acks {
         let own = arrivals.get(id)?.way;
         let others = paths.iter().filter(|path| Some(path.id()) != self.way);
         let usable = others.filter(|path| {
-            path.credit() >= MOST_ECHO as u64
+            path.credit() >= MAX_ECHO_LEN as u64
                 && path.send.rtt.is_sampled()
                 && !paths.full().has(path.route.local)
         });
@@ -224,7 +224,7 @@ impl Acks {
         if holds && self.way.is_some_and(|id| paths.get(id).is_some()) {
             return self.way;
         }
-        (self.ways, self.way_until) = (paths.ways(), now + WAY_HOLDS);
+        (self.ways, self.way_until) = (paths.ways(), now + WAY_LIFETIME);
         self.choose(now, arrivals, paths)
     }
 
@@ -281,7 +281,7 @@ impl Acks {
         };
         self.way = chosen;
         paths.edit_each(|path| {
-            let interval = if chosen == Some(path.id()) { PING_IN_USE } else { PING_IDLE };
+            let interval = if chosen == Some(path.id()) { USED_PING_INTERVAL } else { IDLE_PING_INTERVAL };
             let asks = path.state != PathState::Choked
                 && path.send.outstanding() == 0
                 && path.send.last_sent_at() + interval <= now;

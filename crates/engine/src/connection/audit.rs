@@ -6,14 +6,14 @@ use super::paths::Paths;
 use super::scheduling::Scheduler;
 
 /// With more paths than this, looking at each after every call would take longer than the call.
-const MOST_AUDITED: usize = 8;
+const MAX_AUDITED_PATHS: usize = 8;
 /// Fewer bytes than this may not be sent to an address that is not validated.
-pub(super) const LEAST_CREDIT: u64 = 128;
+pub(super) const MIN_CREDIT_BYTES: u64 = 128;
 
 /// Asserts that each path waits for what it needs: a path that may send data stands in the queue of
 /// those, one with something pending in the other, and all are woken for their deadlines.
 pub(super) fn audit(paths: &Paths, agenda: &Scheduler) {
-    if !cfg!(debug_assertions) || paths.len() > MOST_AUDITED {
+    if !cfg!(debug_assertions) || paths.len() > MAX_AUDITED_PATHS {
         return;
     }
     let mut ready = 0;
@@ -26,7 +26,7 @@ pub(super) fn audit(paths: &Paths, agenda: &Scheduler) {
             "path {id:?} may send data, and nobody asks it: {path:?}"
         );
         debug_assert!(
-            path.urgent || !path.pending.any() || path.credit() < LEAST_CREDIT,
+            path.urgent || !path.pending.any() || path.credit() < MIN_CREDIT_BYTES,
             "path {id:?} has something pending, and nobody asks it: {path:?}"
         );
         debug_assert!(path.armed.covers(path.deadline()), "path {id:?} is woken in time: {path:?}");

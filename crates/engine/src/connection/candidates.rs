@@ -1,5 +1,5 @@
 //! Candidates: routes and relays that may become paths (mPath, section 2.1). This module decides
-//! when each candidate is tried, and remembers the results. At most `MOST_KEPT` relays that
+//! when each candidate is tried, and remembers the results. At most `MAX_KEPT_RELAYS` relays that
 //! answered are kept ready without being used.
 
 use super::path::PathOrigin;
@@ -12,22 +12,22 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Local};
 
 /// Relays that are being tried, or kept for the next wish, beside those in use.
-const MOST_SPARE: usize = 16;
+const MAX_SPARE_RELAYS: usize = 16;
 /// Spare relays that have answered and are kept, at most.
-const MOST_KEPT: usize = 6;
+const MAX_KEPT_RELAYS: usize = 6;
 /// When what failed is tried again, if it is tried again; doubles with every failure, up to
-/// `REST_AT_MOST`.
-const REST: Duration = Duration::from_secs(10);
+/// `MAX_RETRY_DELAY`.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// When a candidate that has worked is tried again after its first failure. It is sooner than
-/// `REST` because an outage may be short.
-const REST_WORKED: Duration = Duration::from_secs(2);
-const REST_AT_MOST: Duration = Duration::from_secs(160);
+/// `RETRY_DELAY` because an outage may be short.
+const WORKED_RETRY_DELAY: Duration = Duration::from_secs(2);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
 /// The longest wait before a failed direct route is tried again. While a path over TCP replaces
 /// failed UDP routes, it is also the longest wait for failed relays. The wait is short, because UDP
 /// may work again at any time.
-const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
+const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// With more candidates than this, a debug build does not look at each of them again and again.
-const MOST_AUDITED: usize = 32;
+const MAX_AUDITED_CANDIDATES: usize = 32;
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,7 +121,7 @@ impl Candidate {
     }
 
     fn rest(&mut self, now: Instant, first: Duration, stood_in: bool) {
-        let most = if self.relay.is_some() && !stood_in { REST_AT_MOST } else { STOOD_IN_AT_MOST };
+        let most = if self.relay.is_some() && !stood_in { MAX_RETRY_DELAY } else { MAX_DIRECT_RETRY_DELAY };
         let wait = first.saturating_mul(1 << self.failures.min(4)).min(most.max(first));
         self.failures = self.failures.saturating_add(1);
         self.phase = CandidateState::Waits(now + wait);
@@ -268,7 +268,7 @@ impl Candidates {
         if over {
             known.phase = CandidateState::Over;
         } else {
-            known.rest(now, REST_WORKED, stood_in);
+            known.rest(now, WORKED_RETRY_DELAY, stood_in);
         }
         self.changed();
         over
@@ -282,7 +282,7 @@ impl Candidates {
     /// When one may be tried next.
     pub fn due_at(&self) -> Option<Instant> {
         debug_assert!(
-            self.all.len() > MOST_AUDITED || self.due == self.first_due(),
+            self.all.len() > MAX_AUDITED_CANDIDATES || self.due == self.first_due(),
             "what is due is known: {self:?}"
         );
         self.due
@@ -300,7 +300,7 @@ impl Candidates {
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
         let direct = self.any(random, |it| it.relay.is_none() && untried(it));
         let chosen = match direct {
-            None if self.spare() < MOST_SPARE => {
+            None if self.spare() < MAX_SPARE_RELAYS => {
                 self.chosen_for_wish(now, random).or_else(|| self.any(random, untried))
             }
             direct => direct,
@@ -385,7 +385,8 @@ impl Candidates {
         (it.phase, it.rtt, it.worked, it.failures, it.end) = (CandidateState::Kept, Some(rtt), true, 0, None);
         it.silences = 0;
         let timely = in_time(it, limit);
-        let keep = relay.is_none() || timely && (wanted || kept < MOST_KEPT) || kept < MOST_KEPT / 2;
+        let keep =
+            relay.is_none() || timely && (wanted || kept < MAX_KEPT_RELAYS) || kept < MAX_KEPT_RELAYS / 2;
         if relay.is_none() && came_back {
             self.revive(now, local);
         }
@@ -430,7 +431,7 @@ impl Candidates {
                 it.phase = CandidateState::Waits(Instant::FAR_FUTURE)
             }
             PathEndReason::CarriedLittle => it.phase = CandidateState::Over,
-            PathEndReason::Shares => it.rest(now, REST, false),
+            PathEndReason::Shares => it.rest(now, RETRY_DELAY, false),
             PathEndReason::NotNeeded | PathEndReason::Orphan => it.phase = CandidateState::Waits(now),
             PathEndReason::Refused(_) if it.relay.is_some() && it.failures > 0 => {
                 it.phase = CandidateState::Over
@@ -439,7 +440,7 @@ impl Candidates {
                 it.phase = CandidateState::Over;
             }
             PathEndReason::Refused(_) | PathEndReason::Unanswered | PathEndReason::GivenUp => {
-                it.rest(now, if it.worked { REST_WORKED } else { REST }, stood_in);
+                it.rest(now, if it.worked { WORKED_RETRY_DELAY } else { RETRY_DELAY }, stood_in);
             }
         }
         if it.relay.is_some() {
@@ -483,12 +484,12 @@ impl Candidates {
         if any_answers {
             return;
         }
-        let latest = now + STOOD_IN_AT_MOST;
+        let latest = now + MAX_DIRECT_RETRY_DELAY;
         let mut any = false;
         for it in self.all.iter_mut().filter(|it| it.relay.is_some()) {
             match (it.phase, it.end) {
                 (CandidateState::Over, Some(PathEndReason::CarriedLittle | PathEndReason::Unanswered)) => {
-                    it.rest(now, REST_WORKED, true)
+                    it.rest(now, WORKED_RETRY_DELAY, true)
                 }
                 (CandidateState::Waits(from), _) if from > latest && from < Instant::FAR_FUTURE => {
                     it.phase = CandidateState::Waits(latest);
@@ -591,8 +592,8 @@ impl Candidates {
     fn first_due(&self) -> Option<Instant> {
         let spare = self.spare();
         let will_do = |it: &&Candidate| {
-            it.is_to_probe() && (it.relay.is_none() || spare < MOST_SPARE)
-                || self.wanted > 0 && it.is_at_rest() && spare < MOST_SPARE
+            it.is_to_probe() && (it.relay.is_none() || spare < MAX_SPARE_RELAYS)
+                || self.wanted > 0 && it.is_at_rest() && spare < MAX_SPARE_RELAYS
         };
         let first = self.all.iter().filter(will_do).filter_map(Candidate::waits_until).min();
         first.filter(|at| *at != Instant::FAR_FUTURE).map(|at| at.max(self.next_at))
@@ -729,7 +730,11 @@ mod tests {
             assert_eq!(now, at(turn * 250));
             kept += usize::from(probe(&mut candidates, &mut random, now, ms(60)).2);
         }
-        assert_eq!((kept, candidates.due_at()), (MOST_KEPT, None), "nothing more is sent to the others");
+        assert_eq!(
+            (kept, candidates.due_at()),
+            (MAX_KEPT_RELAYS, None),
+            "nothing more is sent to the others"
+        );
         assert!(candidates.relays(at(10_000)).all(|it| it.standing == RelayState::Available));
     }
 
@@ -741,7 +746,7 @@ mod tests {
             assert!(matches!(candidates.next(now, &mut random), Some(CandidateAction::Greet(_))));
             asked += 1;
         }
-        assert_eq!(asked, MOST_SPARE);
+        assert_eq!(asked, MAX_SPARE_RELAYS);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::paths::Paths;
 use crate::path::transport::PathTransport;
 
 /// Timeouts in a row after which a path counts as one that does not answer.
-pub(super) const SILENT: u32 = 2;
+pub(super) const SILENT_TIMEOUTS: u32 = 2;
 
 /// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`:
 /// which direct ones are preferred.
@@ -33,5 +33,5 @@ pub(super) fn may_stand_in(paths: &Paths, other: &Path, each: bool) -> bool {
     let leads = |path: &Path| {
         path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route) && !side_by_side(path)
     };
-    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
+    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT_TIMEOUTS)
 }

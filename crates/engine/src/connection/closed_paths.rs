@@ -42,7 +42,7 @@ impl ClosedPaths {
 /// Closed path ids are listed one by one only among the newest 1024 ids. Every older id without a
 /// live path counts as closed, even if it was never used. A sender uses each new id within seconds,
 /// long before it has assigned 1024 more.
-pub(super) const WINDOW: u32 = 1024;
+pub(super) const ID_WINDOW: u32 = 1024;
 
 /// The peer's closed ids. A closed id is refused for ever, because a path's packet numbers must
 /// never begin again. Below `floor`, all ids without a live path are closed. From `floor` on,
@@ -79,11 +79,11 @@ impl RetiredIds {
     }
 
     /// Notes that `id` was seen in use, or was reported as dropped. From then on, ids at least
-    /// `WINDOW` below the highest seen id count as closed. Calls `passed` for each of them that did
-    /// not count as closed before.
+    /// `ID_WINDOW` below the highest seen id count as closed. Calls `passed` for each of them that
+    /// did not count as closed before.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
-        while self.floor < self.next.saturating_sub(WINDOW) {
+        while self.floor < self.next.saturating_sub(ID_WINDOW) {
             let id = PathId(self.floor);
             self.floor += 1;
             if !self.above.remove(&id) {
@@ -105,9 +105,9 @@ mod tests {
         for id in (0..100_000).filter(|id| id % 7 != 0) {
             ended.on_seen(PathId(id), |id| passed.push(id));
             ended.insert(PathId(id));
-            assert!(ended.above.len() <= WINDOW as usize);
+            assert!(ended.above.len() <= ID_WINDOW as usize);
         }
-        assert_eq!((ended.next(), ended.floor()), (100_000, 100_000 - WINDOW));
+        assert_eq!((ended.next(), ended.floor()), (100_000, 100_000 - ID_WINDOW));
         let old: Vec<_> = (0..ended.floor()).filter(|id| id % 7 == 0).map(PathId).collect();
         assert_eq!(passed, old);
         for id in 0..100_000 {

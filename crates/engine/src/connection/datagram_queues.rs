@@ -16,10 +16,10 @@ use byway_wire::{Instant, PathId, Writer, frame};
 /// Room that the largest datagram leaves for a PING and a hint about the path.
 const HINT_ROOM: usize = 20;
 /// Buffers of received datagrams that are kept for later ones.
-const SPARE: usize = 64;
+const MAX_SPARE_BUFFERS: usize = 64;
 
 /// Datagrams that wait to be taken back at most.
-const MOST_RETURNED: usize = 1 << 14;
+const MAX_RETURNED_DATAGRAMS: usize = 1 << 14;
 
 /// A datagram that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl Datagrams {
 
     /// An owner that never takes them loses the oldest.
     fn give_back(&mut self, parcel: QueuedDatagram) {
-        if self.returned.len() >= MOST_RETURNED {
+        if self.returned.len() >= MAX_RETURNED_DATAGRAMS {
             self.returned.pop_front();
         }
         self.returned.push_back(parcel);
@@ -183,7 +183,7 @@ impl Datagrams {
 
     /// Keeps a buffer that is not needed any more for a later one.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);
         }
     }

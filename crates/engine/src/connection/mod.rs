@@ -84,30 +84,30 @@ use timers::TimerOwner;
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
 pub mod close {
     /// The code for a session that ended well.
-    pub const DONE: u64 = 0;
+    pub const DONE_CODE: u64 = 0;
     /// The code for a peer that was not heard for too long. It is never sent.
-    pub const IDLE: u64 = 0x1_0001;
-    pub(crate) const SILENT: &str = "nothing was heard from the peer for too long";
-    /// The reason beside [`IDLE`] where the peer was not even heard once.
-    pub const UNANSWERED: &str = "nothing was heard from the peer since the handshake";
+    pub const IDLE_CODE: u64 = 0x1_0001;
+    pub(crate) const SILENT_REASON: &str = "nothing was heard from the peer for too long";
+    /// The reason beside [`IDLE_CODE`] where the peer was not even heard once.
+    pub const UNANSWERED_REASON: &str = "nothing was heard from the peer since the handshake";
     /// A packet could not be understood.
-    pub const MALFORMED: u64 = 0x1_0002;
+    pub const MALFORMED_CODE: u64 = 0x1_0002;
     /// The code for an ACK of what was never sent, and for other violations of the protocol.
-    pub const VIOLATION: u64 = 0x1_0003;
+    pub const VIOLATION_CODE: u64 = 0x1_0003;
     /// The code for keys that are worn out.
-    pub const WORN_OUT: u64 = 0x1_0004;
+    pub const WORN_OUT_CODE: u64 = 0x1_0004;
     /// One side's objects are bytes, the other's only a length
     /// ([`Payload`](crate::config::Payload)).
-    pub const PAYLOAD: u64 = 0x1_0005;
-    pub(crate) const OTHER_PAYLOAD: &str = "one side's objects are bytes, the other's only a length";
+    pub const PAYLOAD_CODE: u64 = 0x1_0005;
+    pub(crate) const PAYLOAD_REASON: &str = "one side's objects are bytes, the other's only a length";
     /// The code of an endpoint that has as many sessions as it has memory for.
-    pub const BUSY: u64 = 0x1_0006;
-    pub(crate) const TOO_MANY: &str = "there are as many sessions as there is memory for";
+    pub const BUSY_CODE: u64 = 0x1_0006;
+    pub(crate) const BUSY_REASON: &str = "there are as many sessions as there is memory for";
     /// The code for data of which nothing arrives, although the peer answers.
-    pub const STANDSTILL: u64 = 0x1_0007;
-    pub(crate) const NOTHING_ARRIVES: &str = "no data arrived for too long";
+    pub const STANDSTILL_CODE: u64 = 0x1_0007;
+    pub(crate) const STANDSTILL_REASON: &str = "no data arrived for too long";
     /// The number that is added to the data layer's codes ([`crate::data::ProtocolError`]).
-    pub const DATA: u64 = 0x1_0100;
+    pub const DATA_CODE_OFFSET: u64 = 0x1_0100;
 }
 
 /// What a connection begins with.
@@ -412,8 +412,8 @@ impl Connection {
         match silence {
             SilenceAction::Heard | SilenceAction::Ask => {}
             SilenceAction::NeverConfirmed => return self.session.end(),
-            SilenceAction::Unanswered => return self.end(close::IDLE, close::UNANSWERED, false),
-            SilenceAction::Lost => return self.end(close::IDLE, close::SILENT, false),
+            SilenceAction::Unanswered => return self.end(close::IDLE_CODE, close::UNANSWERED_REASON, false),
+            SilenceAction::Lost => return self.end(close::IDLE_CODE, close::SILENT_REASON, false),
         }
         if self.agenda.ticks(now) {
             self.agenda.set_tick(self.controller.tick(now));
@@ -440,7 +440,7 @@ impl Connection {
         if self.exchange.standstill().is_longer_than(now, timeout)
             && self.session.is_heard_within(now, timeout / 2)
         {
-            self.close_at(now, close::STANDSTILL, close::NOTHING_ARRIVES);
+            self.close_at(now, close::STANDSTILL_CODE, close::STANDSTILL_REASON);
         }
     }
 

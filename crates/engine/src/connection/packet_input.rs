@@ -20,7 +20,7 @@ use byway_wire::{Duration, Instant, PathId};
 /// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8).
 const USED_SHARE: u64 = 4;
 /// PATH_CHALLENGEs of one path that wait to be answered at most.
-const MOST_RESPONSES: usize = 2;
+const MAX_RESPONSES: usize = 2;
 
 /// How the packet came that a frame stood in.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl Connection {
         let plain = match self.opener.open(now, id, number, header.epoch, packet, HEADER_LEN) {
             Ok(plain) => plain,
             Err(OpenError::Exhausted) => {
-                self.close_at(now, close::WORN_OUT, "too many forged packets");
+                self.close_at(now, close::WORN_OUT_CODE, "too many forged packets");
                 return Err(Rejected::Forged);
             }
             Err(_) => return Err(Rejected::Forged),
@@ -83,7 +83,7 @@ impl Connection {
         };
         for frame in frames {
             let Ok(frame) = frame else {
-                self.close_at(now, close::MALFORMED, "a packet could not be understood");
+                self.close_at(now, close::MALFORMED_CODE, "a packet could not be understood");
                 return Ok(());
             };
             eliciting |= frame.is_eliciting();
@@ -92,7 +92,7 @@ impl Connection {
                 self.acks.on_data();
             }
             if let Err(error) = self.on_frame(now, came, frame) {
-                self.close_at(now, close::DATA + error.code, error.reason);
+                self.close_at(now, close::DATA_CODE_OFFSET + error.code, error.reason);
                 return Ok(());
             }
         }
@@ -147,7 +147,7 @@ impl Connection {
             Frame::PathChallenge(challenge) => {
                 if let Some(way) = self.arrivals.get(on).and_then(|receiving| receiving.way)
                     && let Some(path) = self.paths.edit(way)
-                    && path.pending.responses.len() < MOST_RESPONSES
+                    && path.pending.responses.len() < MAX_RESPONSES
                 {
                     path.pending.responses.push(challenge);
                 }
@@ -173,7 +173,7 @@ impl Connection {
     fn on_ack(&mut self, now: Instant, way: PathId, entries: &AckEntries<'_>) {
         for entry in entries.iter() {
             if !self.on_ack_entry(now, way, &entry) {
-                self.close_at(now, close::VIOLATION, "an ACK of what was never sent");
+                self.close_at(now, close::VIOLATION_CODE, "an ACK of what was never sent");
                 return;
             }
         }

@@ -1,8 +1,8 @@
 //! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one
 //! path at a time.
 
-use super::acks::{ENTRY_ROOM, MOST_ECHO};
-use super::audit::LEAST_CREDIT;
+use super::acks::{ENTRY_ROOM, MAX_ECHO_LEN};
+use super::audit::MIN_CREDIT_BYTES;
 use super::full_sockets::FullSockets;
 use super::packet_purpose::{Purpose, RunRemainder};
 use super::path::{AddressValidation, Path, PathState};
@@ -18,11 +18,11 @@ use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, PACKET_OVERHEAD_LEN,
 use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
 
 /// Room for a CLOSE but for its reason: type, code, length.
-const MOST_CLOSE: usize = 1 + 8 + 8;
+const MAX_CLOSE_LEN: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
-const MOST_ASK: usize = 128;
+const MAX_CHALLENGE_LEN: usize = 128;
 /// A hint is given at most this often.
-const HINT_EVERY: Duration = Duration::from_millis(40);
+const HINT_INTERVAL: Duration = Duration::from_millis(40);
 
 /// A packet that was made: what stands in the buffer, and what it has beyond that.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl Connection {
         if !self.session.take_tell(now) {
             return None;
         }
-        let most = PACKET_OVERHEAD_LEN + MOST_CLOSE + self.session.closing()?.1.len();
+        let most = PACKET_OVERHEAD_LEN + MAX_CLOSE_LEN + self.session.closing()?.1.len();
         let way = self.acks.way(now, &self.arrivals, &mut self.paths);
         let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
         let path = self.paths.get(way)?;
@@ -95,7 +95,7 @@ impl Connection {
                 }
                 continue;
             }
-            if path.credit() < LEAST_CREDIT {
+            if path.credit() < MIN_CREDIT_BYTES {
                 continue; // until more comes from there
             }
             if let Some(size) = path.pending.mtu.take() {
@@ -115,18 +115,18 @@ impl Connection {
         None
     }
 
-    /// Sends a PATH_CHALLENGE of up to `MOST_ASK` bytes to the new address of a path, after at
-    /// least as many bytes came from there. Otherwise a spoofed address could make this side send
-    /// more bytes there than it received.
+    /// Sends a PATH_CHALLENGE of up to `MAX_CHALLENGE_LEN` bytes to the new address of a path,
+    /// after at least as many bytes came from there. Otherwise a spoofed address could make this
+    /// side send more bytes there than it received.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
-        if moving.credit < MOST_ASK as u64 {
+        if moving.credit < MAX_CHALLENGE_LEN as u64 {
             moving.again_at = now; // with the next packet that comes from there
             return None;
         }
         core::mem::swap(&mut path.route, &mut moving.route);
-        let sent = self.single(now, id, out, MOST_ASK, Purpose::Ask);
+        let sent = self.single(now, id, out, MAX_CHALLENGE_LEN, Purpose::Ask);
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
         core::mem::swap(&mut path.route, &mut moving.route);
@@ -160,7 +160,7 @@ impl Connection {
         }
         let path = self.paths.get(way)?;
         let credit = path.credit();
-        if credit < LEAST_CREDIT {
+        if credit < MIN_CREDIT_BYTES {
             return None;
         }
         let most = BASE_DATAGRAM.min(path.send.mtu.current());
@@ -172,7 +172,7 @@ impl Connection {
     /// or else the fastest.
     fn send_echo(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (id, way) = self.acks.take_echo(&self.arrivals, &self.paths)?;
-        self.single(now, way, out, MOST_ECHO, Purpose::Echo(id))
+        self.single(now, way, out, MAX_ECHO_LEN, Purpose::Echo(id))
     }
 
     fn send_data(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
@@ -379,7 +379,7 @@ impl Connection {
         let app_limited = !bulk || self.agenda.is_capped() || !self.has_more(id, purpose);
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
-            self.end(super::close::WORN_OUT, "the keys are worn out", false);
+            self.end(super::close::WORN_OUT_CODE, "the keys are worn out", false);
             return None;
         }
         let length = envelope + sealed;
@@ -535,7 +535,7 @@ impl Connection {
             };
             moved || limit
         });
-        path.hint.1 = now + HINT_EVERY.max(srtt / 2);
+        path.hint.1 = now + HINT_INTERVAL.max(srtt / 2);
         if stale {
             Frame::PathHint(hint).write(writer);
             path.hint.0 = Some(hint);

@@ -13,7 +13,7 @@ use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use smallvec::SmallVec;
 
 /// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
-const CHOKE_PROBE: Duration = Duration::from_millis(500);
+const CHOKE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Pacing goes this much faster than window over RTT, in percent, so that the window and not the
 /// pacer is the limit.
 const PACING_PERCENT: u64 = 125;
@@ -310,7 +310,7 @@ impl Path {
     /// When a choked path is probed next; spread by ±10 %, so that probes of many paths do not
     /// meet.
     pub(super) fn choke_interval(&self, random: u64) -> Duration {
-        let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE);
+        let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE_INTERVAL);
         interval * 9 / 10 + interval / 5 * (random % 1024) as u32 / 1024
     }
 

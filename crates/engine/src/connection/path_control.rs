@@ -12,7 +12,7 @@ use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand,
 use byway_wire::{Instant, PathId};
 
 /// What a path may do that the kernel alone governs: whatever its socket has room for.
-const AS_SOCKETS_HAVE_ROOM: Allowance =
+const KERNEL_ALLOWANCE: Allowance =
     Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, delay_limit: None };
 
 /// A session's controller, with the paths that it does not govern.
@@ -135,7 +135,7 @@ impl Controller for Governor {
 
     #[inline]
     fn allowance(&self, path: PathId) -> Allowance {
-        if self.is_kernels(path) { AS_SOCKETS_HAVE_ROOM } else { self.controller.allowance(path) }
+        if self.is_kernels(path) { KERNEL_ALLOWANCE } else { self.controller.allowance(path) }
     }
 
     fn wants(&self) -> PathDemand<'_> {
@@ -161,7 +161,7 @@ mod tests {
     fn a_class_that_takes_its_share_leaves_a_connection_to_the_kernel() {
         let mut governor = governor(Class::Normal);
         let alone = governor.allowance(PathId(0));
-        assert_eq!(governor.allowance(PathId(1)), AS_SOCKETS_HAVE_ROOM);
+        assert_eq!(governor.allowance(PathId(1)), KERNEL_ALLOWANCE);
         let (trigger, now) = (byway_control::Trigger::Loss, Instant::from_millis(9));
         let lost =
             Congested { trigger, first_sent_at: now, sent_at: now, now, bytes: 1200, in_flight: 9_600 };

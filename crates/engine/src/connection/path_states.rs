@@ -4,11 +4,11 @@
 
 use super::audit::audit;
 use super::candidates::{CandidateAction, PathHistory};
-use super::carrier_choice::{SILENT, is_served, may_stand_in};
+use super::carrier_choice::{SILENT_TIMEOUTS, is_served, may_stand_in};
 use super::losses::{Evidence, LossOutcome, judge};
 use super::packet_contents::PacketContents;
 use super::path::{AddressValidation, ChangeMark, Path, PathOrigin, PathState};
-use super::peer_paths::{MOST_PATHS, PATH_LOOKAHEAD};
+use super::peer_paths::{MAX_PATHS, PATH_LOOKAHEAD};
 use super::pending_events::RelayEvent;
 use super::relay_states::{PathEndReason, RelayId};
 use super::scheduling::Scheduler;
@@ -26,7 +26,7 @@ use core::net::SocketAddr;
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive
 /// attempts).
-const PROBES: u32 = 2;
+const MAX_LOST_PROBES: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G),
 /// in percent.
 const PREFERRED_PERCENT: u32 = 150;
@@ -169,7 +169,7 @@ impl Connection {
     pub(super) fn has_name(&self, ahead: u32) -> bool {
         let next = self.paths.next_id().0;
         let expected = self.exchange.known_ids().saturating_add(ahead);
-        next < u32::MAX && next < expected && self.paths.len() < MOST_PATHS
+        next < u32::MAX && next < expected && self.paths.len() < MAX_PATHS
     }
 
     /// Tries one candidate: a direct route is probed, and a relay greeted.
@@ -364,7 +364,7 @@ impl Connection {
 
     /// Whether a path in use answers.
     fn has_answering(&self) -> bool {
-        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
+        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT_TIMEOUTS)
     }
 
     /// The available path to open next, among the paths with the best `Rank`: a random path whose
@@ -433,7 +433,7 @@ impl Connection {
     pub(super) fn drop_orphan(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
         let silent = path.send.outstanding() == 0 && path.route.is_proxied()
-            || path.send.timeouts() >= PROBES
+            || path.send.timeouts() >= MAX_LOST_PROBES
             || path.address != AddressValidation::Valid;
         if path.origin != PathOrigin::Return
             || !silent
@@ -565,7 +565,7 @@ impl Connection {
     fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
         let Self { paths, agenda, .. } = self;
         let Some(path) = paths.edit(id) else { return false };
-        if path.is_governed() && path.send.timeouts() >= SILENT {
+        if path.is_governed() && path.send.timeouts() >= SILENT_TIMEOUTS {
             agenda.consult();
         }
         if path.send.is_as_good_as_gone() && self.has_other(id) {
@@ -575,7 +575,9 @@ impl Connection {
         let Self { paths, controller, .. } = self;
         let Some(path) = paths.edit(id) else { return false };
         match path.state {
-            PathState::Probing if path.origin != PathOrigin::Return && path.send.timeouts() >= PROBES => {
+            PathState::Probing
+                if path.origin != PathOrigin::Return && path.send.timeouts() >= MAX_LOST_PROBES =>
+            {
                 self.drop_path(now, id, PathEndReason::Unanswered);
                 return false;
             }

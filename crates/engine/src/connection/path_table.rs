@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use byway_wire::PathId;
 
 /// A row this long may be all gaps.
-const SHORT: usize = 256;
+const MAX_EMPTY_SLOTS: usize = 256;
 
 /// A power of two: more than most connections have old paths.
-const HINTS: usize = 256;
+const HINT_COUNT: usize = 256;
 
 /// Things by path id, in its order.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl<T> PathTable<T> {
             self.taken += usize::from(slot.is_none());
             *slot = Some(value);
         }
-        if self.slots.len() > SHORT + 4 * self.taken {
+        if self.slots.len() > MAX_EMPTY_SLOTS + 4 * self.taken {
             self.shorten();
         }
     }
@@ -143,18 +143,18 @@ struct OlderPaths<T> {
     /// The things in the order of their ids.
     all: Vec<(PathId, Box<T>)>,
     /// Where the one with an id that ends in these bits may stand.
-    hints: [u16; HINTS],
+    hints: [u16; HINT_COUNT],
 }
 
 impl<T> OlderPaths<T> {
     const fn new() -> Self {
-        Self { all: Vec::new(), hints: [0; HINTS] }
+        Self { all: Vec::new(), hints: [0; HINT_COUNT] }
     }
 
     /// Where one stands, or else where it would.
     #[inline]
     fn find(&self, id: PathId) -> Result<usize, usize> {
-        let at = usize::from(self.hints[id.0 as usize % HINTS]);
+        let at = usize::from(self.hints[id.0 as usize % HINT_COUNT]);
         match self.all.get(at) {
             Some((found, _)) if *found == id => Ok(at),
             _ => self.search(id),
@@ -201,7 +201,7 @@ impl<T> OlderPaths<T> {
     /// Makes the hints anew.
     fn settle(&mut self) {
         for (at, (id, _)) in self.all.iter().enumerate() {
-            self.hints[id.0 as usize % HINTS] = at as u16;
+            self.hints[id.0 as usize % HINT_COUNT] = at as u16;
         }
     }
 }
@@ -235,7 +235,7 @@ mod tests {
             }
             assert_eq!((table.get(id), table.len()), (map.get(&id), map.len()));
             assert!(table.next_id() > id || behind > 0, "{id:?}");
-            let longest = 2 * (SHORT + 4 * 20);
+            let longest = 2 * (MAX_EMPTY_SLOTS + 4 * 20);
             assert!(table.slots.len() <= longest && table.elders.all.len() <= 20, "{}", table.slots.len());
             if round % 100 == 0 {
                 assert!(table.iter().eq(map.values()) && table.iter_mut().eq(map.values_mut()));

@@ -13,9 +13,9 @@ use byway_wire::{ConnectionId, Duration, Local, PathId};
 /// How many new path ids a receiver expects above the highest that it has seen.
 pub const PATH_LOOKAHEAD: u32 = 64;
 /// A path brings packets still if it did so long before the newest of all.
-const STILL: Duration = Duration::from_secs(10);
+const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(10);
 /// The most paths that live at once, of either side.
-pub(super) const MOST_PATHS: usize = 1024;
+pub(super) const MAX_PATHS: usize = 1024;
 
 /// A path that the peer sends on, as this side keeps it.
 #[derive(Debug)]
@@ -105,14 +105,14 @@ impl PeerPaths {
         let newest = self.iter().map(|receiving| receiving.facts.last_arrival).max();
         let comes = |receiving: &PeerPath| {
             receiving.source.local == local
-                && newest.is_some_and(|at| receiving.facts.last_arrival + STILL >= at)
+                && newest.is_some_and(|at| receiving.facts.last_arrival + MAX_ARRIVAL_AGE >= at)
         };
         self.iter().any(comes)
     }
 
     /// Whether a path that does not live may begin.
     pub fn may_begin(&self, id: PathId) -> bool {
-        !self.ended.contains(id) && self.table.len() < MOST_PATHS
+        !self.ended.contains(id) && self.table.len() < MAX_PATHS
     }
 
     /// The peer sends on a path that did not live.

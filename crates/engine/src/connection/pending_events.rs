@@ -10,9 +10,9 @@ use byway_wire::{PathId, Writer};
 use core::net::SocketAddr;
 
 /// Events that wait for the owner at most; an owner that never looks loses the oldest.
-const MOST_EVENTS: usize = 1024;
+const MAX_EVENTS: usize = 1024;
 /// Room for the longest answer about a relay.
-const MOST_ANSWER: usize = 128;
+const MAX_ANSWER_LEN: usize = 128;
 
 /// What the owner should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub(super) struct PendingEvents {
 impl PendingEvents {
     /// The owner should know this.
     pub fn raise(&mut self, event: Event) {
-        if self.events.len() == MOST_EVENTS {
+        if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
         }
         self.events.push_back(event);
@@ -122,7 +122,7 @@ impl PendingEvents {
 
     /// The peer said this about relays. What a peer says beyond reason is not heard.
     pub fn tell(&mut self, news: RelayEvent) {
-        if self.relays.len() < MOST_EVENTS {
+        if self.relays.len() < MAX_EVENTS {
             self.relays.push_back(news);
         }
     }
@@ -133,7 +133,7 @@ impl PendingEvents {
 
     /// The peer is to be told this about a relay.
     pub fn answer(&mut self, answer: RelayMessage) {
-        if self.answers.len() < MOST_EVENTS {
+        if self.answers.len() < MAX_EVENTS {
             self.answers.push_back(answer);
         }
     }
@@ -145,7 +145,7 @@ impl PendingEvents {
 
     /// Writes what the peer is to be told about relays, as much as fits.
     pub fn write_answers(&mut self, writer: &mut Writer<'_>) {
-        while writer.room() >= MOST_ANSWER
+        while writer.room() >= MAX_ANSWER_LEN
             && let Some(answer) = self.answers.pop_front()
         {
             answer.frame().write(writer);

@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 
 /// What may leave at once: enough that a driver that wakes late loses nothing, and too little to be
 /// seen in a rate.
-const BURST: Duration = Duration::from_millis(10);
+const BURST_TIME: Duration = Duration::from_millis(10);
 
 /// The bucket, and whether it is what limits.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl RateLimit {
     pub fn new(now: Instant, bytes_per_second: Option<u64>) -> Self {
         let bucket = bytes_per_second.map(|rate| {
             let mut bucket = Pacer::new(now, BASE_DATAGRAM as u64);
-            bucket.set_rate_with(now, rate, BASE_DATAGRAM as u64, BURST);
+            bucket.set_rate_with(now, rate, BASE_DATAGRAM as u64, BURST_TIME);
             bucket
         });
         Self { bucket, ..Self::default() }

@@ -6,16 +6,16 @@ use byway_wire::{Duration, Instant};
 
 /// On a short direct path twice its RTT would exclude every relay. A detour of so much is never too
 /// far.
-const ALWAYS: Duration = Duration::from_millis(20);
+const ALLOWED_DETOUR: Duration = Duration::from_millis(20);
 /// How long a direct RTT counts at least, and at most twice as long. Together they cover the last
 /// minute.
-const HALF: Duration = Duration::from_secs(30);
+const HALF_WINDOW: Duration = Duration::from_secs(30);
 
 /// Within which RTT a probe must be answered, with RTT₀ as it is (mPath's τ). Literally 2 RTT₀.
 pub(super) fn limit(rule: Tau, rtt: Duration) -> Duration {
     match rule {
         Tau::Direct(percent) => rtt * percent / 100,
-        Tau::Adaptive => (rtt * 2).max(rtt + ALWAYS),
+        Tau::Adaptive => (rtt * 2).max(rtt + ALLOWED_DETOUR),
         Tau::AtLeast(least) => (rtt * 2).max(least),
     }
 }
@@ -34,9 +34,9 @@ impl MinRtt {
     /// The direct path's least RTT of late is this.
     pub fn note(&mut self, now: Instant, rtt: Duration) {
         let began = *self.began.get_or_insert(now);
-        if now.since(began) >= HALF {
+        if now.since(began) >= HALF_WINDOW {
             self.began = Some(now);
-            self.before = if now.since(began) < HALF * 2 { self.now } else { None };
+            self.before = if now.since(began) < HALF_WINDOW * 2 { self.now } else { None };
             self.now = None;
         }
         self.now = Some(self.now.map_or(rtt, |least| least.min(rtt)));
@@ -44,7 +44,7 @@ impl MinRtt {
 
     /// The least, if anything was noted within the last minute.
     pub fn get(&self, now: Instant) -> Option<Duration> {
-        let fresh = self.began.is_some_and(|began| now.since(began) < HALF * 2);
+        let fresh = self.began.is_some_and(|began| now.since(began) < HALF_WINDOW * 2);
         let least = [self.now, self.before].into_iter().flatten().min();
         least.filter(|_| fresh)
     }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// What is due already is looked at this much later, never in a loop that cannot end.
-const IN_A_MOMENT: Duration = Duration::from_micros(100);
+const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 
 /// The queues and timers of a connection.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Scheduler {
 
     /// Wakes the connection as a whole at `at`.
     pub fn arm_whole(&mut self, now: Instant, at: Option<Instant>) {
-        let at = at.map(|at| at.max(now + IN_A_MOMENT));
+        let at = at.map(|at| at.max(now + MIN_TIMER_DELAY));
         self.timers.arm(TimerOwner::Whole, &mut self.armed, at);
     }
 
@@ -314,8 +314,8 @@ mod tests {
         let mut agenda = Scheduler::new(Instant::ZERO, None);
         let now = Instant::from_millis(5);
         agenda.arm_whole(now, Some(Instant::from_millis(1)));
-        assert_eq!(agenda.deadline(), Some(now + IN_A_MOMENT));
-        let (at, owner) = agenda.next_due(now + IN_A_MOMENT).unwrap();
+        assert_eq!(agenda.deadline(), Some(now + MIN_TIMER_DELAY));
+        let (at, owner) = agenda.next_due(now + MIN_TIMER_DELAY).unwrap();
         assert!(owner == TimerOwner::Whole && agenda.claim_whole(at) && agenda.deadline().is_none());
     }
 }

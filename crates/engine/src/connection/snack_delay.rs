@@ -9,13 +9,13 @@ use byway_wire::{Duration, Instant, Writer};
 
 /// What the RTT of the direct path is taken for until its sender tells it (mPath section 2.1: the
 /// inter-continental average).
-const UNTOLD: Duration = Duration::from_millis(250);
+const DEFAULT_RTT: Duration = Duration::from_millis(250);
 /// τ is worked out at most this often: that takes a look at every path.
-const HOLDS: Duration = Duration::from_millis(20);
+const TAU_LIFETIME: Duration = Duration::from_millis(20);
 /// A path on which nothing came for this long explains no hole.
-const RECENT: Duration = Duration::from_secs(2);
+const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(2);
 /// τ at least, unless it follows the direct path alone.
-const LEAST: Duration = Duration::from_millis(60);
+const MIN_TAU: Duration = Duration::from_millis(60);
 
 /// When holes are named to the sender.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Snacks {
 
 impl Snacks {
     pub const fn new(rule: Tau) -> Self {
-        Self { rule, due: false, tau: Duration::ZERO, longest: UNTOLD, until: Instant::ZERO }
+        Self { rule, due: false, tau: Duration::ZERO, longest: DEFAULT_RTT, until: Instant::ZERO }
     }
 
     /// Whether a hole is to be named now.
@@ -86,10 +86,10 @@ impl Snacks {
 
     /// Takes a look at every path.
     fn look(&mut self, now: Instant, arrivals: &PeerPaths) {
-        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
+        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + MAX_ARRIVAL_AGE > now);
         let longest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
         self.tau = self.reorder_time(arrivals, longest);
-        (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
+        (self.longest, self.until) = (longest.unwrap_or(DEFAULT_RTT), now + TAU_LIFETIME);
     }
 
     /// mPath's τ (section 2.2). Until τ has passed, a slower path may still carry the data that is
@@ -100,9 +100,9 @@ impl Snacks {
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());
         let direct = direct.and_then(|first| first.facts.round_trip());
         if let Tau::Direct(percent) = self.rule {
-            return direct.unwrap_or(UNTOLD) * percent / 100;
+            return direct.unwrap_or(DEFAULT_RTT) * percent / 100;
         }
-        let least = if let Tau::AtLeast(least) = self.rule { least } else { LEAST };
+        let least = if let Tau::AtLeast(least) = self.rule { least } else { MIN_TAU };
         (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(least)
     }
 }

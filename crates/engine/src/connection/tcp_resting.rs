@@ -4,9 +4,9 @@
 use byway_wire::{Duration, Instant};
 
 /// What is preferred answers for so long before others rest: one answer may be chance.
-const STEADY: Duration = Duration::from_secs(2);
+const STEADY_TIME: Duration = Duration::from_secs(2);
 /// A path over TCP that rested for so long ends, and with it the connection.
-const REST: Duration = Duration::from_secs(30);
+const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long what is preferred has answered, and a path has rested.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl TcpResting {
             return RestAction::Nothing;
         }
         let since = *self.steady.get_or_insert(now);
-        if now.since(since) < STEADY {
+        if now.since(since) < STEADY_TIME {
             return RestAction::Nothing;
         }
         if in_use {
@@ -44,7 +44,7 @@ impl TcpResting {
             return RestAction::Rest;
         }
         let resting = *self.resting.get_or_insert(now);
-        if now.since(resting) >= REST {
+        if now.since(resting) >= REST_TIMEOUT {
             return RestAction::End;
         }
         RestAction::Nothing

@@ -14,7 +14,7 @@ pub struct BufferPool {
 
 impl BufferPool {
     /// Smaller buffers are not kept, in bytes: many of them share a page.
-    pub const LEAST: usize = 1 << 10;
+    pub const MIN_BUFFER_BYTES: usize = 1 << 10;
 
     /// A pool without buffers.
     #[must_use]
@@ -25,7 +25,7 @@ impl BufferPool {
     /// The size of buffer for `length` bytes: four sizes to each doubling.
     #[must_use]
     pub const fn fitting(length: usize) -> usize {
-        if length < Self::LEAST {
+        if length < Self::MIN_BUFFER_BYTES {
             return length;
         }
         let step = length.next_power_of_two() / 8;
@@ -48,7 +48,7 @@ impl BufferPool {
     /// Keeps a buffer for the next, if it is of a [`fitting`](Self::fitting) size.
     pub fn put(&mut self, buffer: Vec<u8>) {
         let size = buffer.capacity();
-        if size >= Self::LEAST && size == Self::fitting(size) {
+        if size >= Self::MIN_BUFFER_BYTES && size == Self::fitting(size) {
             self.bytes += size;
             self.by_size.entry(size).or_default().push(buffer);
         }
@@ -68,12 +68,13 @@ mod tests {
 
     #[test]
     fn few_sizes_serve_all_and_waste_no_more_than_a_quarter() {
-        for length in BufferPool::LEAST..=128 << 10 {
+        for length in BufferPool::MIN_BUFFER_BYTES..=128 << 10 {
             let size = BufferPool::fitting(length);
             assert!(length <= size && size <= length + length / 4, "{length}: {size}");
             assert_eq!(BufferPool::fitting(size), size, "{length}");
         }
-        let mut sizes: Vec<usize> = (BufferPool::LEAST..=32 << 10).map(BufferPool::fitting).collect();
+        let mut sizes: Vec<usize> =
+            (BufferPool::MIN_BUFFER_BYTES..=32 << 10).map(BufferPool::fitting).collect();
         sizes.dedup();
         assert_eq!(sizes.len(), 5 * 4 + 1);
     }

@@ -6,10 +6,10 @@ use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::ObjectId;
 
 /// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
-const ROW: usize = 16 << 10;
+const MAX_ROW_LEN: usize = 16 << 10;
 
 /// A map with numbers as keys. Entry `n` is at index `n - base` of a ring buffer, so a look-up
-/// takes one step. If the numbers span more than `ROW`, the lowest entries move to a tree.
+/// takes one step. If the numbers span more than `MAX_ROW_LEN`, the lowest entries move to a tree.
 #[derive(Debug)]
 pub struct Numbered<T> {
     /// The number of the first entry in the ring buffer.
@@ -70,7 +70,7 @@ impl<T> Numbered<T> {
             self.aside.insert(id.0, thing);
             return;
         };
-        while place >= ROW {
+        while place >= MAX_ROW_LEN {
             match self.row.pop_front() {
                 Some(oldest) => {
                     self.aside.extend(oldest.map(|oldest| (self.base, oldest)));
@@ -123,7 +123,7 @@ mod tests {
             all.insert(ObjectId(id), Box::new(id));
             assert_eq!(all.remove(&ObjectId(id)), Some(Box::new(id)));
         }
-        assert!(all.row.len() <= ROW && all.row.capacity() <= 2 * ROW);
+        assert!(all.row.len() <= MAX_ROW_LEN && all.row.capacity() <= 2 * MAX_ROW_LEN);
         assert_eq!((all.len(), all.get(&ObjectId(0))), (1, Some(&0)));
         all.insert(ObjectId(u32::MAX), Box::new(7));
         assert_eq!((all.row.len(), all.len(), all.get(&ObjectId(0))), (1, 2, Some(&0)));
@@ -150,7 +150,7 @@ mod tests {
                 prop_assert_eq!(all.get(&ObjectId(id)), model.get(&id));
                 prop_assert_eq!(all.get_mut(&ObjectId(id)).copied(), model.get(&id).copied());
                 prop_assert_eq!((all.len(), all.is_empty()), (model.len(), model.is_empty()));
-                prop_assert!(all.row.len() <= ROW);
+                prop_assert!(all.row.len() <= MAX_ROW_LEN);
             }
             let mut values: Vec<_> = all.values().copied().collect();
             values.sort_unstable();

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// More ranges than this are no longer in one piece. Tests have so few that they meet all cases.
-const PIECE: usize = if cfg!(test) { 4 } else { 256 };
+const MAX_PIECE_RANGES: usize = if cfg!(test) { 4 } else { 256 };
 
 /// A set of offsets. All ranges are half open: first, and one past the last.
 #[derive(Clone, Debug, Default)]
@@ -265,8 +265,8 @@ impl RangeSet {
         };
         part.insert(place.slot, range);
         self.count_below += 1;
-        if part.len() > PIECE {
-            let upper = part.split_off(PIECE / 2);
+        if part.len() > MAX_PIECE_RANGES {
+            let upper = part.split_off(MAX_PIECE_RANGES / 2);
             self.below.insert(place.part + 1, upper);
         }
     }
@@ -310,14 +310,14 @@ impl RangeSet {
     /// What the ring has too much of goes into a part of its own.
     #[inline]
     fn shorten(&mut self) {
-        if self.ranges.len() > PIECE {
+        if self.ranges.len() > MAX_PIECE_RANGES {
             self.split();
         }
     }
 
     #[cold]
     fn split(&mut self) {
-        let lower: Vec<(u64, u64)> = self.ranges.drain(..PIECE / 2).collect();
+        let lower: Vec<(u64, u64)> = self.ranges.drain(..MAX_PIECE_RANGES / 2).collect();
         self.count_below += lower.len();
         self.below.push_back(lower);
     }

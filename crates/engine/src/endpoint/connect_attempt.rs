@@ -14,12 +14,12 @@ use thiserror::Error;
 
 /// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs
 /// less.
-const STAGGER: Duration = Duration::from_millis(100);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(100);
 /// Before the first repetition, and at most.
-const REPEAT: Duration = Duration::from_millis(300);
-const REPEAT_AT_MOST: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(300);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// An attempt without an answer ends.
-const GIVE_UP: Duration = Duration::from_secs(20);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -97,13 +97,13 @@ impl Attempt {
         controller: Box<dyn Controller>,
     ) -> Self {
         let target = |(index, route)| {
-            Target::new(route, now, now + STAGGER * u32::try_from(index).unwrap_or(u32::MAX))
+            Target::new(route, now, now + ATTEMPT_DELAY * u32::try_from(index).unwrap_or(u32::MAX))
         };
         let targets = routes.into_iter().enumerate().map(target).collect();
         Self {
             initiator: Box::new(initiator),
             targets,
-            until: now + GIVE_UP,
+            until: now + ATTEMPT_TIMEOUT,
             refused: None,
             controller: Some(controller),
         }
@@ -154,7 +154,8 @@ impl Attempt {
         let target = self.targets.iter_mut().find(|target| target.next_at <= now)?;
         target.sent += 1;
         target.sent_at = now;
-        target.next_at = now + REPEAT.saturating_mul(1 << (target.sent - 1).min(3)).min(REPEAT_AT_MOST);
+        target.next_at =
+            now + RETRY_INTERVAL.saturating_mul(1 << (target.sent - 1).min(3)).min(MAX_RETRY_INTERVAL);
         Some((target.route.clone(), self.initiator.hello()))
     }
 

@@ -4,7 +4,7 @@ use super::connect_attempt::Success;
 use super::hello_limit::HelloDecision;
 use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
 use super::{
-    Admit, COOKIES_ABOVE, ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS,
+    Admit, COOKIE_THRESHOLD, ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MAX_ANSWERS,
 };
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
@@ -155,7 +155,7 @@ impl Endpoint {
             connection.add_candidate(now, other);
         }
         if theirs != self.config.payload {
-            connection.close_at(now, close::PAYLOAD, close::OTHER_PAYLOAD);
+            connection.close_at(now, close::PAYLOAD_CODE, close::PAYLOAD_REASON);
         }
         if let Some(entry) = self.entries.get_mut(&handle) {
             for (relay, local) in entry.pool.numbers() {
@@ -177,7 +177,7 @@ impl Endpoint {
             self.dropped.hellos += 1;
             return;
         };
-        if self.answers.len() >= MOST_ANSWERS {
+        if self.answers.len() >= MAX_ANSWERS {
             self.dropped.hellos += 1;
             return;
         }
@@ -193,7 +193,7 @@ impl Endpoint {
             self.dropped.hellos += 1;
             return;
         }
-        let demand_cookie = self.waiting.len() >= COOKIES_ABOVE || care == HelloDecision::Cookie;
+        let demand_cookie = self.waiting.len() >= COOKIE_THRESHOLD || care == HelloDecision::Cookie;
         let computed = self.responder.computed();
         let answer = self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting);
         if self.responder.computed() != computed {
@@ -246,7 +246,7 @@ impl Endpoint {
                 connection.begin(now);
                 let rejected = rejected.or_else(|| {
                     let other = params.payload != self.config.payload;
-                    other.then(|| (close::PAYLOAD, String::from(close::OTHER_PAYLOAD)))
+                    other.then(|| (close::PAYLOAD_CODE, String::from(close::PAYLOAD_REASON)))
                 });
                 if let Some((code, reason)) = rejected {
                     connection.reject(now, code, &reason);
@@ -273,7 +273,7 @@ impl Endpoint {
         self.dropped.hellos += 1;
         // Never more bytes than came.
         if packet.len() >= BASE_DATAGRAM
-            && self.answers.len() < MOST_ANSWERS
+            && self.answers.len() < MAX_ANSWERS
             && let (Some(reply), Some(route)) = (Handshake::hello_reply_id(packet), source.route())
         {
             self.answers.push_back((route, refuse(reply, RefuseReason::Full)));

@@ -8,7 +8,7 @@ use byway_wire::{ConnectionId, PathId};
 
 /// Places. Ids are keyed hashes, so that those of 256 paths rarely share one; where they do, the
 /// map of all ids tells.
-const PLACES: usize = 1024;
+const PLACE_COUNT: usize = 1024;
 
 /// What was found last at each place. Never the only one to know.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct DemuxCache {
 
 impl DemuxCache {
     pub fn new() -> Self {
-        Self { places: vec![None; PLACES] }
+        Self { places: vec![None; PLACE_COUNT] }
     }
 
     pub fn get(&self, id: ConnectionId) -> Option<(Handle, PathId)> {
@@ -48,7 +48,7 @@ impl DemuxCache {
 
 fn place(id: ConnectionId) -> usize {
     let [a, b, ..] = id.0;
-    usize::from(u16::from_be_bytes([a, b])) % PLACES
+    usize::from(u16::from_be_bytes([a, b])) % PLACE_COUNT
 }
 
 #[cfg(test)]

@@ -8,35 +8,35 @@ use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, Rela
 use byway_wire::{Dscp, Duration, Ecn, Instant, Local, TcpRequest, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// A greeting that is not answered is repeated after this, doubling up to `REPEAT_AT_MOST`, and
-/// given up after `TRIES`.
-const REPEAT: Duration = Duration::from_millis(250);
-const REPEAT_AT_MOST: Duration = Duration::from_secs(1);
-const TRIES: u32 = 6;
+/// A greeting that is not answered is repeated after this, doubling up to `MAX_RETRY_INTERVAL`, and
+/// given up after `MAX_TRIES`.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_TRIES: u32 = 6;
 /// How often a relay that answered is greeted again. This keeps a NAT of this side open for packets
 /// through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in practice
 /// some last only 30 seconds.
-const KEEP_OPEN: Duration = Duration::from_secs(20);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// A relay that refuses is greeted again at once, but not sooner than this after the last greeting.
 /// Who sees a packet of ours can forge a refusal, and must not make this side send more than that.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// An offer without an answer is repeated after this.
-const REPEAT_OFFER: Duration = Duration::from_millis(1000);
-const OFFERS: u32 = 8;
+const OFFER_INTERVAL: Duration = Duration::from_millis(1000);
+const MAX_OFFERS: u32 = 8;
 /// How long a relay that seems to refuse is given to answer after all: nothing proves that the
 /// refusal is its own.
-const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
+const REFUSAL_DELAY: Duration = Duration::from_millis(1000);
 /// A consent is passed on again after this, long before it runs out
 /// ([`byway_wire::relay::CONSENT_LIFE`]).
-const RENEW_CONSENT: Duration = Duration::from_secs(3600);
+const CONSENT_INTERVAL: Duration = Duration::from_secs(3600);
 /// A relay may take so long to accept a TCP connection, and so many are asked for at once.
-const DIAL: Duration = Duration::from_secs(5);
-const MOST_ASKS: usize = 16;
-/// Packets by which one word is checked at most. The next one follows after [`REPEAT`], and twice
-/// as long each time.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_DIALS: usize = 16;
+/// Packets by which one word is checked at most. The next one follows after [`RETRY_INTERVAL`], and
+/// twice as long each time.
 const MAX_CHECK_PACKETS: u32 = 3;
 /// Relays greeted at once, for all purposes.
-const MOST: usize = 4096;
+const MAX_GREETINGS: usize = 4096;
 
 /// What is known of a relay that answered.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,7 @@ impl Greeting {
             return Some(check.next_at);
         }
         if check.refused.is_none() && check.sent < MAX_CHECK_PACKETS {
-            check.next_at = now + REPEAT * (1 << check.sent);
+            check.next_at = now + RETRY_INTERVAL * (1 << check.sent);
             check.sent += 1;
             let at = check.next_at;
             turn.checks.push(*self);
@@ -209,7 +209,7 @@ impl Greetings {
         purpose: GreetingPurpose,
         nonce: [u8; 8],
     ) -> bool {
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_GREETINGS {
             return false;
         }
         let number = self.next;
@@ -309,8 +309,8 @@ impl Greetings {
 
     /// Has a TCP connection to a relay opened.
     pub fn dial(&mut self, relay: SocketAddr) {
-        let ask = TcpRequest::Dial { peer: relay, patience: DIAL };
-        if self.asks.len() < MOST_ASKS && !self.asks.contains(&ask) {
+        let ask = TcpRequest::Dial { peer: relay, patience: DIAL_TIMEOUT };
+        if self.asks.len() < MAX_DIALS && !self.asks.contains(&ask) {
             self.asks.push_back(ask);
         }
     }
@@ -377,12 +377,12 @@ impl Greetings {
                 && connected(handle)
             {
                 if greeting.offer_at <= now {
-                    if greeting.offered == OFFERS {
+                    if greeting.offered == MAX_OFFERS {
                         turn.failed.push((*greeting, Failure::NotTaken));
                         return false;
                     }
                     greeting.offered += 1;
-                    greeting.offer_at = now + REPEAT_OFFER;
+                    greeting.offer_at = now + OFFER_INTERVAL;
                     turn.offers.push(*greeting);
                 }
                 due = Some(due.map_or(greeting.offer_at, |at| at.min(greeting.offer_at)));
@@ -391,7 +391,7 @@ impl Greetings {
                 if greeting.known.is_some() && greeting.tries == 0 && !needed(greeting) {
                     return false;
                 }
-                if greeting.tries == TRIES {
+                if greeting.tries == MAX_TRIES {
                     if greeting.known.is_none() {
                         let failure = greeting.refused.take().map_or(Failure::Silent, Failure::Refused);
                         turn.failed.push((*greeting, failure));
@@ -400,11 +400,11 @@ impl Greetings {
                         }
                     }
                     greeting.tries = 0;
-                    greeting.next_at = now + KEEP_OPEN;
+                    greeting.next_at = now + KEEPALIVE_INTERVAL;
                 } else if turn.sent.is_none() {
                     turn.sent = greeting.write(out);
                     greeting.sent_at = now;
-                    greeting.next_at = now + (REPEAT * (1 << greeting.tries)).min(REPEAT_AT_MOST);
+                    greeting.next_at = now + (RETRY_INTERVAL * (1 << greeting.tries)).min(MAX_RETRY_INTERVAL);
                     greeting.tries += 1;
                 }
             }
@@ -450,7 +450,7 @@ impl Greetings {
         let mut asked = self.all.iter_mut().filter(|greeting| greeting.check.is_some()).filter(is_asked);
         let Some(check) = asked.next().and_then(|greeting| greeting.check.as_mut()) else { return false };
         if notice.reason.is_of_word() && check.refused.replace(notice.reason).is_none() {
-            check.next_at = now + SECOND_THOUGHTS;
+            check.next_at = now + REFUSAL_DELAY;
             self.due = Some(self.due.map_or(check.next_at, |at| at.min(check.next_at)));
         }
         true
@@ -475,11 +475,11 @@ impl Greetings {
         greeting.local = from.0;
         let clock = RelayClock::learn(greeted, greeting.sent_at, now);
         let told = greeting.known.filter(|before| before.address == greeted.address);
-        let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);
+        let told_at = told.map(|before| before.told_at).filter(|at| *at + CONSENT_INTERVAL > now);
         let (cookie, address, consent) = (greeted.cookie, greeted.address, greeted.consent);
         let known = AnsweredRelay { clock, cookie, address, consent, told_at: told_at.unwrap_or(now) };
         greeting.known = Some(known);
-        (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEP_OPEN);
+        (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEPALIVE_INTERVAL);
         self.due = Some(now);
         Some((*greeting, told_at.is_none()))
     }
@@ -490,7 +490,7 @@ impl Greetings {
     }
 
     /// Handles a notice by which a relay seems to refuse a greeting. Whoever saw the greeting's
-    /// nonce can forge a notice, so a good answer within `SECOND_THOUGHTS` still counts. Returns
+    /// nonce can forge a notice, so a good answer within `REFUSAL_DELAY` still counts. Returns
     /// whether the notice belongs to a greeting.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
         let asked = self.all.iter_mut().find(|greeting| {
@@ -501,8 +501,8 @@ impl Greetings {
         });
         let Some(greeting) = asked else { return false };
         if greeting.refused.replace(notice.reason).is_none() {
-            greeting.tries = TRIES;
-            greeting.next_at = now + SECOND_THOUGHTS;
+            greeting.tries = MAX_TRIES;
+            greeting.next_at = now + REFUSAL_DELAY;
             self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
         }
         true

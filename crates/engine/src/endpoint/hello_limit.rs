@@ -6,16 +6,16 @@ use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant, Meter, NetworkPrefix};
 
 /// How many HELLOs may come at once before cookies are asked for.
-const BURST: u32 = 64;
+const BURST_HELLOS: u32 = 64;
 /// How many more HELLOs are computed on at once if their senders showed a cookie.
-const MOST: u32 = 1_024;
+const MAX_COOKIE_HELLOS: u32 = 1_024;
 /// One network, once cookies are asked for, has one part in so many: no single one uses up what
 /// there is.
-const NETWORK_SHARE: u32 = 4;
+const NETWORK_DIVISOR: u32 = 4;
 /// How many HELLOs of one network may come at once.
-const NETWORK_BURST: u32 = 16;
+const NETWORK_BURST_HELLOS: u32 = 16;
 /// Networks with a meter of their own.
-const MOST_NETWORKS: usize = 1_024;
+const MAX_NETWORKS: usize = 1_024;
 
 /// What to do with a HELLO that nobody has looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +49,12 @@ impl HelloLimiter {
     /// What there is room for. `shown`: the sender's network, if it shows a cookie.
     pub(super) fn care(&self, now: Instant, shown: Option<NetworkPrefix>) -> HelloDecision {
         let debt = self.all.debt(now);
-        if debt < self.pace * BURST {
+        if debt < self.pace * BURST_HELLOS {
             return HelloDecision::None;
         }
         let own = shown.and_then(|network| self.networks.get(&network)).map(|meter| meter.debt(now));
-        if debt >= self.pace * (BURST + MOST)
-            || own.is_some_and(|own| own >= self.pace * NETWORK_SHARE * NETWORK_BURST)
+        if debt >= self.pace * (BURST_HELLOS + MAX_COOKIE_HELLOS)
+            || own.is_some_and(|own| own >= self.pace * NETWORK_DIVISOR * NETWORK_BURST_HELLOS)
         {
             return HelloDecision::Drop;
         }
@@ -65,12 +65,12 @@ impl HelloLimiter {
     pub(super) fn spend(&mut self, now: Instant, shown: Option<NetworkPrefix>) {
         self.all.lend(now, self.pace);
         let Some(network) = shown else { return };
-        if self.networks.len() >= MOST_NETWORKS && !self.networks.contains_key(&network) {
+        if self.networks.len() >= MAX_NETWORKS && !self.networks.contains_key(&network) {
             self.networks.retain(|_, meter| !meter.is_full(now));
         }
         // Where so many come at once, the meter of all has to do.
-        if self.networks.len() < MOST_NETWORKS || self.networks.contains_key(&network) {
-            self.networks.entry(network).or_default().lend(now, self.pace * NETWORK_SHARE);
+        if self.networks.len() < MAX_NETWORKS || self.networks.contains_key(&network) {
+            self.networks.entry(network).or_default().lend(now, self.pace * NETWORK_DIVISOR);
         }
     }
 }
@@ -89,15 +89,15 @@ mod tests {
     fn a_burst_is_free_then_cookies_then_nothing_and_rest_helps() {
         let mut effort = HelloLimiter::new(200);
         let mut now = Instant::from_millis(1_000);
-        for spent in 0..BURST + MOST {
+        for spent in 0..BURST_HELLOS + MAX_COOKIE_HELLOS {
             let care = effort.care(now, network(spent / 8));
-            assert_eq!(care, if spent < BURST { HelloDecision::None } else { HelloDecision::Cookie });
+            assert_eq!(care, if spent < BURST_HELLOS { HelloDecision::None } else { HelloDecision::Cookie });
             effort.spend(now, network(spent / 8));
         }
         assert_eq!(effort.care(now, network(5_000)), HelloDecision::Drop);
         now += PACE;
         assert_eq!(effort.care(now, network(5_000)), HelloDecision::Cookie);
-        now += PACE * MOST;
+        now += PACE * MAX_COOKIE_HELLOS;
         assert_eq!(effort.care(now, None), HelloDecision::None);
     }
 
@@ -116,6 +116,6 @@ mod tests {
         }
         assert!(dropped > 45_000, "{dropped}");
         (0..100_000).for_each(|number| effort.spend(Instant::from_millis(60_000), network(number)));
-        assert!(effort.networks.len() <= MOST_NETWORKS);
+        assert!(effort.networks.len() <= MAX_NETWORKS);
     }
 }

@@ -42,18 +42,18 @@ use greetings::Greetings;
 pub use handle::Handle;
 use hello_limit::HelloLimiter;
 pub use relay_addresses::AddressProblem;
-pub use relay_pool::{MOST_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
+pub use relay_pool::{MAX_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
 use steady_clock::SteadyClock;
 use unconfirmed_peers::UnconfirmedPeers;
 
 /// Unconfirmed connections beyond which a HELLO must show a cookie.
-const COOKIES_ABOVE: usize = 64;
+const COOKIE_THRESHOLD: usize = 64;
 /// Handshake answers that wait to be sent.
-const MOST_ANSWERS: usize = 256;
+const MAX_ANSWERS: usize = 256;
 /// What is due at once is looked at so much later.
-const AT_ONCE: Duration = Duration::from_micros(100);
+const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 /// Direct routes tried to one peer at most.
-const MOST_DIRECT: usize = 16;
+const MAX_DIRECT_ROUTES: usize = 16;
 
 /// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing
 /// before [`EndpointEvent::Accepted`].
@@ -382,7 +382,7 @@ impl Endpoint {
         let mut routes = Vec::new();
         for address in addresses {
             for (local, bound) in &self.locals {
-                if bound.is_ipv4() == address.is_ipv4() && routes.len() < MOST_DIRECT {
+                if bound.is_ipv4() == address.is_ipv4() && routes.len() < MAX_DIRECT_ROUTES {
                     routes.push(Route::direct(*local, *address));
                 }
             }
@@ -501,7 +501,7 @@ impl Endpoint {
             return;
         };
         if full {
-            connection.turn_away(now, close::BUSY, close::TOO_MANY);
+            connection.turn_away(now, close::BUSY_CODE, close::BUSY_REASON);
         }
         if !connection.is_closing() {
             self.events.push_back(EndpointEvent::Accepted(handle));
@@ -630,7 +630,7 @@ impl Machine for Endpoint {
                 && attempt.failure(now, self.greetings.awaited_by(handle)).is_some()
             {
                 // Told by a wake, after which owners look for news; after a datagram they need not.
-                self.timers.arm(handle, &mut entry.armed, Some(now + AT_ONCE));
+                self.timers.arm(handle, &mut entry.armed, Some(now + MIN_TIMER_DELAY));
                 continue;
             }
             self.settle(now, handle);

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 
 /// How many relays a connection has at most. A relay counts once for each local socket that reaches
 /// it.
-pub const MOST_RELAYS: usize = 4096;
+pub const MAX_RELAYS: usize = 4096;
 
 /// A way for a peer to be reached through a relay, from a ticket.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ impl RelayPool {
         let same =
             |it: &Pooled| it.local == local && it.address == address && it.word.grant().id == word.grant().id;
         let index = self.0.iter().position(same).unwrap_or(self.0.len());
-        if index == MOST_RELAYS {
+        if index == MAX_RELAYS {
             return None;
         }
         if let Some(known) = self.0.get_mut(index) {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)));
         assert_eq!(pool.enter(now, way(1), &word(1), None), Some(RelayId(1)));
         assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)));
-        for id in 2..MOST_RELAYS as u32 {
+        for id in 2..MAX_RELAYS as u32 {
             assert_eq!(pool.enter(now, way(0), &word(id), None), Some(RelayId(id)));
         }
         assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)), "known");

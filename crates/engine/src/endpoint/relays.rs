@@ -12,7 +12,7 @@
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
 use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
-use super::{AT_ONCE, ConnectionSlot, Endpoint, EndpointEvent, Handle};
+use super::{ConnectionSlot, Endpoint, EndpointEvent, Handle, MIN_TIMER_DELAY};
 use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;
 use alloc::vec::Vec;
@@ -22,12 +22,12 @@ use byway_wire::{Instant, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
-const MOST_AWAITED: usize = 16;
-/// A peer may make `OFFERS_PACE` offers of relays in each `probe_interval` of the configuration,
-/// and up to `OFFERS_AT_ONCE` offers at once. For each offer, this host sends a greeting to an
-/// address whose host did not ask for it.
-const OFFERS_PACE: u32 = 4;
-const OFFERS_AT_ONCE: u32 = 32;
+const MAX_AWAITED_RELAYS: usize = 16;
+/// A peer may make `OFFERS_PER_INTERVAL` offers of relays in each `probe_interval` of the
+/// configuration, and up to `MAX_BURST_OFFERS` offers at once. For each offer, this host sends a
+/// greeting to an address whose host did not ask for it.
+const OFFERS_PER_INTERVAL: u32 = 4;
+const MAX_BURST_OFFERS: u32 = 32;
 
 impl Endpoint {
     /// Makes this side reachable through a relay for every peer that learns of the relay, for
@@ -175,7 +175,7 @@ impl Endpoint {
         turn.unheard.iter().for_each(|greeting| self.on_reachable(greeting));
         if self.events.len() > told_before {
             // Told by a wake, after which owners look for news; after a transmission they need not.
-            self.greetings.look_at(now + AT_ONCE);
+            self.greetings.look_at(now + MIN_TIMER_DELAY);
         }
         turn.sent
     }
@@ -307,8 +307,8 @@ impl Endpoint {
             return;
         }
         let Some(entry) = self.entries.get_mut(&handle) else { return };
-        let pace = self.config.probe_interval / OFFERS_PACE;
-        if entry.offers.debt(now) > pace * OFFERS_AT_ONCE {
+        let pace = self.config.probe_interval / OFFERS_PER_INTERVAL;
+        if entry.offers.debt(now) > pace * MAX_BURST_OFFERS {
             return; // it is offered again
         }
         entry.offers.lend(now, pace);
@@ -411,7 +411,7 @@ impl Endpoint {
                 connection.add_relay(now, id, way.0);
                 self.touch(handle);
             }
-            ConnectionSlot::Attempt(_) if reach.is_some() && awaited < MOST_AWAITED => {
+            ConnectionSlot::Attempt(_) if reach.is_some() && awaited < MAX_AWAITED_RELAYS => {
                 self.greet_pooled(now, handle, id)
             }
             ConnectionSlot::Attempt(_) => {}

@@ -4,11 +4,11 @@
 use byway_wire::{Duration, Instant};
 
 /// A driver that wakes a machine this late did not oversleep: its clock stepped.
-const STEP: Duration = Duration::from_secs(5);
+const MIN_CLOCK_STEP: Duration = Duration::from_secs(5);
 
 /// The endpoint's own time: the driver's time minus `skipped`. If the driver's clock jumps more
-/// than [`STEP`] beyond the next deadline, nobody knows how much time passed. Then the own time
-/// advances by [`STEP`], or to the deadline if this is earlier.
+/// than [`MIN_CLOCK_STEP`] beyond the next deadline, nobody knows how much time passed. Then the
+/// own time advances by [`MIN_CLOCK_STEP`], or to the deadline if this is earlier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SteadyClock {
     skipped: Duration,
@@ -28,9 +28,9 @@ impl SteadyClock {
     pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
         let mut own = now - self.skipped;
         if let Some(deadline) = deadline
-            && own > deadline + STEP
+            && own > deadline + MIN_CLOCK_STEP
         {
-            let believed = self.seen.map_or(deadline, |seen| deadline.min(seen + STEP).max(seen));
+            let believed = self.seen.map_or(deadline, |seen| deadline.min(seen + MIN_CLOCK_STEP).max(seen));
             self.skipped += own.since(believed);
             own = believed;
         }

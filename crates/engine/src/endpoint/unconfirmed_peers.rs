@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use byway_wire::NetworkPrefix;
 
 /// How many peers may wait at once.
-const MOST: usize = 1024;
+const MAX_PEERS: usize = 1024;
 /// Places of one network.
-const MOST_OF_NETWORK: usize = 64;
+const MAX_NETWORK_PEERS: usize = 64;
 
 /// What a peer is to this side, as far as its first message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,8 +70,8 @@ impl UnconfirmedPeers {
         below: impl FnOnce(u64) -> u64,
     ) -> NewcomerDecision {
         let neighbours = self.0.iter().filter(|place| place.network == network).count();
-        let crowded = neighbours >= MOST_OF_NETWORK;
-        if !crowded && self.0.len() < MOST {
+        let crowded = neighbours >= MAX_NETWORK_PEERS;
+        if !crowded && self.0.len() < MAX_PEERS {
             return NewcomerDecision::Room;
         }
         let rivals = || self.0.iter().filter(|place| !crowded || place.network == network);
@@ -131,7 +131,7 @@ mod tests {
         for _ in 0..10_000 {
             hall.enter(network(1), PeerPriority::Welcome);
         }
-        assert_eq!(hall.waiting.len(), MOST_OF_NETWORK);
+        assert_eq!(hall.waiting.len(), MAX_NETWORK_PEERS);
         let (other, verdict) = hall.enter(network(2), PeerPriority::Refused);
         assert_eq!(verdict, NewcomerDecision::Room);
         for _ in 0..10_000 {
@@ -151,7 +151,7 @@ mod tests {
             hall.enter(network(1), PeerPriority::Refused);
         }
         assert!(hall.waits(welcome));
-        for _ in 0..MOST_OF_NETWORK {
+        for _ in 0..MAX_NETWORK_PEERS {
             assert_ne!(hall.enter(network(1), PeerPriority::Known).1, NewcomerDecision::Full);
         }
         assert!(!hall.waits(welcome));
@@ -164,7 +164,7 @@ mod tests {
         for number in 0..10_000 {
             hall.enter(network(number % 500), PeerPriority::Welcome);
         }
-        assert_eq!(hall.waiting.len(), MOST);
+        assert_eq!(hall.waiting.len(), MAX_PEERS);
         // Forty come while its answer is under way, at 200 a second.
         let mut stayed = 0;
         for number in 0..1_000 {

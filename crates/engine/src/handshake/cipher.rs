@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// Bytes of a key.
 const KEY_LEN: usize = 32;
 /// Bytes of a nonce before its number (The Noise Protocol Framework, section 12.3): zeros.
-const ZEROS: usize = 4;
+const ZEROS_LEN: usize = 4;
 
 /// ChaCha20-Poly1305 (RFC 8439) for snow.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl ChaChaPoly {
 /// The nonce of a message of this number.
 fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
-    if let Some(place) = bytes.get_mut(ZEROS..) {
+    if let Some(place) = bytes.get_mut(ZEROS_LEN..) {
         place.copy_from_slice(&number.to_le_bytes());
     }
     Nonce::assume_unique_for_key(bytes)

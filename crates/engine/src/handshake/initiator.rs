@@ -17,7 +17,7 @@ use crate::seal::{Secret, Suites};
 /// How many RETRYs of an attempt are answered with a HELLO immediately. A further RETRY only
 /// changes the cookie of the next scheduled HELLO. So forged RETRYs (27 bytes) cannot make this
 /// side send HELLOs (1200 bytes) without end.
-const RETRIES_AT_ONCE: u32 = 16;
+const MAX_ANSWERED_RETRIES: u32 = 16;
 
 /// What a packet did for an attempt.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Initiator {
             noise,
             message,
             cookie: Vec::new(),
-            retries_left: RETRIES_AT_ONCE,
+            retries_left: MAX_ANSWERED_RETRIES,
             complete: false,
         })
     }

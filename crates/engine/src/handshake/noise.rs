@@ -19,7 +19,7 @@ use super::hash::Blake2s;
 use super::{HandshakeError, Identity, PublicKey};
 use crate::seal::Secret;
 
-const PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
+const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// What message 1 adds to its payload: an ephemeral key, a sealed static key, a tag.
 pub(super) const MESSAGE_1_OVERHEAD: usize = 32 + 48 + 16;
 /// What message 2 adds to its payload: an ephemeral key, a tag.
@@ -57,7 +57,7 @@ impl Noise {
     ) -> Result<Self, HandshakeError> {
         let [a, b, c, d, e, f, g, h] = reply.0;
         let prologue = [b'b', b'y', b'w', b'a', b'y', WIRE_VERSION, a, b, c, d, e, f, g, h];
-        let state = PROTOCOL.parse().and_then(|params| {
+        let state = NOISE_PROTOCOL.parse().and_then(|params| {
             let builder = Builder::with_resolver(params, Box::new(Primitives(seed)));
             finish(builder.local_private_key(identity.secret())?.prologue(&prologue)?)
         });

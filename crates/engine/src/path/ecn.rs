@@ -2,7 +2,7 @@
 
 /// Packets whose marks are watched before any is believed: as many as RFC 9000, appendix A.4, sends
 /// for a trial.
-const TRIAL: u64 = 10;
+const TRIAL_PACKETS: u64 = 10;
 
 /// The validation of ECN on one path. Some routers set CE on every packet, which would keep the
 /// sender at its smallest window. So if every packet of the trial has a CE mark, the path's marks
@@ -43,7 +43,7 @@ impl Validation {
                 self.state = EcnState::Capable;
                 return marks;
             }
-            if self.acked >= TRIAL {
+            if self.acked >= TRIAL_PACKETS {
                 self.state = EcnState::Mangled;
             }
         }

@@ -9,33 +9,33 @@ use byway_wire::{Duration, Instant};
 const MAX_PROBES: u8 = 3;
 /// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1,
 /// PMTU_RAISE_TIMER).
-const RAISE_AFTER: Duration = Duration::from_secs(600);
+const RAISE_INTERVAL: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
-const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
+const BLACK_HOLE_TIME: Duration = Duration::from_secs(10);
 /// After so many losses of packets above the least size, the base size is used again (RFC 8899
 /// section 4.3). Packets that are lost together count as one loss. An acknowledged packet of the
 /// size that is in use, or of a size that was lost, resets the count.
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// The least size in bytes: the UDP payload of the largest packet that every IPv4 host takes (RFC
 /// 791 section 3.1). It is used once smaller packets pass and those of the base size do not.
-const LEAST_DATAGRAM: usize = 548;
+const MIN_DATAGRAM: usize = 548;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
-const LONGEST_FRAME: usize = 65_535 / 4;
+const MAX_FRAME_BYTES: usize = 65_535 / 4;
 /// Limits of the frames of `Mtu::of_hops`: the bytes that the path delivers in `HOPS_TIME`, and at
-/// most `LONGEST_BY_HOPS` bytes. Relays accept frames of at most 9 KiB, which include the headers
-/// for the relay.
+/// most `MAX_HOPS_FRAME_BYTES` bytes. Relays accept frames of at most 9 KiB, which include the
+/// headers for the relay.
 const HOPS_TIME: Duration = Duration::from_millis(40);
-const LONGEST_BY_HOPS: usize = 8 << 10;
+const MAX_HOPS_FRAME_BYTES: usize = 8 << 10;
 /// The smallest frame, in bytes, on a path over TCP whose rate the congestion controller sets
 /// (`Mtu::of_hops`). With its length field it fills one TCP segment over IPv6 with timestamps, on
 /// Ethernet. A slightly longer frame needs a second segment with its own headers.
-const LEAST_BY_HOPS: usize = 1426;
+const MIN_HOPS_FRAME_BYTES: usize = 1426;
 /// UDP payloads that are tried first, in bytes. The first three fit narrow tunnels. After the base
 /// come common tunnels, then Ethernet over IPv6 and IPv4. The last two are of jumbo frames.
-const LADDER: [usize; 10] = [740, 972, 1096, BASE_DATAGRAM, 1352, 1420, 1452, 1472, 8952, 8972];
+const PROBE_SIZES: [usize; 10] = [740, 972, 1096, BASE_DATAGRAM, 1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.
 #[derive(Clone, Debug)]
@@ -86,8 +86,8 @@ impl Mtu {
     pub const fn of_frames() -> Self {
         Self {
             current: BASE_DATAGRAM,
-            ceiling: LONGEST_FRAME + 1,
-            limit: LONGEST_FRAME,
+            ceiling: MAX_FRAME_BYTES + 1,
+            limit: MAX_FRAME_BYTES,
             probe: None,
             failures: 0,
             next_at: Instant::FAR_FUTURE,
@@ -106,10 +106,10 @@ impl Mtu {
     #[must_use]
     pub const fn of_hops() -> Self {
         Self {
-            current: LEAST_BY_HOPS,
-            least: LEAST_BY_HOPS,
-            limit: LONGEST_BY_HOPS,
-            ceiling: LONGEST_BY_HOPS + 1,
+            current: MIN_HOPS_FRAME_BYTES,
+            least: MIN_HOPS_FRAME_BYTES,
+            limit: MAX_HOPS_FRAME_BYTES,
+            ceiling: MAX_HOPS_FRAME_BYTES + 1,
             span: HOPS_TIME,
             ..Self::of_frames()
         }
@@ -144,7 +144,7 @@ impl Mtu {
         if self.limit < self.ceiling && self.limit > self.current {
             return Some(self.limit);
         }
-        LADDER.iter().rev().copied().find(|size| *size > self.current && *size < self.ceiling)
+        PROBE_SIZES.iter().rev().copied().find(|size| *size > self.current && *size < self.ceiling)
     }
 
     /// A probe of `size` left as packet `number`.
@@ -161,7 +161,7 @@ impl Mtu {
             self.current = self.current.max(size);
             if self.current <= BASE_DATAGRAM && self.wanted(now).is_none() {
                 // The base size passes again: what made it seem too large was an outage.
-                let wait = if size == BASE_DATAGRAM { AFTER_BLACK_HOLE } else { RAISE_AFTER };
+                let wait = if size == BASE_DATAGRAM { BLACK_HOLE_TIME } else { RAISE_INTERVAL };
                 self.rest(now, wait);
             }
         }
@@ -185,11 +185,11 @@ impl Mtu {
         (self.probe, self.failures) = (None, 0);
         self.ceiling = self.ceiling.min(size);
         if self.current >= size {
-            let smaller = if size > BASE_DATAGRAM { BASE_DATAGRAM } else { LEAST_DATAGRAM };
+            let smaller = if size > BASE_DATAGRAM { BASE_DATAGRAM } else { MIN_DATAGRAM };
             self.current = smaller.min(self.limit);
         }
         if self.wanted(now).is_none() {
-            self.rest(now, RAISE_AFTER);
+            self.rest(now, RAISE_INTERVAL);
         }
     }
 
@@ -210,7 +210,7 @@ impl Mtu {
 
     /// A packet of `size` bytes that was sent at `sent_at` was lost.
     pub fn suspect(&mut self, now: Instant, size: usize, sent_at: Instant) {
-        if size <= LEAST_DATAGRAM {
+        if size <= MIN_DATAGRAM {
             return;
         }
         self.suspected_size = self.suspected_size.min(size);
@@ -242,7 +242,7 @@ impl Mtu {
     /// upward from there at once. The base size comes first.
     fn narrow(&mut self, now: Instant) {
         self.trust();
-        self.current = LEAST_DATAGRAM.min(self.limit);
+        self.current = MIN_DATAGRAM.min(self.limit);
         (self.probe, self.failures) = (None, 0);
         (self.next_at, self.ceiling) = (now, self.ceiling.min(BASE_DATAGRAM + 1));
     }
@@ -253,7 +253,7 @@ impl Mtu {
         if self.current > BASE_DATAGRAM {
             self.current = BASE_DATAGRAM.min(self.limit);
             (self.probe, self.failures) = (None, 0);
-            self.next_at = now + AFTER_BLACK_HOLE;
+            self.next_at = now + BLACK_HOLE_TIME;
         }
     }
 }
@@ -326,7 +326,7 @@ mod tests {
     fn a_way_that_carries_only_small_packets_is_searched_from_below() {
         let mut mtu = search(1472, 1472);
         grow_narrow(&mut mtu, 1_000);
-        assert_eq!(mtu.current(), LEAST_DATAGRAM);
+        assert_eq!(mtu.current(), MIN_DATAGRAM);
         let now = Instant::from_millis(6_000);
         let mut number = 100;
         while let Some(size) = mtu.wanted(now) {
@@ -339,7 +339,7 @@ mod tests {
             number += 1;
         }
         assert_eq!((mtu.current(), number), (1_096, 104), "the base is tried thrice");
-        assert_eq!(mtu.wanted(now + RAISE_AFTER), Some(1_472));
+        assert_eq!(mtu.wanted(now + RAISE_INTERVAL), Some(1_472));
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
         mtu.sent(BASE_DATAGRAM, 100);
         mtu.acked(now, 100);
         assert_eq!((mtu.current(), mtu.wanted(now)), (BASE_DATAGRAM, None));
-        assert_eq!(mtu.wanted(now + AFTER_BLACK_HOLE), Some(1_472));
+        assert_eq!(mtu.wanted(now + BLACK_HOLE_TIME), Some(1_472));
     }
 
     #[test]
@@ -386,13 +386,13 @@ mod tests {
             (3_000_000, 2_400),
             (1_000_000_000, 4_800),
             (1_000_000_000, 9_600),
-            (1_000_000_000, LONGEST_FRAME),
-            (1_000_000_000, LONGEST_FRAME),
+            (1_000_000_000, MAX_FRAME_BYTES),
+            (1_000_000_000, MAX_FRAME_BYTES),
         ] {
             frames.fit(rate);
             assert_eq!(frames.current(), size, "{rate}");
         }
-        for size in [LONGEST_FRAME / 2, LONGEST_FRAME / 4, LONGEST_FRAME / 8, LONGEST_FRAME / 8] {
+        for size in [MAX_FRAME_BYTES / 2, MAX_FRAME_BYTES / 4, MAX_FRAME_BYTES / 8, MAX_FRAME_BYTES / 8] {
             frames.fit(1_250_000);
             assert_eq!(frames.current(), size);
         }

@@ -5,7 +5,7 @@
 use byway_wire::{Duration, Instant};
 
 /// How much of a second a burst may hold.
-const BURST: Duration = Duration::from_millis(1);
+const BURST_TIME: Duration = Duration::from_millis(1);
 /// The least capacity of a bucket, in full packets, so that two may always leave together. TCP too
 /// sends two packets at a time, if it gets an ACK for every second packet.
 const BURST_PACKETS: u64 = 2;
@@ -21,7 +21,7 @@ pub struct Pacer {
     filled_at: Instant,
 }
 
-const SCALE: u32 = 16;
+const TOKEN_SHIFT: u32 = 16;
 
 impl Pacer {
     /// A full bucket for a path of unknown rate.
@@ -30,14 +30,14 @@ impl Pacer {
         Self {
             rate: 0,
             capacity: packet * BURST_PACKETS,
-            tokens: (packet * BURST_PACKETS) << SCALE,
+            tokens: (packet * BURST_PACKETS) << TOKEN_SHIFT,
             filled_at: now,
         }
     }
 
     /// Sets the rate (bytes per second) and the size of a full packet.
     pub fn set_rate(&mut self, now: Instant, rate: u64, packet: u64) {
-        self.set_rate_with(now, rate, packet, BURST);
+        self.set_rate_with(now, rate, packet, BURST_TIME);
     }
 
     /// Sets the rate (bytes per second), the size of a full packet in bytes, and the time whose
@@ -47,7 +47,7 @@ impl Pacer {
         self.rate = rate;
         let burst = u64::try_from(u128::from(rate) * burst.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX);
         self.capacity = burst.clamp(packet * BURST_PACKETS, 1 << 20);
-        self.tokens = self.tokens.min(self.capacity << SCALE);
+        self.tokens = self.tokens.min(self.capacity << TOKEN_SHIFT);
     }
 
     /// Brings the bucket up to date.
@@ -55,7 +55,7 @@ impl Pacer {
         let elapsed = byway_wire::time::nanos(now.since(self.filled_at));
         let gained = scaled(self.rate, elapsed);
         if gained > 0 {
-            self.tokens = self.tokens.saturating_add(gained).min(self.capacity << SCALE);
+            self.tokens = self.tokens.saturating_add(gained).min(self.capacity << TOKEN_SHIFT);
             self.filled_at = now;
         }
     }
@@ -63,7 +63,7 @@ impl Pacer {
     /// Bytes that may leave now.
     pub fn available(&mut self, now: Instant) -> u64 {
         self.fill(now);
-        self.tokens >> SCALE
+        self.tokens >> TOKEN_SHIFT
     }
 
     /// Bytes worth waiting for: half the bucket, so that a fast path leaves in runs and a slow one
@@ -75,20 +75,20 @@ impl Pacer {
 
     /// Takes the bytes of what was sent.
     pub const fn spend(&mut self, bytes: u64) {
-        self.tokens = self.tokens.saturating_sub(bytes << SCALE);
+        self.tokens = self.tokens.saturating_sub(bytes << TOKEN_SHIFT);
     }
 
     /// When `bytes` may leave; now or earlier if they may already.
     #[must_use]
     pub fn ready_at(&self, bytes: u64) -> Instant {
-        let lacking = (bytes.min(self.capacity) << SCALE).saturating_sub(self.tokens);
+        let lacking = (bytes.min(self.capacity) << TOKEN_SHIFT).saturating_sub(self.tokens);
         if lacking == 0 {
             return self.filled_at;
         }
         if self.rate == 0 {
             return Instant::FAR_FUTURE;
         }
-        let nanos = (u128::from(lacking) * 1_000_000_000).div_ceil(u128::from(self.rate) << SCALE);
+        let nanos = (u128::from(lacking) * 1_000_000_000).div_ceil(u128::from(self.rate) << TOKEN_SHIFT);
         self.filled_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
@@ -97,9 +97,9 @@ impl Pacer {
 /// always fits into 64 bits, and then a 64-bit division is enough, which is fast in hardware.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
-        Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,
+        Some(product) if product < 1 << (64 - TOKEN_SHIFT) => (product << TOKEN_SHIFT) / 1_000_000_000,
         _ => {
-            let tokens = ((u128::from(rate) * u128::from(nanos)) << SCALE) / 1_000_000_000;
+            let tokens = ((u128::from(rate) * u128::from(nanos)) << TOKEN_SHIFT) / 1_000_000_000;
             u64::try_from(tokens).unwrap_or(u64::MAX)
         }
     }

@@ -9,26 +9,26 @@ use byway_wire::frame::ack::{AckWriter, EntryParts};
 use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
-const ACK_EVERY: u32 = 10;
+const ACK_PACKETS: u32 = 10;
 /// An ACK is due after this many packets while their one-way delay exceeds the `delay_limit` of the
 /// sender's PATH_HINT. The sender must learn soon of the queue that causes this delay. A sender
-/// with a small window may never have `ACK_EVERY` packets in flight.
-const ACK_EVERY_BEYOND: u32 = 4;
+/// with a small window may never have `ACK_PACKETS` packets in flight.
+const BEYOND_LIMIT_ACK_PACKETS: u32 = 4;
 /// An ACK is due at the latest this long after the first packet that it acknowledges. If a quarter
-/// of the RTT is shorter, that quarter counts instead (at least `ACK_SOONEST`). Later ACKs would
+/// of the RTT is shorter, that quarter counts instead (at least `MIN_ACK_DELAY`). Later ACKs would
 /// limit the rate.
-const ACK_AFTER: Duration = Duration::from_millis(10);
-const ACK_SOONEST: Duration = Duration::from_millis(1);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
+const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
-const PATIENCE: Duration = Duration::from_millis(25);
+const DEFAULT_HOLE_TIMEOUT: Duration = Duration::from_millis(25);
 /// Ranges of received numbers kept; older ones are forgotten, they were told many times.
-const RANGES: usize = 48;
+const MAX_RANGES: usize = 48;
 /// Arrivals remembered for the next ACK's stamps.
-const STAMPS: usize = 256;
+const MAX_STAMPS: usize = 256;
 /// How long a hole that was judged lost is remembered, to notice that it was not.
-const MEMORY: Duration = Duration::from_secs(4);
+const LOST_HOLE_LIFETIME: Duration = Duration::from_secs(4);
 /// Holes awaiting judgement; beyond it the oldest is judged lost at once.
-const HOLES: usize = 128;
+const MAX_HOLES: usize = 128;
 
 /// A hole in the numbers: first, one past the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl ReceivePath {
             self.fill(arrival.number, at);
         }
         self.insert(arrival.number);
-        if self.fresh.len() < STAMPS {
+        if self.fresh.len() < MAX_STAMPS {
             self.fresh.push((arrival.number, at.as_micros() as u32));
         }
         if arrival.eliciting {
@@ -172,7 +172,7 @@ impl ReceivePath {
                 self.ack_at = Some(at + self.ack_delay());
             }
             // A path that begins, or that was silent for long, is measured at once.
-            if self.unacked >= ACK_EVERY || self.packets <= 4 || arrival.ecn == Ecn::Ce {
+            if self.unacked >= ACK_PACKETS || self.packets <= 4 || arrival.ecn == Ecn::Ce {
                 self.ack_at = Some(at);
             }
         }
@@ -180,7 +180,7 @@ impl ReceivePath {
             let apparent = (at.as_micros() as u32).wrapping_sub(arrival.stamp);
             let beyond = apparent.wrapping_sub(limit) as i32 > 0;
             // Who yields to a queue must hear at once that it stands, and that it is gone.
-            if beyond != self.beyond_limit || beyond && self.unacked >= ACK_EVERY_BEYOND {
+            if beyond != self.beyond_limit || beyond && self.unacked >= BEYOND_LIMIT_ACK_PACKETS {
                 self.ack_at = Some(at);
             }
             self.beyond_limit = beyond;
@@ -197,7 +197,7 @@ impl ReceivePath {
             }
             Some((_, end)) if number > *end => {
                 self.ranges.insert(0, (number, number + 1));
-                self.ranges.truncate(RANGES);
+                self.ranges.truncate(MAX_RANGES);
                 return;
             }
             None => {
@@ -233,13 +233,13 @@ impl ReceivePath {
             }
             (false, false) => {
                 self.ranges.insert(below, (number, number + 1));
-                self.ranges.truncate(RANGES);
+                self.ranges.truncate(MAX_RANGES);
             }
         }
     }
 
     fn open_hole(&mut self, start: u64, end: u64, at: Instant) {
-        if self.holes.len() == HOLES {
+        if self.holes.len() == MAX_HOLES {
             let oldest = self.holes.remove(0);
             if oldest.lost {
                 self.judged -= 1;
@@ -252,7 +252,7 @@ impl ReceivePath {
 
     fn count_lost(&mut self, hole: Hole) {
         self.lost += hole.end - hole.start;
-        if self.report.len() < HOLES {
+        if self.report.len() < MAX_HOLES {
             self.report.push((hole.start, hole.end));
         }
     }
@@ -269,7 +269,8 @@ impl ReceivePath {
             self.judged = self.judged - 1 + pieces;
             self.lost -= 1;
             let late = at.since(hole.seen_at);
-            let round_trip = self.hint.map_or(PATIENCE * 4, |hint| Duration::from_micros(hint.srtt_micros));
+            let round_trip =
+                self.hint.map_or(DEFAULT_HOLE_TIMEOUT * 4, |hint| Duration::from_micros(hint.srtt_micros));
             let behind = self.expected() - number;
             self.tolerance.learn(behind, late, round_trip);
         }
@@ -298,7 +299,7 @@ impl ReceivePath {
             }
             hole.lost = true;
             if self.judged == 0 {
-                self.forget_at = hole.seen_at + MEMORY;
+                self.forget_at = hole.seen_at + LOST_HOLE_LIFETIME;
             }
             self.judged += 1;
             let hole = *hole;
@@ -306,22 +307,23 @@ impl ReceivePath {
             self.ack_at = Some(now);
         }
         if self.judged > 0 && self.forget_at <= now {
-            self.holes.retain(|hole| !hole.lost || hole.seen_at + MEMORY > now);
+            self.holes.retain(|hole| !hole.lost || hole.seen_at + LOST_HOLE_LIFETIME > now);
             self.judged = self.holes.partition_point(|hole| hole.lost);
-            self.forget_at = self.holes.first().map_or(now, |oldest| oldest.seen_at + MEMORY);
+            self.forget_at = self.holes.first().map_or(now, |oldest| oldest.seen_at + LOST_HOLE_LIFETIME);
         }
     }
 
     fn ack_delay(&self) -> Duration {
         match (self.ack_after, self.round_trip()) {
             (Some(set), _) => set,
-            (None, Some(srtt)) => (srtt / 4).clamp(ACK_SOONEST, ACK_AFTER),
-            (None, None) => ACK_AFTER,
+            (None, Some(srtt)) => (srtt / 4).clamp(MIN_ACK_DELAY, MAX_ACK_DELAY),
+            (None, None) => MAX_ACK_DELAY,
         }
     }
 
     fn patience(&self) -> Duration {
-        let quarter = self.hint.map_or(PATIENCE, |hint| Duration::from_micros(hint.srtt_micros / 4));
+        let quarter =
+            self.hint.map_or(DEFAULT_HOLE_TIMEOUT, |hint| Duration::from_micros(hint.srtt_micros / 4));
         self.tolerance.patience(quarter.max(Duration::from_millis(1)))
     }
 

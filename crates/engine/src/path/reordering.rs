@@ -8,11 +8,11 @@ use byway_wire::Duration;
 /// Later packets that make a hole a loss, as long as none came late (RFC 9002 section 6.1.1).
 pub const REORDER_PACKETS: u64 = 3;
 /// How many later packets make a hole a loss, at most, where packets came late.
-const MOST_REORDER_PACKETS: u64 = 300;
+const MAX_REORDER_PACKETS: u64 = 300;
 /// A path that delivered some packets late waits longer before packets count as lost. The
 /// additional time is at most this constant, or two RTTs if they are longer. RFC 8985 section 6.2
 /// allows one RTT. Radio links delay packets by tens of milliseconds.
-const MOST_LATENESS: Duration = Duration::from_millis(60);
+const MAX_LATENESS: Duration = Duration::from_millis(60);
 
 /// How much later than expected packets came that were believed lost, with a quarter for those to
 /// come.
@@ -29,7 +29,7 @@ impl ReorderDelay {
     /// The most that is waited for on a path of this RTT.
     #[must_use]
     pub fn most(rtt: Duration) -> Duration {
-        (rtt * 2).max(MOST_LATENESS)
+        (rtt * 2).max(MAX_LATENESS)
     }
 
     /// A packet came so `late` on a path of this RTT.
@@ -51,7 +51,7 @@ impl ReorderTolerance {
     #[must_use]
     pub const fn new(rule: Pnack) -> Self {
         let (packets, most_packets) = match rule {
-            Pnack::Patient => (REORDER_PACKETS, MOST_REORDER_PACKETS),
+            Pnack::Patient => (REORDER_PACKETS, MAX_REORDER_PACKETS),
             Pnack::FirstGap => (0, 0),
         };
         Self { packets, most_packets, lateness: ReorderDelay(Duration::ZERO) }
@@ -92,7 +92,7 @@ mod tests {
         tolerance.learn(1, MS, 10 * MS);
         assert_eq!((tolerance.packets(), tolerance.patience(30 * MS)), (8, 30 * MS));
         tolerance.learn(9_000, 900 * MS, 40 * MS);
-        assert_eq!((tolerance.packets(), tolerance.patience(MS)), (MOST_REORDER_PACKETS, 80 * MS));
+        assert_eq!((tolerance.packets(), tolerance.patience(MS)), (MAX_REORDER_PACKETS, 80 * MS));
     }
 
     #[test]

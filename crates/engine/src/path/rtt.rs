@@ -6,9 +6,9 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// What is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the handshake
 /// usually knows better).
-const INITIAL: Duration = Duration::from_millis(250);
+const INITIAL_RTT: Duration = Duration::from_millis(250);
 /// Timer granularity (RFC 9002 section 6.1.2).
-const GRANULARITY: Duration = Duration::from_millis(1);
+const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 /// How long a minimum counts before it must be seen again.
 const MIN_WINDOW: Duration = Duration::from_secs(30);
 
@@ -31,7 +31,7 @@ impl Rtt {
     /// Begins with what the handshake or a probe measured, if anything.
     #[must_use]
     pub fn new(first: Option<Duration>) -> Self {
-        let assumed = first.unwrap_or(INITIAL);
+        let assumed = first.unwrap_or(INITIAL_RTT);
         Self {
             sampled: false,
             smoothed: assumed,
@@ -101,7 +101,7 @@ impl Rtt {
     /// delay of an ACK.
     #[must_use]
     pub fn probe_timeout(&self, ack_delay: Duration) -> Duration {
-        self.smoothed + (self.variation * 4).max(GRANULARITY) + ack_delay
+        self.smoothed + (self.variation * 4).max(TIMER_GRANULARITY) + ack_delay
     }
 }
 

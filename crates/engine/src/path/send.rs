@@ -22,9 +22,9 @@ use smallvec::SmallVec;
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// Timeouts back off to this at most while there is something to send: a path that lives again is
 /// found soon.
-const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
+const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How many timeouts in a row without an answer are silence, however lately something was sent.
-const LONG_SILENCE: u32 = 3;
+const SILENCE_TIMEOUTS: u32 = 3;
 
 /// Facts about the sending end of a path. Fields that are used together stand together in memory.
 /// With hundreds of paths this saves cache misses.
@@ -229,8 +229,8 @@ impl SendPath {
     /// heard. With many packets it looks only whether there are any. For assertions.
     #[must_use]
     pub fn balances(&self) -> bool {
-        const MOST_COUNTED: u64 = 64;
-        if self.ledger.next_number() - self.ledger.base() > MOST_COUNTED {
+        const MAX_COUNTED_PACKETS: u64 = 64;
+        if self.ledger.next_number() - self.ledger.base() > MAX_COUNTED_PACKETS {
             return self.ledger.outstanding() > 0 || self.in_flight == 0;
         }
         let counts = |packet: &SentPacket| packet.counted && packet.fate == PacketState::Outstanding;
@@ -550,7 +550,7 @@ impl SendPath {
             return Some(self.last_sent_at);
         }
         let timeout = self.carriage.patience(self.rtt.probe_timeout(ACK_DELAY));
-        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(LONGEST_TIMEOUT.max(timeout));
+        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(MAX_TIMEOUT.max(timeout));
         let silence = self.last_sent_at + backed_off;
         // With something new ever so often there is no silence. So it is one, too, if nothing is
         // heard for long.
@@ -560,7 +560,7 @@ impl SendPath {
             // What is under way stays so after a timeout, and what asks may wait for its socket.
             return Some(oldest.max(heard_at).max(self.timed_out_at) + backed_off);
         }
-        Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
+        Some(silence.min(oldest.max(heard_at) + backed_off * SILENCE_TIMEOUTS))
     }
 
     /// Handles a timeout. Over UDP, all outstanding packets count as lost, so that their data goes

@@ -73,22 +73,22 @@ pub struct SentPackets {
 }
 
 /// Lost packets remembered at most; then the oldest is lost for good.
-const MOST_LOST: usize = 1 << 15;
+const MAX_LOST_PACKETS: usize = 1 << 15;
 
 /// Neighbours that are looked at before a number is searched for among all.
-const NEAR: usize = 8;
+const NEIGHBOUR_COUNT: usize = 8;
 
 /// Packets that nothing is heard of and that ask for nothing, kept behind one that does: with more
 /// of them, it is given up.
-const MOST_SILENT: usize = 1 << 16;
+const MAX_SILENT_PACKETS: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether the list of sent packets is too long: at least `MOST_SILENT` packets, of which at
-    /// most a sixteenth waits for an ACK. The others usually hold only ACKs. The caller then counts
-    /// the waiting packets as lost. Otherwise the list could grow without limit.
+    /// Whether the list of sent packets is too long: at least `MAX_SILENT_PACKETS` packets, of
+    /// which at most a sixteenth waits for an ACK. The others usually hold only ACKs. The caller
+    /// then counts the waiting packets as lost. Otherwise the list could grow without limit.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
+        self.entries.len() >= MAX_SILENT_PACKETS && self.outstanding <= self.entries.len() / 16
     }
 
     /// The number that the next packet gets.
@@ -179,7 +179,7 @@ impl SentPackets {
         }
         let numbers = &self.lost_numbers;
         *place = (*place).min(numbers.len());
-        for _ in 0..NEAR {
+        for _ in 0..NEIGHBOUR_COUNT {
             match place.checked_sub(1).and_then(|last| numbers.get(last)) {
                 Some(number) if *number >= below => *place -= 1,
                 last => return last.copied().filter(|number| *number >= start),
@@ -210,7 +210,7 @@ impl SentPackets {
             self.oldest = self.entries.front().map(|front| front.sent_at);
         }
         let over = |lost: &Lost| lost.entry.fate != PacketState::Lost || lost.entry.sent_at < lost_before;
-        while self.lost.len() > MOST_LOST || self.lost.front().is_some_and(over) {
+        while self.lost.len() > MAX_LOST_PACKETS || self.lost.front().is_some_and(over) {
             self.lost.pop_front();
             self.lost_numbers.pop_front();
         }
@@ -334,12 +334,12 @@ mod tests {
     #[test]
     fn losses_are_not_remembered_without_end() {
         let mut ledger = SentPackets::default();
-        for number in 0..2 * MOST_LOST as u64 {
+        for number in 0..2 * MAX_LOST_PACKETS as u64 {
             ledger.push(entry(1, PacketState::Outstanding), &[]);
             ledger.settle(number, PacketState::Lost);
         }
         ledger.trim(Instant::ZERO);
-        assert_eq!((ledger.lost.len(), ledger.entries.len()), (MOST_LOST, 0));
+        assert_eq!((ledger.lost.len(), ledger.entries.len()), (MAX_LOST_PACKETS, 0));
     }
 
     #[test]

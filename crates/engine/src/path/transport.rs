@@ -9,7 +9,7 @@ const MIN_HELD_UP_TIMEOUT: Duration = Duration::from_secs(1);
 /// waits in this host. Three timeouts are half of the usual idle timeout.
 const MAX_HELD_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many timeouts in a row count as the end of a connection, where another path answers.
-const AS_GOOD_AS_GONE: u32 = 3;
+const GONE_TIMEOUTS: u32 = 3;
 
 /// What carries a path's packets, all the way to the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl PathTransport {
     /// Whether so many timeouts in a row end a path, if another answers.
     #[must_use]
     pub fn is_as_good_as_gone(self, timeouts: u32) -> bool {
-        self == Self::Connection && timeouts >= AS_GOOD_AS_GONE
+        self == Self::Connection && timeouts >= GONE_TIMEOUTS
     }
 }
 

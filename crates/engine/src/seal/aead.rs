@@ -108,20 +108,20 @@ impl Null {
             round(&mut lanes, &last);
         }
         let [a, b, c, d] = lanes;
-        let low = (a ^ b.rotate_left(23)).wrapping_mul(ODD);
-        let high = (c ^ d.rotate_left(23) ^ low.rotate_left(31)).wrapping_mul(ODD);
+        let low = (a ^ b.rotate_left(23)).wrapping_mul(HASH_MULTIPLIER);
+        let high = (c ^ d.rotate_left(23) ^ low.rotate_left(31)).wrapping_mul(HASH_MULTIPLIER);
         ((u128::from(high) << 64) | u128::from(low)).to_le_bytes()
     }
 }
 
 /// The golden ratio's fraction in 64 bits: odd, and without a pattern.
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]
 fn round(lanes: &mut [u64; 4], block: &[u8; 32]) {
     let (words, _) = block.as_chunks::<8>();
     for (lane, word) in lanes.iter_mut().zip(words) {
-        *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(ODD).rotate_left(29);
+        *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(HASH_MULTIPLIER).rotate_left(29);
     }
 }
 

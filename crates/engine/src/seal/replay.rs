@@ -3,14 +3,14 @@
 /// Packet numbers behind the highest one that are told apart. Older ones count as seen.
 pub const REPLAY_WINDOW: u64 = 4096;
 
-const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
+const WINDOW_WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
 /// A sliding window over the packet numbers of one path (RFC 4303 section 3.4.3). The window moves
 /// only when a packet was opened, so forged packets cannot push genuine numbers out of the window.
 #[derive(Clone)]
 pub struct ReplayWindow {
     /// The bit of number n is bit n modulo 4096: set if n was accepted.
-    bits: [u64; WORDS],
+    bits: [u64; WINDOW_WORDS],
     highest: Option<u64>,
 }
 
@@ -18,7 +18,7 @@ impl ReplayWindow {
     /// Nothing was seen.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bits: [0; WORDS], highest: None }
+        Self { bits: [0; WINDOW_WORDS], highest: None }
     }
 
     /// The highest number accepted.
@@ -60,7 +60,7 @@ impl ReplayWindow {
     /// leave the window.
     fn clear(&mut self, highest: u64, number: u64) {
         if number - highest >= REPLAY_WINDOW {
-            self.bits = [0; WORDS];
+            self.bits = [0; WINDOW_WORDS];
             return;
         }
         let mut next = highest + 1;
@@ -96,7 +96,7 @@ impl core::fmt::Debug for ReplayWindow {
 }
 
 const fn word_of(number: u64) -> usize {
-    ((number / 64) % WORDS as u64) as usize
+    ((number / 64) % WINDOW_WORDS as u64) as usize
 }
 
 const fn mask(number: u64) -> u64 {

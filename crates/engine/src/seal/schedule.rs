@@ -48,8 +48,8 @@ impl fmt::Debug for Secret {
 /// The limits at which keys roll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochLimits {
-    /// Packets sealed in one epoch, over all paths. At most [`EpochLimits::HARD`], half of which is
-    /// the default.
+    /// Packets sealed in one epoch, over all paths. At most [`EpochLimits::HARD_LIMIT_PACKETS`],
+    /// half of which is the default.
     pub packets: u64,
     /// Age at which an epoch ends, however little was sent.
     pub age: Duration,
@@ -60,7 +60,7 @@ pub struct EpochLimits {
 impl EpochLimits {
     /// The most packets that are sealed under one key: 2^23 (RFC 9001 section 6.6). This is the
     /// confidentiality limit of AES-GCM. Beyond it a sealer refuses to seal.
-    pub const HARD: u64 = 1 << 23;
+    pub const HARD_LIMIT_PACKETS: u64 = 1 << 23;
 }
 
 impl Default for EpochLimits {

@@ -13,7 +13,7 @@ pub enum SealError {
     /// Shorter than its header and the room for the tag.
     #[error("packet has no room for its header and tag")]
     TooShort,
-    /// [`EpochLimits::HARD`] packets without a call of [`Sealer::epoch`].
+    /// [`EpochLimits::HARD_LIMIT_PACKETS`] packets without a call of [`Sealer::epoch`].
     #[error("key is worn out")]
     WornOut,
     /// Longer than the cipher can seal (64 GB).
@@ -99,7 +99,7 @@ impl Sealer {
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<(), SealError> {
-        if self.sealed >= EpochLimits::HARD {
+        if self.sealed >= EpochLimits::HARD_LIMIT_PACKETS {
             return Err(SealError::WornOut);
         }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(SealError::TooShort)?;

@@ -276,7 +276,7 @@ fn too_many_forgeries_end_it() {
 #[test]
 fn a_key_is_never_used_beyond_its_hard_limit() {
     let (mut sealer, _) = pair(Suite::Aes256Gcm, EpochLimits::default());
-    sealer.pretend_sealed(EpochLimits::HARD - 1);
+    sealer.pretend_sealed(EpochLimits::HARD_LIMIT_PACKETS - 1);
     assert_eq!(sealer.seal(PATH, 0, &mut [0; 64], HEADER_LEN), Ok(()));
     assert_eq!(sealer.seal(PATH, 1, &mut [0; 64], HEADER_LEN), Err(SealError::WornOut));
     assert_eq!(sealer.epoch(START), 1);

@@ -444,7 +444,7 @@ fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
     let until = net.world.now() + time;
     let (mut over_tcp, mut dial_at) = (0.0, Instant::ZERO);
     while net.world.now() < until && !net.is_finished() {
-        net.run(carrier_trials::EVERY);
+        net.run(carrier_trials::CHECK_INTERVAL);
         let has_tcp = net.world.act(net.sender, |host, now| {
             let host = host.node_mut();
             let session = host.handle.and_then(|handle| host.endpoint.connection_mut(handle));
@@ -455,7 +455,7 @@ fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
             })
         });
         if trials.wants_tcp() {
-            over_tcp += carrier_trials::EVERY.as_secs_f64();
+            over_tcp += carrier_trials::CHECK_INTERVAL.as_secs_f64();
             if !has_tcp && net.world.now() >= dial_at {
                 net.dial();
                 dial_at = net.world.now() + seconds(1);

@@ -27,7 +27,7 @@ fn sender_is_over(world: &World, sender: Handle<Sender>) -> bool {
 
 fn close_sender(world: &mut Parallel) {
     world.world.act(world.sender, |host, now| {
-        host.endpoint.close(now, host.handle.unwrap(), close::DONE, "done");
+        host.endpoint.close(now, host.handle.unwrap(), close::DONE_CODE, "done");
     });
 }
 
@@ -45,7 +45,7 @@ fn who_closes_waits_for_one_answer_and_no_longer() {
     close_sender(&mut world);
     let took = wait(&mut world, begun);
     assert!((RTT..RTT + RTT / 10).contains(&took), "{took:?}");
-    assert_eq!(world.world[world.receiver].closed, [(close::DONE, "done".to_owned())]);
+    assert_eq!(world.world[world.receiver].closed, [(close::DONE_CODE, "done".to_owned())]);
 }
 
 /// The first CLOSE or the first answer is lost: it is told again, and nobody waits without end.
@@ -85,7 +85,7 @@ fn two_closes_that_cross_need_no_answer() {
     });
     close_sender(&mut world);
     world.world.act(world.receiver, |host, now| {
-        host.endpoint.close(now, host.handles[0], close::DONE, "done");
+        host.endpoint.close(now, host.handles[0], close::DONE_CODE, "done");
     });
     let took = wait(&mut world, begun);
     assert!(took <= RTT / 2 + 5 * MS, "{took:?}");

@@ -383,9 +383,9 @@ fn a_way_that_carries_no_data_is_given_up_after_a_minute() {
         let took = world.world.now().since(Instant::from_millis(1_000));
         println!("{congestion}: {took:?}");
         assert!(took >= seconds(59) && took <= seconds(64), "{congestion}: {took:?}");
-        assert_eq!(world.world[sender].closed.as_ref().unwrap().0, close::STANDSTILL);
+        assert_eq!(world.world[sender].closed.as_ref().unwrap().0, close::STANDSTILL_CODE);
         world.world.run_for(seconds(1));
-        assert_eq!(world.world[world.receiver].closed[0].0, close::STANDSTILL);
+        assert_eq!(world.world[world.receiver].closed[0].0, close::STANDSTILL_CODE);
     }
 }
 
@@ -409,7 +409,7 @@ fn a_sender_that_vanishes_is_not_waited_for_for_ever() {
     assert!(world.world[world.receiver].closed.is_empty());
     world.world.run_until(Instant::from_millis(63_500));
     let closed = world.world[world.receiver].closed.clone();
-    assert_eq!(closed.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [close::IDLE]);
+    assert_eq!(closed.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [close::IDLE_CODE]);
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn a_receiver_that_vanishes_is_not_waited_for_for_ever() {
     world.world.run_until(Instant::from_millis(2_000));
     world.world.freeze(world.receiver, true);
     world.world.run_until(Instant::from_millis(63_500));
-    assert_eq!(world.world[world.sender].closed.as_ref().map(|(code, _)| *code), Some(close::IDLE));
+    assert_eq!(world.world[world.sender].closed.as_ref().map(|(code, _)| *code), Some(close::IDLE_CODE));
 }
 
 #[test]

@@ -396,7 +396,7 @@ fn an_ack_of_what_was_never_sent() {
             assert!(ack.entry(writer, &parts));
             ack.finish(writer);
         });
-        bench.closed_with(&sent, close::VIOLATION);
+        bench.closed_with(&sent, close::VIOLATION_CODE);
     }
 }
 
@@ -418,7 +418,7 @@ fn more_than_flow_control_allows() {
     let mut config = Config::default();
     config.incoming.memory = 64 << 10;
     config.incoming.stream_window = 32 << 10;
-    let code = close::DATA + ProtocolError::FLOW_CONTROL;
+    let code = close::DATA_CODE_OFFSET + ProtocolError::FLOW_CONTROL;
     let data = [1; 100];
     let mut bench = Bench::new(config.clone());
     let object = Object { id: ObjectId(0), offset: 70_000, data: &data, fin: false };
@@ -447,7 +447,7 @@ fn more_than_flow_control_allows() {
 #[test]
 fn more_streams_and_objects_than_allowed() {
     let data = [1; 1];
-    let code = close::DATA + ProtocolError::STREAM_LIMIT;
+    let code = close::DATA_CODE_OFFSET + ProtocolError::STREAM_LIMIT;
     let limits = Config::default().incoming;
     for objects in [true, false] {
         let mut bench = Bench::new(Config::default());
@@ -481,14 +481,14 @@ fn ends_that_move() {
     let at = |offset, fin| Object { id: ObjectId(0), offset, data: &data, fin };
     bench.say(0, |writer| frame::write_object(writer, &at(100, true), true));
     let sent = bench.say(0, |writer| frame::write_object(writer, &at(200, false), true));
-    bench.closed_with(&sent, close::DATA + ProtocolError::FINAL_SIZE);
+    bench.closed_with(&sent, close::DATA_CODE_OFFSET + ProtocolError::FINAL_SIZE);
 }
 
 #[test]
 fn what_is_no_frame() {
     let mut bench = Bench::new(Config::default());
     let sent = bench.say(0, |writer| writer.bytes(&[0xff, 0xff, 0xff]));
-    bench.closed_with(&sent, close::MALFORMED);
+    bench.closed_with(&sent, close::MALFORMED_CODE);
 }
 
 /// An owner whose peer offers relay after relay must not become a source of datagrams to whomever

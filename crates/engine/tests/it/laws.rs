@@ -222,7 +222,7 @@ proptest! {
             prop_assert_eq!(receiver.complete.len(), case.objects.len());
         } else {
             let why = sender.failed.is_some_and(|error| matches!(error, ConnectError::NoAnswer | ConnectError::Unreachable));
-            let idle = sender.closed.as_ref().is_some_and(|(code, _)| *code == close::IDLE);
+            let idle = sender.closed.as_ref().is_some_and(|(code, _)| *code == close::IDLE_CODE);
             prop_assert!(why || idle, "{:?} {:?}", sender.failed, sender.closed);
             // Nobody may blame a network that was there all the time.
             let excuse = !case.happenings.is_empty() || case.step.is_some();

@@ -86,7 +86,7 @@ fn both_ends_must_agree() {
         world.world.run_for(seconds(3));
         let sender = &world.world[world.sender];
         let code = sender.closed.as_ref().map(|(code, _)| *code);
-        assert_eq!(code, Some(close::PAYLOAD), "{:?}", sender.closed);
+        assert_eq!(code, Some(close::PAYLOAD_CODE), "{:?}", sender.closed);
         assert!(sender.events.iter().any(|event| matches!(event, Event::Closed { by_peer: false, .. })));
         assert_eq!((world.world[receiver].received, world.world[receiver].handles.len()), (0, 0));
     }

@@ -62,7 +62,7 @@ impl Crowd {
     fn is_refused(&self, sender: Handle<Sender>) -> bool {
         let host = &self.world[sender];
         // Who comes while another's first packet is under way is told so in the session.
-        let closed = host.closed.as_ref().is_some_and(|(code, _)| *code == close::BUSY);
+        let closed = host.closed.as_ref().is_some_and(|(code, _)| *code == close::BUSY_CODE);
         host.failed == Some(ConnectError::Full) || closed
     }
 

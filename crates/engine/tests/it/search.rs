@@ -5,7 +5,7 @@ use crate::common::detours::{
     receiver_address, relay, relay_address, relay_index, seconds, sender_address, through,
 };
 use crate::common::{MS, Plan, Receiver, Sender, identity, line};
-use byway_engine::endpoint::MOST_RELAYS;
+use byway_engine::endpoint::MAX_RELAYS;
 use byway_engine::seal::Suites;
 use byway_engine::{Config, RelayState, RelayStatus, RelayTrouble};
 use byway_relay::Relay;
@@ -388,7 +388,7 @@ fn the_uplink_is_lost_with_three_hundred_candidates() {
     });
 }
 
-/// Of ten thousand candidate relays twenty exist. The sender takes `MOST_RELAYS` of the candidates
+/// Of ten thousand candidate relays twenty exist. The sender takes `MAX_RELAYS` of the candidates
 /// and reports each further one. The direct path is as fast as without candidates.
 #[test]
 fn ten_thousand_candidates() {
@@ -404,7 +404,7 @@ fn ten_thousand_candidates() {
         let sender = &many.world[many.sender];
         let refused = sender.troubles.iter().filter(|(_, trouble)| *trouble == RelayTrouble::TooMany).count();
         println!("{congestion}, seed {seed}: {rates:.2?} Mbit/s, no room for {refused}");
-        assert_eq!(refused, 10_000 - MOST_RELAYS);
+        assert_eq!(refused, 10_000 - MAX_RELAYS);
         assert!(rates[1] >= 0.98 * rates[0], "{congestion}, seed {seed}: {rates:?}");
     }
 }

@@ -244,7 +244,7 @@ fn many_streams_survive_every_fault() {
 #[test]
 fn a_peer_that_breaks_the_limits_of_streams_is_closed_upon() {
     let ends = |id, fin| Stream { id: StreamId(id), offset: 0, data: b"x", fin };
-    let code = |code| close::DATA + code;
+    let code = |code| close::DATA_CODE_OFFSET + code;
     // It may open as many as are over, and not one more.
     let mut bench = Bench::new(with_streams(4));
     let mut told = Vec::new();

@@ -130,7 +130,7 @@ fn sound(
     }
     let trouble_end = super::trouble_end(setup).as_secs_f64();
     // Nothing was heard of the peer, or none of the data arrived, for a minute.
-    let losses = [close::IDLE, close::STANDSTILL].map(|code| format!("closed with code {code}:"));
+    let losses = [close::IDLE_CODE, close::STANDSTILL_CODE].map(|code| format!("closed with code {code}:"));
     for lost in &exchange.lost {
         let late = if lost.connected { LATE_LOSS_SECONDS } else { LATE_ATTEMPT_SECONDS };
         let (at, why) = (lost.at, &lost.why);
@@ -138,7 +138,7 @@ fn sound(
             return Err(format!("{name}: a session ended at {at:.1} s: {why}"));
         }
         // Both sides forget a session of which nothing got through since the handshake.
-        let is_attempt = why.ends_with(close::UNANSWERED);
+        let is_attempt = why.ends_with(close::UNANSWERED_REASON);
         // Its line was cut before the peer could be asked for relays.
         if lost.paths <= 1 && pace::is_cut(setup, asked) {
             continue;

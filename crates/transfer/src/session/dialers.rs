@@ -153,7 +153,7 @@ impl Dialers {
         if now < self.compared_at || self.peer.addresses().next().is_none() {
             return;
         }
-        self.compared_at = now + carrier_trials::EVERY;
+        self.compared_at = now + carrier_trials::CHECK_INTERVAL;
         let preferred = self.trials.look(now, Sight::of(&connection.status()));
         connection.prefer(now, preferred);
     }

@@ -439,7 +439,7 @@ impl SessionKeeper {
         if let Stage::Trying(handle) = self.stage {
             self.attempts.look(now);
             if self.attempts.are_hopeless(now) {
-                endpoint.close(now, handle, close::DONE, "nobody is there");
+                endpoint.close(now, handle, close::DONE_CODE, "nobody is there");
                 self.fail(ConnectError::NoAnswer, now);
             }
         }
@@ -526,7 +526,7 @@ impl SessionKeeper {
             }
             Some((error, close)) => self.lose(error, Some(close), now),
             None if self.restart.as_mut().is_some_and(|it| it.look(endpoint, now, silence)) => {
-                endpoint.close(now, handle, close::DONE, "the receiver was started anew");
+                endpoint.close(now, handle, close::DONE_CODE, "the receiver was started anew");
                 self.lose(TransferError::ReceiverRestarted, None, now);
             }
             None if self.counter.is_due(now) => self.look_at_relays(endpoint, locals, now),

@@ -90,7 +90,7 @@ impl RestartCheck {
         if (next == ProbeAction::Ask || silence.is_zero())
             && let Some(handle) = self.asking.take()
         {
-            endpoint.close(now, handle, close::DONE, "done");
+            endpoint.close(now, handle, close::DONE_CODE, "done");
         }
         if next == ProbeAction::Ask {
             self.asking = self.question.ask(endpoint, now);
@@ -157,7 +157,11 @@ mod tests {
         assert_eq!(probe.judge(at(5_000), silent(4_000)), ProbeAction::Ask);
         assert_eq!(probe.judge(at(6_000), silent(5_000)), ProbeAction::Wait);
         assert_eq!(probe.judge(at(9_000), silent(8_000)), ProbeAction::Ask, "again: nobody was there");
-        assert!(!denies(CloseCode::SessionKnown.number()) && !denies(close::DONE) && !denies(close::IDLE));
+        assert!(
+            !denies(CloseCode::SessionKnown.number())
+                && !denies(close::DONE_CODE)
+                && !denies(close::IDLE_CODE)
+        );
         assert_eq!(probe.judge(at(12_000), silent(11_000)), ProbeAction::Wait, "the receiver has it");
         assert_eq!(probe.judge(at(13_000), silent(12_000)), ProbeAction::Ask, "it may be restarted later");
         assert!(denies(CloseCode::SessionUnknown.number()) && denies(CloseCode::NotAdmitted.number()));

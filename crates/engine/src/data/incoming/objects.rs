@@ -8,10 +8,10 @@ use alloc::collections::BTreeMap;
 use byway_wire::ObjectId;
 
 /// Ranges of ids of objects that are over: 4 MiB of memory.
-const CLOSED: usize = 256 << 10;
+const MAX_CLOSED_RANGES: usize = 256 << 10;
 /// Objects that the owner wants no more of and that may still send: beyond so many, the oldest is
 /// not counted further.
-const FORGOTTEN: usize = 64 << 10;
+const MAX_FORGOTTEN_OBJECTS: usize = 64 << 10;
 
 /// An object that the owner wants no more of: only counted.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ impl Objects {
 
     /// One of too many that are only counted.
     pub fn one_too_many(&self) -> Option<ObjectId> {
-        self.forgotten.keys().next().copied().filter(|_| self.forgotten.len() > FORGOTTEN)
+        self.forgotten.keys().next().copied().filter(|_| self.forgotten.len() > MAX_FORGOTTEN_OBJECTS)
     }
 
     /// A forgotten object is not counted further. Returns what was known of it.
@@ -117,7 +117,7 @@ impl Objects {
 
     /// Whether what is over can be remembered.
     pub fn check_closed(&self) -> Result<(), ProtocolError> {
-        if self.closed.count() > CLOSED {
+        if self.closed.count() > MAX_CLOSED_RANGES {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "object ids too scattered"));
         }
         Ok(())

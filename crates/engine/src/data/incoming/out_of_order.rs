@@ -6,7 +6,7 @@ use crate::data::ranges::RangeSet;
 use smallvec::SmallVec;
 
 /// Ranges beyond one for each stream and object that any peer may make us remember.
-const RANGES: usize = 16 << 10;
+const MIN_EXTRA_RANGES: usize = 16 << 10;
 
 /// The runs of a frame that are new: nearly always one.
 pub(super) type NewRanges = SmallVec<[(u64, u64); 4]>;
@@ -62,7 +62,7 @@ impl OutOfOrder {
 
     /// Whether the ranges of so many streams and objects take no more memory than their data may.
     pub fn check(&self, things: usize, memory: usize) -> Result<(), ProtocolError> {
-        if self.ranges > things + RANGES.max(memory / 512) {
+        if self.ranges > things + MIN_EXTRA_RANGES.max(memory / 512) {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "data too scattered"));
         }
         Ok(())

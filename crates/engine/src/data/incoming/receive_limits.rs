@@ -1,7 +1,7 @@
 //! Bounds of what is received.
 
 /// What a stream's window begins with at least, however many streams there may be.
-const START_LEAST: usize = 2 << 10;
+const MIN_START_BYTES: usize = 2 << 10;
 
 /// Bounds of what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl IncomingLimits {
     pub(super) fn sound(self) -> Self {
         let memory = self.memory.max(16 << 10);
         let stream_window = self.stream_window.clamp(1, memory);
-        let all = (memory / self.streams.max(1)).max(START_LEAST);
+        let all = (memory / self.streams.max(1)).max(MIN_START_BYTES);
         let stream_start = self.stream_start.min(all).clamp(1, stream_window);
         Self { memory, stream_start, stream_window, ..self }
     }

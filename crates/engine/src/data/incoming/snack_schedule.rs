@@ -7,9 +7,9 @@ use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 
 /// Holes that one thing gets within this time are timed as one.
-const GRAIN: Duration = Duration::from_millis(1);
+const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 /// The most regions timed. Holes beyond are left to the sender's own loss detection.
-const MOST: usize = 8192;
+const MAX_REGIONS: usize = 8192;
 
 /// A stretch of a stream or object in which there were holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Holes {
         if let Some(last) = queue.back_mut()
             && last.id == id
             && last.end <= start
-            && since.since(last.since) < GRAIN
+            && since.since(last.since) < TIMER_GRANULARITY
         {
             last.end = end;
-        } else if queue.len() < MOST {
+        } else if queue.len() < MAX_REGIONS {
             queue.push_back(Region { since, id, start, end });
         }
     }
@@ -71,7 +71,7 @@ impl Holes {
 
     /// When the first region is due.
     pub fn deadline(&self, tau: Duration, all_at_once: bool) -> Option<Instant> {
-        let tau = tau.max(GRAIN);
+        let tau = tau.max(TIMER_GRANULARITY);
         let fresh = if all_at_once { Duration::ZERO } else { tau };
         [(&self.urgent, Duration::ZERO), (&self.fresh, fresh), (&self.named, tau)]
             .into_iter()
@@ -81,7 +81,7 @@ impl Holes {
 
     /// Takes the next region that is due.
     pub fn take_due(&mut self, now: Instant, tau: Duration, all_at_once: bool) -> Option<Region> {
-        let tau = tau.max(GRAIN); // or what was just named would be due again
+        let tau = tau.max(TIMER_GRANULARITY); // or what was just named would be due again
         if let Some(region) = self.urgent.pop_front() {
             return Some(region);
         }
@@ -101,7 +101,7 @@ impl Holes {
 
     /// `region` was named: again after another τ.
     pub fn named(&mut self, now: Instant, region: Region) {
-        if self.named.len() < MOST {
+        if self.named.len() < MAX_REGIONS {
             self.named.push_back(Region { since: now, ..region });
         }
     }

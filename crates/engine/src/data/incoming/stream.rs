@@ -1,7 +1,7 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
 use super::received_extent::Extent;
-use super::stream_buffers::{PIECE, StreamBuffers, StreamPiece};
+use super::stream_buffers::{PIECE_BYTES, StreamBuffers, StreamPiece};
 use super::stream_window::StreamWindow;
 use crate::invariant::Invariant as _;
 use alloc::collections::BTreeMap;
@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 
 /// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one
 /// cost no more than others.
-const SMALL: usize = 4 << 10;
+const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// Who brings so much until it is read gets the next piece in a buffer that is large from the
 /// beginning.
-const BULK: usize = 16 << 10;
+const BULK_PIECE_BYTES: usize = 16 << 10;
 
 /// Whether anybody wants the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,14 +88,14 @@ impl InStream {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
             && *start + piece.bytes.len() as u64 == offset
-            && piece.bytes.len() + bytes.len() <= PIECE
+            && piece.bytes.len() + bytes.len() <= PIECE_BYTES
         {
             return piece.extend(bytes);
         }
         let mut piece = if self.bulk { lender.large() } else { StreamPiece::default() };
         piece.extend(bytes);
         let end = offset + bytes.len() as u64;
-        if self.pieces.get(&end).is_some_and(|next| next.bytes.len() < SMALL)
+        if self.pieces.get(&end).is_some_and(|next| next.bytes.len() < SMALL_PIECE_BYTES)
             && let Some(next) = self.pieces.remove(&end)
         {
             piece.extend(&next.bytes);
@@ -124,7 +124,7 @@ impl InStream {
             }
             self.read += length as u64;
             if length == rest.len() {
-                self.bulk = entry.get().bytes.len() >= BULK;
+                self.bulk = entry.get().bytes.len() >= BULK_PIECE_BYTES;
                 lender.take_back(entry.remove());
             } else if skipped + length > entry.get().bytes.len() / 2 {
                 // What is read must not take more memory than what is not.
@@ -147,7 +147,7 @@ impl InStream {
         if *entry.key() != self.read || length < least {
             return None;
         }
-        self.bulk = length >= BULK;
+        self.bulk = length >= BULK_PIECE_BYTES;
         self.read += length as u64;
         self.held -= length as u64;
         Some(lender.give_away(entry.remove()))

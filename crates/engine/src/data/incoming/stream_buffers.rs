@@ -5,9 +5,9 @@
 use alloc::vec::Vec;
 
 /// Bytes of a stream are kept in pieces of at most this size.
-pub(super) const PIECE: usize = 64 << 10;
+pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// Large buffers that lie free at most.
-const FREE: usize = 16;
+const MAX_FREE_BUFFERS: usize = 16;
 
 /// Bytes of a stream that follow one another.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) struct StreamBuffers {
 impl StreamBuffers {
     /// The memory that streams may have together: an eighth of it may be large buffers.
     pub fn set_memory(&mut self, memory: u64) {
-        self.most = usize::try_from(memory / 8).unwrap_or(usize::MAX) / PIECE;
+        self.most = usize::try_from(memory / 8).unwrap_or(usize::MAX) / PIECE_BYTES;
         self.free.truncate(self.most);
     }
 
@@ -56,7 +56,7 @@ impl StreamBuffers {
             return StreamPiece::default();
         }
         self.lent += 1;
-        let bytes = self.free.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
+        let bytes = self.free.pop().unwrap_or_else(|| Vec::with_capacity(PIECE_BYTES));
         StreamPiece { bytes, large: true }
     }
 
@@ -76,7 +76,9 @@ impl StreamBuffers {
 
     /// A buffer that was given away comes back, or another.
     pub fn put(&mut self, mut bytes: Vec<u8>) {
-        if bytes.capacity() >= PIECE && bytes.capacity() <= 2 * PIECE && self.free.len() < FREE.min(self.most)
+        if bytes.capacity() >= PIECE_BYTES
+            && bytes.capacity() <= 2 * PIECE_BYTES
+            && self.free.len() < MAX_FREE_BUFFERS.min(self.most)
         {
             bytes.clear();
             self.free.push(bytes);
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn no_more_are_lent_than_may_be_and_they_come_back() {
         let mut lender = StreamBuffers::default();
-        lender.set_memory(32 * PIECE as u64);
+        lender.set_memory(32 * PIECE_BYTES as u64);
         let mut pieces: Vec<StreamPiece> = (0..6).map(|_| lender.large()).collect();
         assert_eq!(
             pieces.iter().map(|piece| piece.large).collect::<Vec<_>>(),
@@ -108,10 +110,10 @@ mod tests {
         assert_eq!((given.as_ptr(), lender.lent), (address, 3));
         lender.put(given);
         pieces.into_iter().for_each(|piece| lender.take_back(piece));
-        assert_eq!((lender.lent, lender.memory()), (0, 4 * PIECE));
-        lender.put(Vec::with_capacity(PIECE));
+        assert_eq!((lender.lent, lender.memory()), (0, 4 * PIECE_BYTES));
+        lender.put(Vec::with_capacity(PIECE_BYTES));
         lender.put(Vec::with_capacity(10));
-        assert_eq!(lender.memory(), 4 * PIECE);
+        assert_eq!(lender.memory(), 4 * PIECE_BYTES);
         assert!(lender.large().bytes.is_empty());
         lender.set_memory(0);
         assert_eq!(lender.memory(), 0);

@@ -17,7 +17,7 @@ use byway_wire::{Duration, Instant, StreamId, Writer};
 use smallvec::SmallVec;
 
 /// Ranges of ids of streams that are over: 4 MiB of memory.
-const CLOSED: usize = 256 << 10;
+const MAX_CLOSED_RANGES: usize = 256 << 10;
 
 /// The streams of a connection.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Streams {
                 let reason = "more streams at once than allowed";
                 return Err(ProtocolError::new(ProtocolError::STREAM_LIMIT, reason));
             }
-            if self.closed.iter().any(|closed| closed.count() > CLOSED) {
+            if self.closed.iter().any(|closed| closed.count() > MAX_CLOSED_RANGES) {
                 return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
             }
             events.push_back(InEvent::StreamOpened(id));

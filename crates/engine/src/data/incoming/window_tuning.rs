@@ -6,26 +6,26 @@ use byway_wire::{Duration, Instant};
 
 /// Unused promises count so little: an idle stream seldom gets a window full of data that nobody
 /// reads.
-const IDLE: u64 = 8;
+const PROMISE_DIVISOR: u64 = 8;
 /// Readers together have this part of what is free.
-const PART: u64 = 3;
+const READERS_DIVISOR: u64 = 3;
 /// What is left beyond a third of the streams' memory adds to that divisor: its share of the
 /// memory, so many times.
-const PART_MORE: u64 = 80;
+const HELD_FACTOR: u64 = 80;
 /// What is left counts as much beyond this part of the streams' memory.
-const PRESSED: u64 = 6;
+const PRESSURE_DIVISOR: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
-const COVERS: u32 = 3;
+const PRESSED_WINDOW_RTTS: u32 = 3;
 /// A shorter RTT counts as this one. A window grows if the application reads a quarter of it within
 /// an RTT. A thread may wait 1 to 4 ms for a processor. With an RTT below that, even a fast reader
 /// would seem slow.
-const RTT_LEAST: Duration = Duration::from_millis(4);
+const MIN_RTT: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
-const FIRST: u64 = 32;
+const INITIAL_DIVISOR: u64 = 32;
 /// Who took no quarter of a window for so many RTTs is no reader.
-const READER: u32 = 8;
+const READER_TIMEOUT_RTTS: u32 = 8;
 /// The shortest time after which a stream counts as not being read, for RTTs near 0.
-const READER_LEAST: Duration = Duration::from_millis(50);
+const MIN_READER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What windows follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +50,24 @@ impl WindowInputs {
 
     /// Whether so much is left that windows follow what is taken.
     const fn is_pressed(&self) -> bool {
-        self.held > self.streams() / PRESSED
+        self.held > self.streams() / PRESSURE_DIVISOR
     }
 
     /// Bytes that the window of a stream that is read may reach.
     pub const fn most(&self) -> u64 {
         let streams = self.streams();
-        let free = streams.saturating_sub(self.held).saturating_sub(self.promised / IDLE);
+        let free = streams.saturating_sub(self.held).saturating_sub(self.promised / PROMISE_DIVISOR);
         let readers = if self.readers == 0 { 1 } else { self.readers };
         // Both are below what 64 bits hold a hundred times.
-        let beyond = self.held.saturating_sub(streams / PART) / (streams / 128 + 1);
-        free / (PART + beyond * PART_MORE / 128) / readers
+        let beyond = self.held.saturating_sub(streams / READERS_DIVISOR) / (streams / 128 + 1);
+        free / (READERS_DIVISOR + beyond * HELD_FACTOR / 128) / readers
     }
 
     /// Bytes of the window that a stream gets with its first data. For a single stream it is large
     /// enough to not limit the sender in the first round trips.
     pub const fn first(&self) -> u64 {
         let live = if self.live == 0 { 1 } else { self.live };
-        let (share, most) = (self.memory / FIRST / live, self.most());
+        let (share, most) = (self.memory / INITIAL_DIVISOR / live, self.most());
         if share < most { share } else { most }
     }
 
@@ -78,12 +78,12 @@ impl WindowInputs {
 
     /// The window that follows one of `size` bytes of which the reader took `took` in a while.
     pub fn next(&self, size: u64, took: u64, elapsed: Duration, rtt: Duration) -> u64 {
-        let rtt = rtt.max(RTT_LEAST);
+        let rtt = rtt.max(MIN_RTT);
         let quick = if self.is_pressed() { rtt / 2 } else { rtt };
         let next = if took >= Self::worth_a_look(size) && elapsed <= quick {
             size.saturating_mul(2)
         } else if self.is_pressed() {
-            size.min(at_that_rate(took, elapsed, rtt * COVERS).max(size / 2))
+            size.min(at_that_rate(took, elapsed, rtt * PRESSED_WINDOW_RTTS).max(size / 2))
         } else {
             size
         };
@@ -114,7 +114,7 @@ impl Readers {
 
     /// A stream was read that was last seen in round `seen`. Returns how many are being read.
     pub fn on_read(&mut self, now: Instant, rtt: Duration, seen: &mut u32) -> u64 {
-        let length = (rtt * READER).max(READER_LEAST);
+        let length = (rtt * READER_TIMEOUT_RTTS).max(MIN_READER_TIMEOUT);
         let began = *self.began.get_or_insert(now);
         if self.round == 0 || now.since(began) >= length {
             let before = if now.since(began) < length * 2 { self.counts[0] } else { 0 };
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_reader_that_waited_for_a_processor_is_none_the_slower() {
         let next = |elapsed| sight().next(MIB, MIB / 4, elapsed, MS / 10);
-        assert_eq!((next(RTT_LEAST), next(RTT_LEAST + MS)), (2 * MIB, MIB));
+        assert_eq!((next(MIN_RTT), next(MIN_RTT + MS)), (2 * MIB, MIB));
     }
 
     #[test]

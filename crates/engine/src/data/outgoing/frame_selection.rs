@@ -12,7 +12,7 @@ use byway_wire::{ObjectId, StreamId, Writer};
 use smallvec::SmallVec;
 
 /// A smaller piece of data is not worth a frame, unless it is all there is.
-const LEAST_DATA: usize = 16;
+const MIN_DATA_BYTES: usize = 16;
 
 /// How a data frame is cut to the room that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ impl Cut {
     fn new(room: usize, header: usize, available: usize) -> Option<Self> {
         let length = room.checked_sub(header)?;
         if available >= length {
-            let worth_it = length >= LEAST_DATA || length == available;
+            let worth_it = length >= MIN_DATA_BYTES || length == available;
             return worth_it.then_some(Self { length, counted: false });
         }
         // With a length. What does not fit beside it (a byte or two) stays for the next packet.
         let most = room.checked_sub(header + varint_len(available as u64))?;
         let length = available.min(most);
-        (length == available || length >= LEAST_DATA).then_some(Self { length, counted: true })
+        (length == available || length >= MIN_DATA_BYTES).then_some(Self { length, counted: true })
     }
 
     fn told(self) -> Option<usize> {

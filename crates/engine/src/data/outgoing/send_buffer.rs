@@ -6,9 +6,9 @@ use bytes::Bytes;
 use byway_wire::Writer;
 
 /// Bytes given by value that are worth a piece of their own. Fewer are copied behind those before.
-const WORTH_A_PIECE: usize = 4 << 10;
+const MIN_PIECE_BYTES: usize = 4 << 10;
 /// Bytes that are copied make pieces of about this size.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Some of the bytes.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl SendBuffer {
 
     /// Appends a copy, into the `spare` buffer if there is use for one.
     pub fn copy_from(&mut self, bytes: &[u8], spare: &mut Vec<u8>) {
-        if self.tail.len() + bytes.len() > PIECE {
+        if self.tail.len() + bytes.len() > PIECE_BYTES {
             self.close_tail();
         }
         if self.tail.capacity() == 0 {
@@ -81,7 +81,7 @@ impl SendBuffer {
 
     /// Appends bytes, without a copy if they are many.
     pub fn push(&mut self, bytes: Bytes, spare: &mut Vec<u8>) {
-        if bytes.len() < WORTH_A_PIECE {
+        if bytes.len() < MIN_PIECE_BYTES {
             return self.copy_from(&bytes, spare);
         }
         self.close_tail();

@@ -9,12 +9,12 @@ use byway_wire::StreamId;
 
 /// Bytes beyond the peer's limit that a stream keeps, so that there is something to send as soon as
 /// the limit moves.
-const AHEAD: usize = 64 << 10;
+const MAX_AHEAD_BYTES: usize = 64 << 10;
 
 /// Bytes that a stream may keep beyond the peer's limit, of which it keeps `own` and all together
 /// `beyond`.
 fn ahead(own: usize, beyond: usize, most: usize) -> usize {
-    (own + most.saturating_sub(beyond)).min(AHEAD)
+    (own + most.saturating_sub(beyond)).min(MAX_AHEAD_BYTES)
 }
 
 /// What lies beyond the peer's limits, and who waits for memory.

@@ -19,7 +19,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Time between two looks at a session.
-const LOOK_INTERVAL: Duration = carrier_trials::EVERY;
+const LOOK_INTERVAL: Duration = carrier_trials::CHECK_INTERVAL;
 
 /// An address that may be dialled.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Dialing {
         }
         self.acked = acked;
         if now >= self.compared_at {
-            self.compared_at = now + carrier_trials::EVERY;
+            self.compared_at = now + carrier_trials::CHECK_INTERVAL;
             let transport = self.trials.look(now, Sight::of(&status));
             connection.prefer(now, transport);
         }
