@@ -128,6 +128,12 @@ impl From<StreamError> for io::Error {
     }
 }
 
+impl From<ConnectionError> for io::Error {
+    fn from(error: ConnectionError) -> Self {
+        StreamError::from(error).into()
+    }
+}
+
 /// Why a connection is over, by what the engine tells.
 pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     // It may be the peer's text: one line, whatever that holds.

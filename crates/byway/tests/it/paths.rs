@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A relay on loopback.
-fn relay() -> (Relaying, Word) {
+pub fn relay() -> (Relaying, Word) {
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let relaying = Relaying::start(RelayingPlan {
         key: Secret::new([3; 32]),
