@@ -8,24 +8,24 @@ use crate::connection::status::ConnectionStatus;
 use crate::path::transport::PathTransport;
 use byway_wire::{Duration, Instant};
 
-/// A session is to be looked at so often.
+/// Time between two looks at a session.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// A trial lasts for so long.
+/// How long a trial lasts.
 const TRIAL_TIME: Duration = Duration::from_secs(5);
-/// What carries from now on finds its rate within this time, which is no part of a trial.
+/// Time in which what carries from now on finds its rate. It is no part of a trial.
 const WARM_UP_TIME: Duration = Duration::from_secs(3);
-/// A judgement holds for so long.
+/// How long a judgement holds.
 const JUDGEMENT_LIFETIME: Duration = Duration::from_secs(60);
-/// After trials that TCP did not pass, one after the other, it has the next after at most so many
-/// times as long.
+/// The largest factor of the time before TCP's next trial, after trials in a row that TCP did not
+/// pass.
 const MAX_LIFETIME_FACTOR: u32 = 16;
-/// A trial that cannot begin, or not be judged, is over after this time.
+/// Time after which a trial is over that cannot begin, or not be judged.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// UDP is doubted if it loses this share of its bytes, in percent.
+/// The share of lost bytes from which UDP is doubted, in percent.
 const LOSS_THRESHOLD_PERCENT: u64 = 1;
-/// A packet that waits for longer waits in a queue. The class `background` yields from there on.
+/// The wait above which a packet waits in a queue. The class `background` yields from there on.
 const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
-/// Of so many looks one may show a queue: jitter looks like one.
+/// Looks of which one may show a queue: jitter looks like one.
 const CHECKS_PER_QUEUE: u32 = 4;
 
 /// What a look at a session shows.
@@ -69,11 +69,11 @@ impl Sight {
 enum Stage {
     /// UDP carries, and is watched from this time on.
     Udp { from: Instant },
-    /// TCP is tried. UDP carried so many bytes a second.
+    /// TCP is tried. UDP carried `udp` bytes a second.
     TryTcp { udp: u64, begun: Instant },
     /// TCP carries, and did so with this many bytes a second.
     Tcp { tcp: u64, until: Instant },
-    /// UDP is tried. TCP carried so many bytes a second.
+    /// UDP is tried. TCP carried `tcp` bytes a second.
     TryUdp { tcp: u64, begun: Instant },
 }
 
@@ -122,7 +122,7 @@ impl Trials {
         matches!(self.stage, Stage::TryTcp { .. } | Stage::Tcp { .. })
     }
 
-    /// Takes in a look, one [`CHECK_INTERVAL`] so often. Returns what the session is to
+    /// Takes in a look. Looks come once in a [`CHECK_INTERVAL`]. Returns what the session is to
     /// [prefer](crate::Connection::prefer) from now on.
     pub fn look(&mut self, now: Instant, sight: Sight) -> PathTransport {
         let stage = self.next(now, sight);

@@ -90,10 +90,10 @@ pub enum Tau {
     /// explains, nor before 60 ms.
     #[default]
     Adaptive,
-    /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the
+    /// After this percentage of the RTT of the direct path (mPath, section 2.2: 200), whatever the
     /// other paths explain.
     Direct(u32),
-    /// As [`Adaptive`](Self::Adaptive), but not before so long: where nothing gets lost that does
+    /// As [`Adaptive`](Self::Adaptive), but not before this time: where nothing gets lost that does
     /// not end its path, a hole is a slow path.
     AtLeast(Duration),
 }

@@ -16,9 +16,9 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 pub(super) const ENTRY_ROOM: usize = 48;
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
 pub(super) const MAX_ECHO_LEN: usize = 256;
-/// A way that carries only ACKs is measured this often while in use, and this often while it is
-/// not.
+/// Time between measurements of a way that carries only ACKs, while it is in use.
 const USED_PING_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between measurements of a way that carries only ACKs, while it is not in use.
 const IDLE_PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a choice of the way for ACKs holds.
 const WAY_LIFETIME: Duration = Duration::from_millis(50);

@@ -5,9 +5,11 @@ use super::path::{ChangeMark, Path, PathState};
 use super::paths::Paths;
 use super::scheduling::Scheduler;
 
-/// With more paths than this, looking at each after every call would take longer than the call.
+/// The most paths of which each is looked at after every call. With more, that would take longer
+/// than the call.
 const MAX_AUDITED_PATHS: usize = 8;
-/// Fewer bytes than this may not be sent to an address that is not validated.
+/// The least credit, in bytes, with which something may be sent to an address that is not
+/// validated.
 pub(super) const MIN_CREDIT_BYTES: u64 = 128;
 
 /// Asserts that each path waits for what it needs: a path that may send data stands in the queue of

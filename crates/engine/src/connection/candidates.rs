@@ -11,22 +11,22 @@ use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Local};
 
-/// Relays that are being tried, or kept for the next wish, beside those in use.
+/// The most relays that are being tried, or kept for the next wish, beside those in use.
 const MAX_SPARE_RELAYS: usize = 16;
-/// Spare relays that have answered and are kept, at most.
+/// The most spare relays that have answered and are kept.
 const MAX_KEPT_RELAYS: usize = 6;
-/// When what failed is tried again, if it is tried again; doubles with every failure, up to
+/// Time after which what failed is tried again, if it is. It doubles with every failure, up to
 /// `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
-/// When a candidate that has worked is tried again after its first failure. It is sooner than
-/// `RETRY_DELAY` because an outage may be short.
+/// Time after which a candidate that has worked is tried again after its first failure. It is
+/// sooner than `RETRY_DELAY` because an outage may be short.
 const WORKED_RETRY_DELAY: Duration = Duration::from_secs(2);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
 /// The longest wait before a failed direct route is tried again. While a path over TCP replaces
 /// failed UDP routes, it is also the longest wait for failed relays. The wait is short, because UDP
 /// may work again at any time.
 const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
-/// With more candidates than this, a debug build does not look at each of them again and again.
+/// The most candidates of which a debug build looks at each again and again.
 const MAX_AUDITED_CANDIDATES: usize = 32;
 
 /// What a path did that ends.
@@ -142,7 +142,7 @@ pub(super) enum CandidateAction {
 pub(super) enum Rank {
     /// The path's probe came back late.
     Reserve,
-    /// The path was in use before, and carried so many bytes per second at best.
+    /// The path was in use before, and carried this many bytes per second at best.
     Used(u64),
     /// The path was never in use.
     Fresh,
@@ -274,7 +274,7 @@ impl Candidates {
         over
     }
 
-    /// The direct path's least RTT of late.
+    /// Notes the direct path's present least RTT.
     pub fn note_direct(&mut self, now: Instant, rtt: Duration) {
         self.direct.note(now, rtt);
     }
@@ -518,7 +518,7 @@ impl Candidates {
         rank != Rank::Reserve || self.needs_reserve(now)
     }
 
-    /// The controller wishes for so many more paths than are available. Whether that is another
+    /// The controller wishes for `paths` more paths than are available. Whether that is another
     /// wish than before.
     pub fn wish(&mut self, paths: usize) -> bool {
         let changed = self.wanted != paths;

@@ -15,10 +15,10 @@ use byway_wire::{Instant, PathId, Writer, frame};
 
 /// Room that the largest datagram leaves for a PING and a hint about the path.
 const HINT_ROOM: usize = 20;
-/// Buffers of received datagrams that are kept for later ones.
+/// The most buffers of received datagrams that are kept for later ones.
 const MAX_SPARE_BUFFERS: usize = 64;
 
-/// Datagrams that wait to be taken back at most.
+/// The most datagrams that wait to be taken back.
 const MAX_RETURNED_DATAGRAMS: usize = 1 << 14;
 
 /// A datagram that arrived.

@@ -33,7 +33,7 @@ pub struct PathView {
     pub room: u64,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
-    /// The smallest RTT of late.
+    /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
     /// What waits in queues on the way there, if delay was measured.
     pub queueing: Option<Duration>,

@@ -90,13 +90,13 @@ pub mod close {
     pub(crate) const SILENT_REASON: &str = "nothing was heard from the peer for too long";
     /// The reason beside [`IDLE_CODE`] where the peer was not even heard once.
     pub const UNANSWERED_REASON: &str = "nothing was heard from the peer since the handshake";
-    /// A packet could not be understood.
+    /// The code for a packet that could not be understood.
     pub const MALFORMED_CODE: u64 = 0x1_0002;
     /// The code for an ACK of what was never sent, and for other violations of the protocol.
     pub const VIOLATION_CODE: u64 = 0x1_0003;
     /// The code for keys that are worn out.
     pub const WORN_OUT_CODE: u64 = 0x1_0004;
-    /// One side's objects are bytes, the other's only a length
+    /// The code for objects that are bytes on one side and only a length on the other
     /// ([`Payload`](crate::config::Payload)).
     pub const PAYLOAD_CODE: u64 = 0x1_0005;
     pub(crate) const PAYLOAD_REASON: &str = "one side's objects are bytes, the other's only a length";
@@ -259,9 +259,9 @@ impl Connection {
         self.exchange.finish();
     }
 
-    /// Limits what is sent from now on, over all paths together, to so many bytes per second (UDP
-    /// payload). `None`: no such limit. While the limit holds data back, no congestion window
-    /// grows, because the path's capacity is unknown.
+    /// Limits what is sent from now on, over all paths together, to `bytes_per_second` of UDP
+    /// payload. `None`: no such limit. While the limit holds data back, no congestion window grows,
+    /// because the path's capacity is unknown.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         let now = self.session.own_time(now);
         self.agenda.set_cap(now, bytes_per_second);
@@ -273,7 +273,7 @@ impl Connection {
         self.candidates.relays(now)
     }
 
-    /// Whether a packet of the peer's came by this relay and local socket of late: it sends by it.
+    /// Whether one of the peer's paths comes by this relay and local socket: it sends by it.
     pub(crate) fn is_reached_by(&self, local: Local, relay: SocketAddr) -> bool {
         self.arrivals.iter().any(|it| it.source.local == local && it.source.remote == relay)
     }

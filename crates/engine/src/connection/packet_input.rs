@@ -19,7 +19,7 @@ use byway_wire::{Duration, Instant, PathId};
 /// A congestion window counts as used only if at least 1/`USED_SHARE` of it was in flight.
 /// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8).
 const USED_SHARE: u64 = 4;
-/// PATH_CHALLENGEs of one path that wait to be answered at most.
+/// The most PATH_CHALLENGEs of one path that wait to be answered.
 const MAX_RESPONSES: usize = 2;
 
 /// How the packet came that a frame stood in.

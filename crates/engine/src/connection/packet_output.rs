@@ -21,7 +21,7 @@ use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer,
 const MAX_CLOSE_LEN: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MAX_CHALLENGE_LEN: usize = 128;
-/// A hint is given at most this often.
+/// The least time between two hints.
 const HINT_INTERVAL: Duration = Duration::from_millis(40);
 
 /// A packet that was made: what stands in the buffer, and what it has beyond that.

@@ -93,7 +93,7 @@ pub enum AddressValidation {
     },
 }
 
-/// Where the peer's packets come from of late, while it has not shown that it receives there.
+/// Where the peer's newest packets come from, while it has not shown that it receives there.
 #[derive(Debug)]
 pub struct Migration {
     /// The route to the new address.

@@ -6,10 +6,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
-/// A row this long may be all gaps.
+/// The length of a row that may be all gaps.
 const MAX_EMPTY_SLOTS: usize = 256;
 
-/// A power of two: more than most connections have old paths.
+/// The number of hints, a power of two: more than most connections have old paths.
 const HINT_COUNT: usize = 256;
 
 /// Things by path id, in its order.
@@ -198,7 +198,7 @@ impl<T> OlderPaths<T> {
         Some(value)
     }
 
-    /// Makes the hints anew.
+    /// Makes all hints again.
     fn settle(&mut self) {
         for (at, (id, _)) in self.all.iter().enumerate() {
             self.hints[id.0 as usize % HINT_COUNT] = at as u16;

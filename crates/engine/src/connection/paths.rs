@@ -152,7 +152,7 @@ impl Paths {
         self.marked(id, ChangeMark::Changed)
     }
 
-    /// To change a path of which the controller was told something: what it allows is asked anew.
+    /// To change a path of which the controller was told something: what it allows is asked again.
     #[inline]
     pub fn judge(&mut self, id: PathId) -> Option<&mut Path> {
         self.marked(id, ChangeMark::Judged)

@@ -12,7 +12,8 @@ use byway_wire::{ConnectionId, Duration, Local, PathId};
 
 /// How many new path ids a receiver expects above the highest that it has seen.
 pub const PATH_LOOKAHEAD: u32 = 64;
-/// A path brings packets still if it did so long before the newest of all.
+/// The age, before the newest packet of all, up to which a path's latest packet shows that the path
+/// still brings packets.
 const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(10);
 /// The most paths that live at once, of either side.
 pub(super) const MAX_PATHS: usize = 1024;

@@ -5,8 +5,8 @@ use crate::path::pacer::Pacer;
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
 
-/// What may leave at once: enough that a driver that wakes late loses nothing, and too little to be
-/// seen in a rate.
+/// The time whose bytes may leave at once: enough that a driver that wakes late loses nothing, and
+/// too little to be seen in a rate.
 const BURST_TIME: Duration = Duration::from_millis(10);
 
 /// The bucket, and whether it is what limits.

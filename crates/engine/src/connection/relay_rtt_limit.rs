@@ -4,8 +4,8 @@
 use crate::config::Tau;
 use byway_wire::{Duration, Instant};
 
-/// On a short direct path twice its RTT would exclude every relay. A detour of so much is never too
-/// far.
+/// The detour that is never too far. On a short direct path, twice its RTT would exclude every
+/// relay.
 const ALLOWED_DETOUR: Duration = Duration::from_millis(20);
 /// How long a direct RTT counts at least, and at most twice as long. Together they cover the last
 /// minute.
@@ -31,7 +31,7 @@ pub(super) struct MinRtt {
 impl MinRtt {
     pub const NONE: Self = Self { began: None, now: None, before: None };
 
-    /// The direct path's least RTT of late is this.
+    /// Notes the direct path's present least RTT.
     pub fn note(&mut self, now: Instant, rtt: Duration) {
         let began = *self.began.get_or_insert(now);
         if now.since(began) >= HALF_WINDOW {

@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// What is due already is looked at this much later, never in a loop that cannot end.
+/// Time after which what is due already is looked at, never in a loop that cannot end.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 
 /// The queues and timers of a connection.

@@ -7,14 +7,14 @@ use crate::data::Incoming;
 use crate::route::Through;
 use byway_wire::{Duration, Instant, Writer};
 
-/// What the RTT of the direct path is taken for until its sender tells it (mPath section 2.1: the
+/// The assumed RTT of the direct path until its sender tells it (mPath section 2.1: the
 /// inter-continental average).
 const DEFAULT_RTT: Duration = Duration::from_millis(250);
-/// τ is worked out at most this often: that takes a look at every path.
+/// The least time before τ is worked out again: that takes a look at every path.
 const TAU_LIFETIME: Duration = Duration::from_millis(20);
-/// A path on which nothing came for this long explains no hole.
+/// Time without a packet after which a path explains no hole.
 const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(2);
-/// τ at least, unless it follows the direct path alone.
+/// The least τ, unless it follows the direct path alone.
 const MIN_TAU: Duration = Duration::from_millis(60);
 
 /// When holes are named to the sender.
@@ -25,7 +25,7 @@ pub(super) struct Snacks {
     tau: Duration,
     /// The longest RTT of the paths in use.
     longest: Duration,
-    /// Until when τ need not be worked out anew.
+    /// Until when τ need not be worked out again.
     until: Instant,
 }
 

@@ -20,7 +20,7 @@ pub struct PathStatus {
     pub state: PathState,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
-    /// The smallest RTT of late.
+    /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
     /// How long the newest packet of which that is known waited in queues on the way there: its
     /// one-way delay less the smallest.

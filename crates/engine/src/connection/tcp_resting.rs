@@ -3,9 +3,9 @@
 
 use byway_wire::{Duration, Instant};
 
-/// What is preferred answers for so long before others rest: one answer may be chance.
+/// How long what is preferred must answer before others rest: one answer may be chance.
 const STEADY_TIME: Duration = Duration::from_secs(2);
-/// A path over TCP that rested for so long ends, and with it the connection.
+/// How long a path over TCP may rest. Then it ends, and with it the connection.
 const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long what is preferred has answered, and a path has rested.

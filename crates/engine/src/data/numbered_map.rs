@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::ObjectId;
 
-/// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
+/// The most numbers in the row, from the lowest to the highest: 128 KiB.
 const MAX_ROW_LEN: usize = 16 << 10;
 
 /// A map with numbers as keys. Entry `n` is at index `n - base` of a ring buffer, so a look-up

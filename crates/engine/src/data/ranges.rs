@@ -5,7 +5,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// More ranges than this are no longer in one piece. Tests have so few that they meet all cases.
+/// The most ranges in one piece. Tests have so few that they meet all cases.
 const MAX_PIECE_RANGES: usize = if cfg!(test) { 4 } else { 256 };
 
 /// A set of offsets. All ranges are half open: first, and one past the last.
@@ -271,7 +271,7 @@ impl RangeSet {
         }
     }
 
-    /// Takes so many ranges out from a place on.
+    /// Takes `count` ranges out from a place on.
     #[inline]
     fn take_out(&mut self, place: RangeIndex, count: usize) {
         match count {

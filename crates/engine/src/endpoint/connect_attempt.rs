@@ -12,10 +12,10 @@ use byway_wire::relay::{Notice, NoticeTrust, Reason};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Transmit, TransmitBuffer};
 use thiserror::Error;
 
-/// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs
-/// less.
+/// Time between the first HELLOs to two addresses. RFC 8305 section 5 says 250 ms for TCP; a HELLO
+/// costs less.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(100);
-/// Before the first repetition, and at most.
+/// Time before the first repetition of a HELLO. It doubles up to `MAX_RETRY_INTERVAL`.
 const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// An attempt without an answer ends.

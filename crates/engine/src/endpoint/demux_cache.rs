@@ -1,4 +1,4 @@
-//! Which connection and path a packet belongs to, for the ids that were seen of late: found at one
+//! Which connection and path a packet belongs to, for the latest ids that were seen: found at one
 //! place, however many there are.
 
 use super::handle::Handle;
@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::{ConnectionId, PathId};
 
-/// Places. Ids are keyed hashes, so that those of 256 paths rarely share one; where they do, the
-/// map of all ids tells.
+/// The number of places. Ids are keyed hashes, so that those of 256 paths rarely share one; where
+/// they do, the map of all ids tells.
 const PLACE_COUNT: usize = 1024;
 
 /// What was found last at each place. Never the only one to know.

@@ -37,7 +37,7 @@ impl SocketWaiters {
         }
     }
 
-    /// The next that waited, to look anew.
+    /// The next that waited, to look again.
     pub fn next_waiting(&mut self) -> Option<Handle> {
         self.waiting.pop_first()
     }

@@ -8,34 +8,35 @@ use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, Rela
 use byway_wire::{Dscp, Duration, Ecn, Instant, Local, TcpRequest, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// A greeting that is not answered is repeated after this, doubling up to `MAX_RETRY_INTERVAL`, and
-/// given up after `MAX_TRIES`.
+/// Time after which a greeting without an answer is repeated. It doubles up to
+/// `MAX_RETRY_INTERVAL`. After `MAX_TRIES` the greeting is given up.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_TRIES: u32 = 6;
-/// How often a relay that answered is greeted again. This keeps a NAT of this side open for packets
-/// through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in practice
-/// some last only 30 seconds.
+/// Time after which a relay that answered is greeted again. This keeps a NAT of this side open for
+/// packets through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in
+/// practice some last only 30 seconds.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// A relay that refuses is greeted again at once, but not sooner than this after the last greeting.
 /// Who sees a packet of ours can forge a refusal, and must not make this side send more than that.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
-/// An offer without an answer is repeated after this.
+/// Time after which an offer without an answer is repeated, up to `MAX_OFFERS` times.
 const OFFER_INTERVAL: Duration = Duration::from_millis(1000);
 const MAX_OFFERS: u32 = 8;
 /// How long a relay that seems to refuse is given to answer after all: nothing proves that the
 /// refusal is its own.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1000);
-/// A consent is passed on again after this, long before it runs out
+/// Time after which a consent is passed on again, long before it runs out
 /// ([`byway_wire::relay::CONSENT_LIFE`]).
 const CONSENT_INTERVAL: Duration = Duration::from_secs(3600);
-/// A relay may take so long to accept a TCP connection, and so many are asked for at once.
+/// How long a relay may take to accept a TCP connection.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// TCP connections that are asked for at once.
 const MAX_DIALS: usize = 16;
 /// Packets by which one word is checked at most. The next one follows after [`RETRY_INTERVAL`], and
 /// twice as long each time.
 const MAX_CHECK_PACKETS: u32 = 3;
-/// Relays greeted at once, for all purposes.
+/// The most relays greeted at once, for all purposes.
 const MAX_GREETINGS: usize = 4096;
 
 /// What is known of a relay that answered.
@@ -251,7 +252,7 @@ impl Greetings {
         }
     }
 
-    /// A local socket may be at another address: what was greeted by it is greeted anew.
+    /// A local socket may be at another address: what was greeted by it is greeted again.
     pub fn again_by(&mut self, now: Instant, local: Local) {
         for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
             (greeting.tries, greeting.next_at) = (0, now);

@@ -9,12 +9,12 @@ use byway_wire::{Duration, Instant, Meter, NetworkPrefix};
 const BURST_HELLOS: u32 = 64;
 /// How many more HELLOs are computed on at once if their senders showed a cookie.
 const MAX_COOKIE_HELLOS: u32 = 1_024;
-/// One network, once cookies are asked for, has one part in so many: no single one uses up what
-/// there is.
+/// Once cookies are asked for, one network has the rate of all divided by this number. So no single
+/// network uses up what there is.
 const NETWORK_DIVISOR: u32 = 4;
 /// How many HELLOs of one network may come at once.
 const NETWORK_BURST_HELLOS: u32 = 16;
-/// Networks with a meter of their own.
+/// The most networks with a meter of their own.
 const MAX_NETWORKS: usize = 1_024;
 
 /// What to do with a HELLO that nobody has looked into.
@@ -68,7 +68,7 @@ impl HelloLimiter {
         if self.networks.len() >= MAX_NETWORKS && !self.networks.contains_key(&network) {
             self.networks.retain(|_, meter| !meter.is_full(now));
         }
-        // Where so many come at once, the meter of all has to do.
+        // With `MAX_NETWORKS` networks at once, the meter of all has to do.
         if self.networks.len() < MAX_NETWORKS || self.networks.contains_key(&network) {
             self.networks.entry(network).or_default().lend(now, self.pace * NETWORK_DIVISOR);
         }

@@ -55,7 +55,7 @@ impl Endpoint {
         own < 2 || may_take(own, self.most_sessions().saturating_sub(self.confirmed))
     }
 
-    /// A session came, went, or wants more: the windows of all are set anew.
+    /// A session came, went, or wants more: the windows of all are set again.
     pub(super) fn share_memory(&mut self) {
         let Some((shared, least)) = self.config.shared_memory.zip(self.config.least_window()) else { return };
         let mut sessions = Vec::new();

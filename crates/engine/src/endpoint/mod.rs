@@ -48,11 +48,11 @@ use unconfirmed_peers::UnconfirmedPeers;
 
 /// Unconfirmed connections beyond which a HELLO must show a cookie.
 const COOKIE_THRESHOLD: usize = 64;
-/// Handshake answers that wait to be sent.
+/// The most handshake answers that wait to be sent.
 const MAX_ANSWERS: usize = 256;
-/// What is due at once is looked at so much later.
+/// Time after which what is due at once is looked at.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
-/// Direct routes tried to one peer at most.
+/// The most direct routes tried to one peer.
 const MAX_DIRECT_ROUTES: usize = 16;
 
 /// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing

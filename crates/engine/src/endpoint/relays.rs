@@ -21,7 +21,7 @@ use byway_wire::relay::{Consent, Greeted, Hop, Notice, Word};
 use byway_wire::{Instant, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
-/// Relays that are greeted for an attempt to connect: it may find its peer through them.
+/// The most relays that are greeted for an attempt to connect: it may find its peer through them.
 const MAX_AWAITED_RELAYS: usize = 16;
 /// A peer may make `OFFERS_PER_INTERVAL` offers of relays in each `probe_interval` of the
 /// configuration, and up to `MAX_BURST_OFFERS` offers at once. For each offer, this host sends a

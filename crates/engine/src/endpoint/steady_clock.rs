@@ -3,7 +3,7 @@
 
 use byway_wire::{Duration, Instant};
 
-/// A driver that wakes a machine this late did not oversleep: its clock stepped.
+/// The lateness from which a driver did not oversleep: its clock stepped.
 const MIN_CLOCK_STEP: Duration = Duration::from_secs(5);
 
 /// The endpoint's own time: the driver's time minus `skipped`. If the driver's clock jumps more

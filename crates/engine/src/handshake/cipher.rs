@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Bytes of a key.
 const KEY_LEN: usize = 32;
-/// Bytes of a nonce before its number (The Noise Protocol Framework, section 12.3): zeros.
+/// Zero bytes of a nonce before its number (The Noise Protocol Framework, section 12.3).
 const ZEROS_LEN: usize = 4;
 
 /// ChaCha20-Poly1305 (RFC 8439) for snow.

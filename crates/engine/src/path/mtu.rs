@@ -5,7 +5,7 @@
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
 
-/// A size is given up after this many lost probes (RFC 8899 section 5.1.2, MAX_PROBES).
+/// Lost probes after which a size is given up (RFC 8899 section 5.1.2, MAX_PROBES).
 const MAX_PROBES: u8 = 3;
 /// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1,
 /// PMTU_RAISE_TIMER).
@@ -13,16 +13,16 @@ const RAISE_INTERVAL: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const BLACK_HOLE_TIME: Duration = Duration::from_secs(10);
-/// After so many losses of packets above the least size, the base size is used again (RFC 8899
-/// section 4.3). Packets that are lost together count as one loss. An acknowledged packet of the
+/// Losses of packets above the least size after which the base size is used again (RFC 8899 section
+/// 4.3). Packets that are lost together count as one loss. An acknowledged packet of the
 /// size that is in use, or of a size that was lost, resets the count.
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// The least size in bytes: the UDP payload of the largest packet that every IPv4 host takes (RFC
 /// 791 section 3.1). It is used once smaller packets pass and those of the base size do not.
 const MIN_DATAGRAM: usize = 548;
-/// A frame holds as much as its path delivers in this time, so that it delays the next one little.
+/// The time whose bytes on its path a frame holds, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
-/// Bytes of a frame at most. A driver takes four of these at once.
+/// The most bytes of a frame. A driver takes four of these at once.
 const MAX_FRAME_BYTES: usize = 65_535 / 4;
 /// Limits of the frames of `Mtu::of_hops`: the bytes that the path delivers in `HOPS_TIME`, and at
 /// most `MAX_HOPS_FRAME_BYTES` bytes. Relays accept frames of at most 9 KiB, which include the
@@ -193,7 +193,7 @@ impl Mtu {
         }
     }
 
-    /// The search is over; it begins anew when the route may have changed.
+    /// The search is over; it begins again when the route may have changed.
     fn rest(&mut self, now: Instant, wait: Duration) {
         (self.next_at, self.ceiling) = (now + wait, self.limit + 1);
     }
@@ -226,8 +226,8 @@ impl Mtu {
         }
     }
 
-    /// Whether so many large packets were lost, one after the other, that a small one is to show
-    /// whether it is their size.
+    /// Whether enough large packets were lost, one after the other, for a small one to show whether
+    /// it is their size.
     #[must_use]
     pub const fn is_suspected(&self) -> bool {
         self.suspicions >= BLACK_HOLE_LOSSES

@@ -4,7 +4,7 @@
 
 use byway_wire::{Duration, Instant};
 
-/// How much of a second a burst may hold.
+/// The time whose bytes a burst may hold.
 const BURST_TIME: Duration = Duration::from_millis(1);
 /// The least capacity of a bucket, in full packets, so that two may always leave together. TCP too
 /// sends two packets at a time, if it gets an ACK for every second packet.
@@ -21,6 +21,7 @@ pub struct Pacer {
     filled_at: Instant,
 }
 
+/// Bits below one byte in the count of tokens.
 const TOKEN_SHIFT: u32 = 16;
 
 impl Pacer {

@@ -8,26 +8,26 @@ use byway_wire::frame::PathHint;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
 use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
-/// An ACK is due after this many packets.
+/// Packets after which an ACK is due.
 const ACK_PACKETS: u32 = 10;
-/// An ACK is due after this many packets while their one-way delay exceeds the `delay_limit` of the
+/// Packets after which an ACK is due while their one-way delay exceeds the `delay_limit` of the
 /// sender's PATH_HINT. The sender must learn soon of the queue that causes this delay. A sender
 /// with a small window may never have `ACK_PACKETS` packets in flight.
 const BEYOND_LIMIT_ACK_PACKETS: u32 = 4;
-/// An ACK is due at the latest this long after the first packet that it acknowledges. If a quarter
+/// The longest time from the first packet that an ACK acknowledges to the ACK. If a quarter
 /// of the RTT is shorter, that quarter counts instead (at least `MIN_ACK_DELAY`). Later ACKs would
 /// limit the rate.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
 const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
 const DEFAULT_HOLE_TIMEOUT: Duration = Duration::from_millis(25);
-/// Ranges of received numbers kept; older ones are forgotten, they were told many times.
+/// The most ranges of received numbers kept; older ones are forgotten, they were told many times.
 const MAX_RANGES: usize = 48;
-/// Arrivals remembered for the next ACK's stamps.
+/// The most arrivals remembered for the next ACK's stamps.
 const MAX_STAMPS: usize = 256;
 /// How long a hole that was judged lost is remembered, to notice that it was not.
 const LOST_HOLE_LIFETIME: Duration = Duration::from_secs(4);
-/// Holes awaiting judgement; beyond it the oldest is judged lost at once.
+/// The most holes awaiting judgement. Beyond it the oldest is judged lost at once.
 const MAX_HOLES: usize = 128;
 
 /// A hole in the numbers: first, one past the last.
@@ -120,7 +120,7 @@ impl ReceivePath {
         }
     }
 
-    /// The same, whose ACKs wait for so long instead of a time that follows from the RTT.
+    /// The same, whose ACKs wait for `ack_after` instead of a time that follows from the RTT.
     #[must_use]
     pub const fn with_ack_after(mut self, ack_after: Option<Duration>) -> Self {
         self.ack_after = ack_after;

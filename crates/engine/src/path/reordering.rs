@@ -69,7 +69,7 @@ impl ReorderTolerance {
         usual.max(self.lateness.wait())
     }
 
-    /// A packet that was judged lost came, `behind` so many others and so `late`, on a path of this
+    /// A packet that was judged lost came: `behind` other packets, and `late`, on a path of this
     /// RTT.
     pub fn learn(&mut self, behind: u64, late: Duration, rtt: Duration) {
         self.packets = self.packets.max(behind + 1).min(self.most_packets);

@@ -4,8 +4,8 @@
 
 use byway_wire::{Duration, Instant, PathId};
 
-/// What is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the handshake
-/// usually knows better).
+/// The RTT that is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the
+/// handshake usually knows better).
 const INITIAL_RTT: Duration = Duration::from_millis(250);
 /// Timer granularity (RFC 9002 section 6.1.2).
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);

@@ -20,10 +20,10 @@ use smallvec::SmallVec;
 
 /// The longest that a receiver holds an ACK back, and a little for timers: part of every timeout.
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
-/// Timeouts back off to this at most while there is something to send: a path that lives again is
-/// found soon.
+/// The longest timeout to which timeouts back off while there is something to send: a path that
+/// lives again is found soon.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How many timeouts in a row without an answer are silence, however lately something was sent.
+/// Timeouts in a row without an answer that are silence, however recently something was sent.
 const SILENCE_TIMEOUTS: u32 = 3;
 
 /// Facts about the sending end of a path. Fields that are used together stand together in memory.
@@ -183,7 +183,7 @@ impl SendPath {
         self.carriage
     }
 
-    /// Whether it has been silent for so long that it is as good as gone, if another path answers.
+    /// Whether its silence has lasted so long that it is as good as gone, if another path answers.
     #[must_use]
     pub fn is_as_good_as_gone(&self) -> bool {
         self.carriage.is_as_good_as_gone(self.timeouts)
@@ -552,8 +552,8 @@ impl SendPath {
         let timeout = self.carriage.patience(self.rtt.probe_timeout(ACK_DELAY));
         let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(MAX_TIMEOUT.max(timeout));
         let silence = self.last_sent_at + backed_off;
-        // With something new ever so often there is no silence. So it is one, too, if nothing is
-        // heard for long.
+        // If something new is sent now and then, that silence never comes. So it is one, too, if
+        // nothing is heard for long.
         let (_, oldest) = self.ledger.oldest()?;
         let (_, heard_at) = self.delivered;
         if !self.carriage.loses() {
@@ -613,7 +613,7 @@ struct Stamps<I> {
 }
 
 impl<I: Iterator<Item = (u64, u32)>> Stamps<I> {
-    /// Passes over so many packets.
+    /// Passes over `packets` packets.
     fn skip(&mut self, mut packets: u64) {
         while packets > 0 {
             let Some((left, stamp)) = self.run.or_else(|| self.rest.next()) else { return };

@@ -72,7 +72,7 @@ pub struct SentPackets {
     outstanding: usize,
 }
 
-/// Lost packets remembered at most; then the oldest is lost for good.
+/// The most lost packets remembered. Beyond it the oldest is lost for good.
 const MAX_LOST_PACKETS: usize = 1 << 15;
 
 /// Neighbours that are looked at before a number is searched for among all.

@@ -39,7 +39,7 @@ impl PathTransport {
         }
     }
 
-    /// Whether so many timeouts in a row end a path, if another answers.
+    /// Whether `timeouts` timeouts in a row end a path, if another answers.
     #[must_use]
     pub fn is_as_good_as_gone(self, timeouts: u32) -> bool {
         self == Self::Connection && timeouts >= GONE_TIMEOUTS

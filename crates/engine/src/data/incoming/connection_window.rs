@@ -50,7 +50,7 @@ impl ConnectionWindow {
         self.more_at = if self.window < self.most { self.taken + self.window / 2 } else { u64::MAX };
     }
 
-    /// Whether so much was taken that a larger window is worth asking for.
+    /// Whether enough was taken for a larger window to be worth asking for.
     pub const fn wants_window(&self) -> bool {
         self.taken >= self.more_at
     }

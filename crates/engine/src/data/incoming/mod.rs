@@ -54,8 +54,9 @@ use stream::Interest;
 use streams::Streams;
 use write_coalescing::{DiskEvent, WriteCoalescer};
 
-/// What a SNACK frame takes beside its ranges, and each range at most.
+/// Bytes of a SNACK frame beside its ranges.
 const SNACK_HEADER: usize = 1 + 8 + 2;
+/// Bytes that each range of a SNACK frame takes at most.
 const SNACK_RANGE: usize = 16;
 /// Holes named per frame.
 const SNACK_RANGES: usize = 32;
@@ -141,7 +142,7 @@ impl Incoming {
     }
 
     /// Begins with a window of `least` bytes, before anything arrives. It is
-    /// [set](Self::set_window) anew as others come and go.
+    /// [set](Self::set_window) again as others come and go.
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
         self.account.sharing(least);
@@ -163,7 +164,7 @@ impl Incoming {
         self.gather.set_window(self.memory_limit());
     }
 
-    /// Whether the owner took so much that a larger window is worth asking for.
+    /// Whether the owner took enough for a larger window to be worth asking for.
     pub(crate) const fn wants_window(&self) -> bool {
         self.account.wants_window()
     }
@@ -579,7 +580,7 @@ impl Incoming {
         wrote
     }
 
-    /// What is still open of a region: the first so many holes.
+    /// What is still open of a region: the first `SNACK_RANGES` holes.
     fn gaps(&self, region: &Region) -> SmallVec<[(u64, u64); SNACK_RANGES]> {
         awaited(&self.streams, &self.objects, region.id)
             .into_iter()

@@ -7,10 +7,10 @@ use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use byway_wire::ObjectId;
 
-/// Ranges of ids of objects that are over: 4 MiB of memory.
+/// The most ranges of ids of objects that are over: 4 MiB of memory.
 const MAX_CLOSED_RANGES: usize = 256 << 10;
-/// Objects that the owner wants no more of and that may still send: beyond so many, the oldest is
-/// not counted further.
+/// The most objects that the owner wants no more of and that may still send. Beyond this number,
+/// the oldest is not counted further.
 const MAX_FORGOTTEN_OBJECTS: usize = 64 << 10;
 
 /// An object that the owner wants no more of: only counted.

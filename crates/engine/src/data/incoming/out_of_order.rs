@@ -5,7 +5,7 @@ use crate::data::data_frames::ProtocolError;
 use crate::data::ranges::RangeSet;
 use smallvec::SmallVec;
 
-/// Ranges beyond one for each stream and object that any peer may make us remember.
+/// Ranges beyond one for each stream and object that every peer may make us remember.
 const MIN_EXTRA_RANGES: usize = 16 << 10;
 
 /// The runs of a frame that are new: nearly always one.
@@ -60,7 +60,7 @@ impl OutOfOrder {
         (self.beyond, self.most)
     }
 
-    /// Whether the ranges of so many streams and objects take no more memory than their data may.
+    /// Whether the ranges of `things` streams and objects take no more memory than their data may.
     pub fn check(&self, things: usize, memory: usize) -> Result<(), ProtocolError> {
         if self.ranges > things + MIN_EXTRA_RANGES.max(memory / 512) {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "data too scattered"));

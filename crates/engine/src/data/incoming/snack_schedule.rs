@@ -6,7 +6,7 @@ use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 
-/// Holes that one thing gets within this time are timed as one.
+/// The time within which holes of one stream or object are timed as one.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 /// The most regions timed. Holes beyond are left to the sender's own loss detection.
 const MAX_REGIONS: usize = 8192;

@@ -10,8 +10,7 @@ use alloc::vec::Vec;
 /// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one
 /// cost no more than others.
 const SMALL_PIECE_BYTES: usize = 4 << 10;
-/// Who brings so much until it is read gets the next piece in a buffer that is large from the
-/// beginning.
+/// Bytes of a piece from which on the next piece gets a buffer that is large from the beginning.
 const BULK_PIECE_BYTES: usize = 16 << 10;
 
 /// Whether anybody wants the stream.
@@ -49,7 +48,7 @@ pub(super) struct InStream {
 }
 
 impl InStream {
-    /// A stream with a window of so many bytes, of which the peer knows.
+    /// A stream with a window of `window` bytes, of which the peer knows.
     pub fn new(window: u64) -> Self {
         Self { window: StreamWindow::new(window), ..Self::default() }
     }

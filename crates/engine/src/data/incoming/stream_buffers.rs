@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 /// Bytes of a stream are kept in pieces of at most this size.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
-/// Large buffers that lie free at most.
+/// The most large buffers that lie free.
 const MAX_FREE_BUFFERS: usize = 16;
 
 /// Bytes of a stream that follow one another.

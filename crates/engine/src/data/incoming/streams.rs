@@ -16,7 +16,7 @@ use byway_wire::frame::Frame;
 use byway_wire::{Duration, Instant, StreamId, Writer};
 use smallvec::SmallVec;
 
-/// Ranges of ids of streams that are over: 4 MiB of memory.
+/// The most ranges of ids of streams that are over: 4 MiB of memory.
 const MAX_CLOSED_RANGES: usize = 256 << 10;
 
 /// The streams of a connection.
@@ -51,8 +51,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// As many as `most` of the peer's, each with a window that begins with so many bytes and has
-    /// so many at most.
+    /// Up to `most` streams of the peer. `window`: bytes of a stream's first window, and of its
+    /// largest.
     pub fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
         let mut lender = StreamBuffers::default();
         lender.set_memory(memory);
@@ -243,7 +243,7 @@ impl Streams {
         Some((piece, read, over))
     }
 
-    /// The owner has read so many bytes.
+    /// The owner has read `length` bytes.
     fn on_read(&mut self, id: StreamId, length: usize) -> (StreamRead, Option<InStream>) {
         self.held -= length as u64;
         self.promised -= length as u64;

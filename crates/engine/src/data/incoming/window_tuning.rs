@@ -4,25 +4,25 @@
 
 use byway_wire::{Duration, Instant};
 
-/// Unused promises count so little: an idle stream seldom gets a window full of data that nobody
-/// reads.
+/// Unused promises count only divided by this number: an idle stream seldom gets a window full of
+/// data that nobody reads.
 const PROMISE_DIVISOR: u64 = 8;
-/// Readers together have this part of what is free.
+/// Readers together have what is free, divided by this number.
 const READERS_DIVISOR: u64 = 3;
-/// What is left beyond a third of the streams' memory adds to that divisor: its share of the
-/// memory, so many times.
+/// Data that is left unread beyond a third of the streams' memory adds to `READERS_DIVISOR`: its
+/// share of the memory, times this factor.
 const HELD_FACTOR: u64 = 80;
-/// What is left counts as much beyond this part of the streams' memory.
+/// The streams' memory divided by this number is the bound beyond which much is left unread.
 const PRESSURE_DIVISOR: u64 = 6;
-/// A window covers what is taken in so many RTTs, where much is left.
+/// RTTs for which a window covers what is taken, where much is left unread.
 const PRESSED_WINDOW_RTTS: u32 = 3;
 /// A shorter RTT counts as this one. A window grows if the application reads a quarter of it within
 /// an RTT. A thread may wait 1 to 4 ms for a processor. With an RTT below that, even a fast reader
 /// would seem slow.
 const MIN_RTT: Duration = Duration::from_millis(4);
-/// A stream that comes has this part of the memory, shared with all that live.
+/// A stream that comes has the memory divided by this number, shared with all that live.
 const INITIAL_DIVISOR: u64 = 32;
-/// Who took no quarter of a window for so many RTTs is no reader.
+/// RTTs without a quarter of a window being taken, after which a stream counts as not being read.
 const READER_TIMEOUT_RTTS: u32 = 8;
 /// The shortest time after which a stream counts as not being read, for RTTs near 0.
 const MIN_READER_TIMEOUT: Duration = Duration::from_millis(50);
@@ -48,7 +48,7 @@ impl WindowInputs {
         self.memory / 4 * 3
     }
 
-    /// Whether so much is left that windows follow what is taken.
+    /// Whether enough is left unread for windows to follow what is taken.
     const fn is_pressed(&self) -> bool {
         self.held > self.streams() / PRESSURE_DIVISOR
     }

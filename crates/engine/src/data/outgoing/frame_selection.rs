@@ -11,7 +11,7 @@ use byway_wire::frame::{self, Frame};
 use byway_wire::{ObjectId, StreamId, Writer};
 use smallvec::SmallVec;
 
-/// A smaller piece of data is not worth a frame, unless it is all there is.
+/// The least bytes of data that are worth a frame, unless fewer are all there is.
 const MIN_DATA_BYTES: usize = 16;
 
 /// How a data frame is cut to the room that is left.

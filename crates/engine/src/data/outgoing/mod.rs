@@ -426,7 +426,7 @@ impl Outgoing {
         self.opening.set_limit(limit);
     }
 
-    /// The peer takes so many streams in all. Limits never shrink.
+    /// The peer takes `limit` streams in all. Limits never shrink.
     pub fn on_max_streams(&mut self, limit: u64) {
         if self.opening.raise_limit(limit) {
             self.events.push_back(OutEvent::MayOpen);
@@ -489,7 +489,7 @@ impl Outgoing {
         own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
     }
 
-    /// Whether there is so much room that those who wait are told: a sixteenth of the memory.
+    /// Whether there is enough room to tell those who wait: a sixteenth of the memory.
     fn is_room_worth_a_word(&self) -> bool {
         self.stream_room() > self.limits.memory / 16
     }

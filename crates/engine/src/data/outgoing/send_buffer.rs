@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use byway_wire::Writer;
 
-/// Bytes given by value that are worth a piece of their own. Fewer are copied behind those before.
+/// The least bytes given by value that are worth a piece of their own. Fewer are copied behind
+/// those before.
 const MIN_PIECE_BYTES: usize = 4 << 10;
 /// Bytes that are copied make pieces of about this size.
 const PIECE_BYTES: usize = 64 << 10;
