@@ -11,11 +11,11 @@ use crate::GatewayError;
 use byway_control::{ChoiceError, Class, ControllerChoice, SenderKind, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
-use byway_gateway::gateway_options::OPTIONS;
-use byway_gateway::kernel::{KernelInputs, KernelPlan, TUN};
+use byway_gateway::gateway_options::GATEWAY_OPTIONS;
+use byway_gateway::kernel::{DEFAULT_DEVICE, KernelInputs, KernelPlan};
 use byway_gateway::machine::{self, Settings};
 use byway_gateway::rules::Rules;
-use byway_gateway::serves::{MOST_PORTS, Served, announce};
+use byway_gateway::serves::{MAX_PORTS, Served, announce};
 use byway_gateway::{Ports, Prefix};
 use byway_registry::word::{self as registry, WordKind};
 use byway_transfer::address::Endpoint;
@@ -33,13 +33,13 @@ use text::{ConfigSource, File, GatewayText, GuestText, OptionsText, PeerText};
 use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
-pub const PORT: u16 = 4749;
+pub const GATEWAY_PORT: u16 = 4749;
 /// The default firewall mark of captured packets. The routing table for these packets and the
 /// priority of its routing rule have the same number. 0x6277 is "bw" in ASCII.
-pub const MARK: u16 = 0x6277;
+pub const DEFAULT_MARK: u16 = 0x6277;
 
-/// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
-const DEVICE_NAME: usize = 15;
+/// Bytes of the longest name of a device (Linux, `IFNAMSIZ` without the last zero).
+const MAX_DEVICE_NAME_LEN: usize = 15;
 
 /// What a gateway is told.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct GatewayConfig {
     pub exposed: bool,
     /// The gateway's key file; `None`: this host's identity.
     pub key: Option<PathBuf>,
-    /// Where it listens; none: at all addresses, on [`PORT`].
+    /// Where it listens; none: at all addresses, on [`GATEWAY_PORT`].
     pub listen: Vec<SocketAddr>,
     /// The name of the gateway's TUN device.
     pub tun: String,
@@ -161,7 +161,7 @@ impl GatewayConfig {
         let dscp = marking(&place, gateway.dscp.as_ref())?;
         let tun = tun(&place, gateway.tun)?;
         let peers = peers(&place, directory, peer)?;
-        let mark = gateway.mark.map_or(Ok(MARK), |mark| match *mark.as_ref() {
+        let mark = gateway.mark.map_or(Ok(DEFAULT_MARK), |mark| match *mark.as_ref() {
             0 | 253..=255 => Err(place.at(
                 mark.span(),
                 "the mark is also the number of a routing table: 0 and 253 to 255 are taken",
@@ -172,7 +172,11 @@ impl GatewayConfig {
             file: file.to_owned(),
             exposed,
             key: gateway.key.map(|key| directory.join(key)),
-            listen: gateway.listen.iter().map(|asked: &text::As<Endpoint>| asked.0.or_port(PORT)).collect(),
+            listen: gateway
+                .listen
+                .iter()
+                .map(|asked: &text::As<Endpoint>| asked.0.or_port(GATEWAY_PORT))
+                .collect(),
             tun,
             mark,
             status: gateway.status.map(|status| directory.join(status)),
@@ -316,7 +320,7 @@ pub fn status_socket(tun: &str) -> PathBuf {
 /// depend on others.
 fn settings(place: &ConfigSource<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
-    for option in OPTIONS {
+    for option in GATEWAY_OPTIONS {
         let Some(value) = told.of(option) else { continue };
         let wrong = |what: String| place.at(value.span(), &what);
         option.set(&mut settings, text::value(option, value.as_ref()).map_err(wrong)?).map_err(wrong)?;
@@ -340,8 +344,8 @@ fn serves(
             "a gateway that serves no hosts carries nothing: name their prefixes, such as \"192.168.1.0/24\"",
         ));
     }
-    if let Some(served) = serves.iter().find(|served| served.ports.len() > MOST_PORTS) {
-        let what = format!("{} has more than {MOST_PORTS} ranges of ports", served.hosts);
+    if let Some(served) = serves.iter().find(|served| served.ports.len() > MAX_PORTS) {
+        let what = format!("{} has more than {MAX_PORTS} ranges of ports", served.hosts);
         return Err(place.at(told.span(), &what));
     }
     announce(0, &serves).map(|_| serves).ok_or_else(|| {
@@ -379,10 +383,10 @@ fn marking(place: &ConfigSource<'_>, told: Option<&Spanned<String>>) -> Result<O
 }
 
 fn tun(place: &ConfigSource<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {
-    let Some(told) = told else { return Ok(TUN.to_owned()) };
+    let Some(told) = told else { return Ok(DEFAULT_DEVICE.to_owned()) };
     let good = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        name.len() <= DEVICE_NAME && name.chars().all(plain) && !name.trim_matches('.').is_empty()
+        name.len() <= MAX_DEVICE_NAME_LEN && name.chars().all(plain) && !name.trim_matches('.').is_empty()
     };
     if !good(told.as_ref()) {
         let what = "the name of a device has 1 to 15 letters, digits, `-`, `_` or `.`";
@@ -401,8 +405,8 @@ fn guests(place: &ConfigSource<'_>, told: Vec<Spanned<GuestText>>) -> Result<Vec
         if let Some(other) = guests.iter().find(|other| other.key == key.as_ref().0) {
             return Err(place.at(key.span(), &format!("the guest `{}` has this key, too", other.name)));
         }
-        if ports.as_ref().is_some_and(|ports| ports.as_ref().len() > MOST_PORTS) {
-            let what = format!("a guest has at most {MOST_PORTS} ranges of ports");
+        if ports.as_ref().is_some_and(|ports| ports.as_ref().len() > MAX_PORTS) {
+            let what = format!("a guest has at most {MAX_PORTS} ranges of ports");
             return Err(place.at(name.span(), &what));
         }
         let ports = ports.map(Spanned::into_inner).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! told.
 
 use super::config_file::GatewayConfig;
-use byway_gateway::gateway_options::OPTIONS;
+use byway_gateway::gateway_options::GATEWAY_OPTIONS;
 
 /// What stands in the fresh file otherwise than the gateway was started with, besides its rules:
 /// names of keys and tables.
@@ -29,7 +29,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("[relay]", running.relay != fresh.relay),
     ];
     let differs = differs.into_iter().filter_map(|(what, differs)| differs.then_some(what));
-    let options = OPTIONS.iter().filter(|option| option.differs(&running.settings, &settings));
+    let options = GATEWAY_OPTIONS.iter().filter(|option| option.differs(&running.settings, &settings));
     let mut all: Vec<_> =
         differs.chain(options.map(|option| if option.limit { "[limits]" } else { option.name })).collect();
     all.dedup();

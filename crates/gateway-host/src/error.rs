@@ -2,7 +2,7 @@
 
 use crate::config_file::ConfigError;
 use byway_gateway::machine::InvalidConfig;
-use byway_gateway::serves::MOST_PORTS;
+use byway_gateway::serves::MAX_PORTS;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -33,7 +33,7 @@ pub enum GatewayError {
     #[error(transparent)]
     Impossible(#[from] InvalidConfig),
     /// A host asks for too much.
-    #[error("at most {MOST_PORTS} ranges of ports can be asked for")]
+    #[error("at most {MAX_PORTS} ranges of ports can be asked for")]
     Ports,
     /// The system does not give what it needs, or its thread broke.
     #[error(transparent)]

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Reads of the device in one turn; each brings up to 64 KB of one flow.
-const READS: usize = 32;
-/// Who asks for the status waits no longer than this, and then gets what was told last.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+/// The most reads of the device in one turn; each brings up to 64 KB of one flow.
+const MAX_TURN_READS: usize = 32;
+/// The longest wait for the status. After it, the status that was told last is the answer.
+const STATUS_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// Orders that wait for the gateway's thread.
-const ORDERS: usize = 64;
+/// The most orders that wait for the gateway's thread.
+const MAX_ORDERS: usize = 64;
 
 /// A gateway that runs.
 pub struct RunningGateway {
@@ -64,7 +64,7 @@ impl RunningGateway {
             guests: Mutex::new(None),
             peers: Mutex::new(None),
         });
-        let (orders, inbox) = sync_channel(ORDERS);
+        let (orders, inbox) = sync_channel(MAX_ORDERS);
         let edge = HostSide { tun, orders: inbox, guests: 0, peers: 0, board: Arc::clone(&board) };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway gateway", gateway, edge, sockets, clock)
@@ -79,7 +79,7 @@ impl RunningGateway {
         let before = told.0;
         self.board.asked.store(true, Ordering::Release);
         self.driver.waker().wake();
-        let waited = self.board.news.wait_timeout_while(told, PATIENCE, |told| told.0 == before);
+        let waited = self.board.news.wait_timeout_while(told, STATUS_TIMEOUT, |told| told.0 == before);
         let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
         told.1.clone()
     }
@@ -157,7 +157,7 @@ impl Owner for HostSide {
                 Command::Relays(words) => gateway.add_relays(now, words),
             }
         }
-        for _ in 0..READS {
+        for _ in 0..MAX_TURN_READS {
             let read = self.tun.receive(|packet, vouched| {
                 let buffer = gateway.buffer();
                 let checksum = if vouched { ChecksumState::Checked } else { ChecksumState::Full };

@@ -15,11 +15,12 @@ use byway_wire::relay::MAX_ADDRESSES;
 use byway_wire::{Duration, Instant};
 use std::path::Path;
 
-/// A peer's word holds for so long, and is renewed so often.
-const HOLDS: Duration = Duration::from_secs(30 * 86_400);
-const RENEWED: Duration = Duration::from_secs(86_400);
-/// What the relay did is looked at this often.
-const ASKED: Duration = Duration::from_secs(1);
+/// How long a peer's word holds.
+const WORD_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
+/// Time before a peer's word is renewed.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(86_400);
+/// Time between two looks at what the relay did.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a person may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl RunningRelay {
             tcp_congestion: byway_net::TcpCongestion::Cubic,
             tcp_buffer: None,
             addresses,
-            expires: HOLDS,
+            expires: WORD_LIFETIME,
             rate: relay.rate,
             quota: relay.quota,
             per_day: relay.per_day,
@@ -159,15 +160,15 @@ impl RunningRelay {
 
     fn turn(&mut self, now: Instant, gating: &RunningGateway, told: &mut Vec<LendEvent>) {
         if now >= self.renew_at {
-            self.renew_at = now + RENEWED;
+            self.renew_at = now + RENEWAL_INTERVAL;
             for peer in &self.peers {
-                if let Some(word) = self.relaying.word_for(&peer.0, HOLDS) {
+                if let Some(word) = self.relaying.word_for(&peer.0, WORD_LIFETIME) {
                     gating.lend(*peer, word);
                 }
             }
         }
         if now >= self.ask_at {
-            self.ask_at = now + ASKED;
+            self.ask_at = now + REPORT_INTERVAL;
             self.relaying.ask();
         }
         match self.relaying.next(Duration::ZERO) {

@@ -4,7 +4,7 @@ use crate::GatewayError;
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
 use byway_gateway::joining::{JoinState, Joining, JoiningConfig};
-use byway_gateway::serves::{MOST_PORTS, Served};
+use byway_gateway::serves::{MAX_PORTS, Served};
 use byway_gateway::{Ports, Prefix};
 use byway_net::{Clock, Control, LoopControl, Owner, Socket};
 use byway_transfer::address::Endpoint;
@@ -21,10 +21,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use thiserror::Error as ThisError;
 
-/// News that wait for the program.
-const NEWS: usize = 16;
-/// What tells the gateway that the host leaves is given so long to go.
-const FAREWELL: Duration = Duration::from_millis(300);
+/// The most news that wait for the program.
+const MAX_NEWS: usize = 16;
+/// Time for the packets that tell the gateway that the host leaves.
+const FAREWELL_TIME: Duration = Duration::from_millis(300);
 
 /// A gateway to be asked: `KEY@ADDRESS`, with or without a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl FromStr for GatewayAt {
         let (key, address) = text.split_once('@').ok_or(NoGateway::Form)?;
         let key = key.parse().map_err(|error| NoGateway::Key(format!("{error}")))?;
         let address: Endpoint = address.parse().map_err(|error| NoGateway::Address(format!("{error}")))?;
-        let address = address.or_port(crate::config_file::PORT);
+        let address = address.or_port(crate::config_file::GATEWAY_PORT);
         if address.ip().is_unspecified() || address.ip().is_multicast() || address.port() == 0 {
             return Err(NoGateway::Address(format!("{address} is none that can be reached")));
         }
@@ -85,7 +85,7 @@ impl Association {
     /// # Errors
     /// `ports` has too many ranges; the gateway is unreachable; no thread starts.
     pub fn start(identity: &Identity, gateway: GatewayAt, ports: Vec<Ports>) -> Result<Self, GatewayError> {
-        if ports.len() > MOST_PORTS {
+        if ports.len() > MAX_PORTS {
             return Err(GatewayError::Ports);
         }
         let mut sockets = sockets::sending(&[], &[gateway.address.ip()]).map_err(Error::Bind)?;
@@ -102,7 +102,7 @@ impl Association {
             served: Served { hosts: Prefix::of(host, 128), ports },
         });
         let joining = joining.map_err(|error| GatewayError::Impossible(error.into()))?;
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_NEWS);
         let leaving = Arc::new(AtomicBool::new(false));
         let owner = JoinWatcher { news, told: JoinState::Asking, leaving: Arc::clone(&leaving) };
         let control = Control::new().map_err(Error::Descriptor)?;
@@ -132,7 +132,7 @@ impl Association {
     pub fn leave(self) {
         self.leaving.store(true, Ordering::Release);
         self.driver.waker().wake();
-        std::thread::sleep(FAREWELL);
+        std::thread::sleep(FAREWELL_TIME);
     }
 }
 

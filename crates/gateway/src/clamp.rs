@@ -1,7 +1,7 @@
 //! Segments that fit once they are carried: the maximum segment size that a SYN names is lowered by
 //! what the session adds.
 
-use crate::tcp_header::{Flags, MSS};
+use crate::tcp_header::{Flags, OPTION_MSS};
 use crate::tcp_segment::Segment;
 
 /// The maximum segment size in bytes for IP packets of at most `packet` bytes. IP and TCP headers
@@ -15,7 +15,7 @@ pub const fn mss_for(packet: usize, v6: bool) -> u16 {
 
 /// Bytes of a session's packet that are headers and not a host's data: the host's IP and TCP
 /// headers, the headers of the session, the relay's envelope, and the outer UDP and IP headers.
-const AROUND: usize = 160;
+const HEADER_BYTES: usize = 160;
 
 /// The packet size in bytes with which all paths together carry the most data of hosts. `largest`:
 /// each path's largest packet. Smaller packets fit more paths, but spend a larger share on headers.
@@ -25,7 +25,7 @@ pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize 
     let through = |size: usize| {
         let paths = largest().filter(|largest| *largest >= size).count();
         // Parts per million of what the paths carry that are bytes of hosts.
-        paths * (size.saturating_sub(AROUND) * 1_000_000 / size.max(1))
+        paths * (size.saturating_sub(HEADER_BYTES) * 1_000_000 / size.max(1))
     };
     largest().max_by_key(|size| (through(*size), *size)).unwrap_or_default()
 }
@@ -52,7 +52,9 @@ pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChang
     loop {
         let found = segment.tcp.walk(packet).filter_map(Result::ok).find_map(|option| {
             match (option.kind, option.data) {
-                (MSS, &[high, low]) if option.at > from => Some((option.at, u16::from_be_bytes([high, low]))),
+                (OPTION_MSS, &[high, low]) if option.at > from => {
+                    Some((option.at, u16::from_be_bytes([high, low])))
+                }
                 _ => None,
             }
         });
@@ -68,7 +70,7 @@ pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChang
 mod tests {
     use super::*;
     use crate::checksum::ChecksumState;
-    use crate::testing::{HEADER, build};
+    use crate::testing::{IP_HEADER_LEN, build};
     use alloc::vec::Vec;
     use etherparse::TcpHeader;
     use proptest::prelude::*;
@@ -107,7 +109,7 @@ mod tests {
         let mut twice = syn(&[2, 4, 0x20, 0, 1, 2, 4, 0x30, 0, 0, 0, 0], true);
         let segment = Segment::read(&twice, ChecksumState::Full).unwrap();
         assert!(clamp(&mut twice, &segment, 536).is_some());
-        assert_eq!(twice[HEADER + 20..], [2, 4, 2, 24, 1, 2, 4, 2, 24, 0, 0, 0]);
+        assert_eq!(twice[IP_HEADER_LEN + 20..], [2, 4, 2, 24, 1, 2, 4, 2, 24, 0, 0, 0]);
         assert!(Segment::read(&twice, ChecksumState::Full).is_ok());
         let mut data = build(
             &{

@@ -22,7 +22,7 @@ use crate::loss::LossRuleKind;
 use byway_wire::{DecodeError, Reader, Writer};
 
 /// The version that is written, in the upper half of the first byte.
-pub const VERSION: u8 = 1;
+pub const ENCAP_VERSION: u8 = 1;
 /// Bytes before the IP packet in [`Message::Ordered`].
 pub const ORDERED_LEN: usize = 8;
 /// Bytes before the IP packet in [`Message::Batched`].
@@ -30,15 +30,15 @@ pub const BATCHED_LEN: usize = 12;
 /// Bytes before the IP packet in [`Message::Unordered`].
 pub const UNORDERED_LEN: usize = 1;
 
-const ORDERED: u8 = VERSION << 4;
-const UNORDERED: u8 = VERSION << 4 | 1;
-const SERVES: u8 = VERSION << 4 | 2;
-const BATCHED: u8 = VERSION << 4 | 3;
-const LOSS: u8 = VERSION << 4 | 4;
-const RELAY: u8 = VERSION << 4 | 9;
-const TABLE: u8 = VERSION << 4 | 10;
+const TYPE_ORDERED: u8 = ENCAP_VERSION << 4;
+const TYPE_UNORDERED: u8 = ENCAP_VERSION << 4 | 1;
+const TYPE_SERVES: u8 = ENCAP_VERSION << 4 | 2;
+const TYPE_BATCHED: u8 = ENCAP_VERSION << 4 | 3;
+const TYPE_LOSS: u8 = ENCAP_VERSION << 4 | 4;
+const TYPE_RELAY: u8 = ENCAP_VERSION << 4 | 9;
+const TYPE_TABLE: u8 = ENCAP_VERSION << 4 | 10;
 /// What a gateway of version 0.1 understands. It is ignored.
-pub const SPEAKS: u8 = VERSION << 4 | 8;
+pub const TYPE_SPEAKS: u8 = ENCAP_VERSION << 4 | 8;
 
 /// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
 #[must_use]
@@ -136,19 +136,19 @@ impl<'a> Message<'a> {
         let mut reader = Reader::new(datagram);
         let kind = reader.u8()?;
         match kind {
-            UNORDERED => return packet(&mut reader).map(|packet| Self::Unordered { packet }),
-            SERVES => return Ok(Self::Serves { part: reader.take_rest() }),
-            RELAY => return Ok(Self::Relay { word: reader.take_rest() }),
-            TABLE => return Ok(Self::Table { table: reader.take_rest() }),
-            ORDERED | BATCHED | LOSS => {}
+            TYPE_UNORDERED => return packet(&mut reader).map(|packet| Self::Unordered { packet }),
+            TYPE_SERVES => return Ok(Self::Serves { part: reader.take_rest() }),
+            TYPE_RELAY => return Ok(Self::Relay { word: reader.take_rest() }),
+            TYPE_TABLE => return Ok(Self::Table { table: reader.take_rest() }),
+            TYPE_ORDERED | TYPE_BATCHED | TYPE_LOSS => {}
             _ => return Err(DecodeError::UnknownType(kind)),
         }
         let [high, middle, low] = reader.array()?;
         let label = Label(u32::from_be_bytes([0, high, middle, low]));
         let sequence = reader.u32()?;
         match kind {
-            ORDERED => Ok(Self::Ordered { label, sequence, packet: packet(&mut reader)? }),
-            BATCHED => {
+            TYPE_ORDERED => Ok(Self::Ordered { label, sequence, packet: packet(&mut reader)? }),
+            TYPE_BATCHED => {
                 let map = reader.u32()?;
                 Ok(Self::Batched { label, sequence, map, packet: packet(&mut reader)? })
             }
@@ -182,20 +182,20 @@ impl<'a> Message<'a> {
     pub fn write_header(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Ordered { label, sequence, .. } => {
-                writer.u32(u32::from(ORDERED) << 24 | label.0);
+                writer.u32(u32::from(TYPE_ORDERED) << 24 | label.0);
                 writer.u32(sequence);
             }
-            Self::Unordered { .. } => writer.u8(UNORDERED),
-            Self::Serves { .. } => writer.u8(SERVES),
-            Self::Relay { .. } => writer.u8(RELAY),
-            Self::Table { .. } => writer.u8(TABLE),
+            Self::Unordered { .. } => writer.u8(TYPE_UNORDERED),
+            Self::Serves { .. } => writer.u8(TYPE_SERVES),
+            Self::Relay { .. } => writer.u8(TYPE_RELAY),
+            Self::Table { .. } => writer.u8(TYPE_TABLE),
             Self::Batched { label, sequence, map, .. } => {
-                writer.u32(u32::from(BATCHED) << 24 | label.0);
+                writer.u32(u32::from(TYPE_BATCHED) << 24 | label.0);
                 writer.u32(sequence);
                 writer.u32(map);
             }
             Self::Loss { label, first, end } => {
-                writer.u32(u32::from(LOSS) << 24 | label.0);
+                writer.u32(u32::from(TYPE_LOSS) << 24 | label.0);
                 writer.u32(first);
                 writer.u32(end);
             }
@@ -207,7 +207,7 @@ impl<'a> Message<'a> {
     /// smallest part of its congestion window in flight.
     #[must_use]
     pub fn is_urgent(datagram: &[u8]) -> bool {
-        matches!(datagram.first(), Some(&(UNORDERED | LOSS)))
+        matches!(datagram.first(), Some(&(TYPE_UNORDERED | TYPE_LOSS)))
     }
 }
 

@@ -38,7 +38,7 @@ counters! {
     cleared,
 }
 
-const NONE: u32 = u32::MAX;
+const NO_NODE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct FlowNode<T> {
@@ -55,7 +55,7 @@ struct FlowBacklog {
     credit: usize,
 }
 
-const EMPTY: FlowBacklog = FlowBacklog { first: NONE, last: NONE, bytes: 0, credit: 0 };
+const EMPTY_BACKLOG: FlowBacklog = FlowBacklog { first: NO_NODE, last: NO_NODE, bytes: 0, credit: 0 };
 
 /// The queue of an entry gateway. Flows are small numbers
 /// ([`FlowId::slot`](crate::flow::FlowId::slot)).
@@ -128,9 +128,9 @@ impl<T> EntryQueue<T> {
         self.counters.came += 1;
         self.quantum = self.quantum.max(bytes);
         if self.flows.len() <= flow as usize {
-            self.flows.resize(flow as usize + 1, EMPTY);
+            self.flows.resize(flow as usize + 1, EMPTY_BACKLOG);
         }
-        let node = FlowNode { packet: Some(packet), bytes, next: NONE };
+        let node = FlowNode { packet: Some(packet), bytes, next: NO_NODE };
         let index = match self.free.pop() {
             Some(index) => {
                 if let Some(place) = self.nodes.get_mut(index as usize) {
@@ -145,7 +145,7 @@ impl<T> EntryQueue<T> {
         };
         let waiting = &mut self.flows[flow as usize];
         let last = core::mem::replace(&mut waiting.last, index);
-        if last == NONE {
+        if last == NO_NODE {
             waiting.first = index;
             waiting.credit = self.quantum;
             self.turns.put(flow, 0);
@@ -225,8 +225,8 @@ impl<T> EntryQueue<T> {
         waiting.first = node.next;
         waiting.bytes -= node.bytes;
         self.bytes -= node.bytes;
-        if waiting.first == NONE {
-            *waiting = EMPTY;
+        if waiting.first == NO_NODE {
+            *waiting = EMPTY_BACKLOG;
             self.turns.remove(flow);
         }
         self.free.push(index);
@@ -237,7 +237,7 @@ impl<T> EntryQueue<T> {
     /// Puts a flow among those with about as much waiting.
     fn sort(&mut self, flow: u32) {
         let Some(waiting) = self.flows.get(flow as usize) else { return };
-        if waiting.first == NONE {
+        if waiting.first == NO_NODE {
             self.sizes.remove(flow);
             return;
         }

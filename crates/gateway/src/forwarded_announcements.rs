@@ -16,12 +16,12 @@ use byway_wire::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
 /// Addresses of an origin at most: one of each version of IP.
-pub const MOST_ADDRESSES: usize = 2;
+pub const MAX_ADDRESSES: usize = 2;
 /// Gateways that pass on what an origin says, at most.
-pub const MOST_HOPS: u8 = 4;
+pub const MAX_HOPS: u8 = 4;
 
-const VERSION: u8 = 1;
-const HEADER: usize = 1 + 1 + 32 + 1 + MOST_ADDRESSES * 19;
+const TABLE_VERSION: u8 = 1;
+const MAX_HEADER_LEN: usize = 1 + 1 + 32 + 1 + MAX_ADDRESSES * 19;
 
 /// A part of what an origin announced, passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl<'a> ForwardedPart<'a> {
     /// What is wrong with it.
     pub fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        if reader.u8()? != VERSION {
+        if reader.u8()? != TABLE_VERSION {
             return Err(DecodeError::Range("version of a table"));
         }
         let (hops, origin) = (reader.u8()?, PublicKey(reader.array()?));
         let count = usize::from(reader.u8()?);
-        if !(1..=MOST_HOPS).contains(&hops) || count > MOST_ADDRESSES {
+        if !(1..=MAX_HOPS).contains(&hops) || count > MAX_ADDRESSES {
             return Err(DecodeError::Range("hops or addresses"));
         }
         let mut addresses = Vec::with_capacity(count);
@@ -67,10 +67,10 @@ impl<'a> ForwardedPart<'a> {
     /// The table as bytes. If there are more addresses than may be told, the first of them are.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = alloc::vec![0; HEADER + self.part.len()];
+        let mut bytes = alloc::vec![0; MAX_HEADER_LEN + self.part.len()];
         let mut writer = Writer::new(&mut bytes);
-        let addresses = self.addresses.get(..MOST_ADDRESSES).unwrap_or(&self.addresses);
-        writer.u8(VERSION);
+        let addresses = self.addresses.get(..MAX_ADDRESSES).unwrap_or(&self.addresses);
+        writer.u8(TABLE_VERSION);
         writer.u8(self.hops);
         writer.bytes(&self.origin.0);
         writer.u8(addresses.len() as u8);
@@ -105,7 +105,7 @@ mod tests {
     fn what_is_none_is_refused() {
         let wrong = Err(DecodeError::Range("hops or addresses"));
         assert_eq!(ForwardedPart::read(&table(0, &[]).to_bytes()), wrong);
-        assert_eq!(ForwardedPart::read(&table(MOST_HOPS + 1, &[]).to_bytes()), wrong);
+        assert_eq!(ForwardedPart::read(&table(MAX_HOPS + 1, &[]).to_bytes()), wrong);
         for address in ["0.0.0.0:1", "10.0.0.1:0", "224.0.0.1:1", "127.0.0.1:1", "[::1]:1"] {
             let read = table(1, &[address]).to_bytes();
             assert_eq!(

@@ -17,10 +17,11 @@ use core::fmt;
 /// than that, hosts give up.
 const DEAD_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// Bundles of single flows to one peer that may be asked for: each keeps its paths alive.
-const MOST_BUNDLES: u64 = 4_096;
-const MOST_FLOWS: u64 = 1_000_000;
-/// Less than this would not hold one packet that the kernel puts together (GRO, 64 KiB).
-const LEAST_BYTES: u64 = 128 << 10;
+const MAX_BUNDLES: u64 = 4_096;
+const MAX_FLOWS: u64 = 1_000_000;
+/// The least bytes of a buffer. Less would not hold one packet that the kernel puts together (GRO,
+/// 64 KiB).
+const MIN_BYTES: u64 = 128 << 10;
 
 /// What may be written for an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,11 +90,11 @@ impl GatewayOption {
     /// The one of this name, among limits or the others.
     #[must_use]
     pub fn named(name: &str, limit: bool) -> Option<&'static Self> {
-        OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
+        GATEWAY_OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
     }
 
     /// Sets the option in `settings`. Options that depend on others come behind these in
-    /// [`OPTIONS`].
+    /// [`GATEWAY_OPTIONS`].
     ///
     /// # Errors
     /// What was expected.
@@ -141,7 +142,7 @@ impl GatewayOption {
 }
 
 /// Every option of a gateway.
-pub const OPTIONS: &[GatewayOption] = &[
+pub const GATEWAY_OPTIONS: &[GatewayOption] = &[
     flag(
         "observe",
         "carry nothing, and show what would be carried",
@@ -215,7 +216,9 @@ pub const OPTIONS: &[GatewayOption] = &[
                 "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
             ),
         ],
-        |settings, value| set_name(&mut settings.window, &receive_window::ALL, receive_window::name, value),
+        |settings, value| {
+            set_name(&mut settings.window, &receive_window::ALL_WINDOW_RULES, receive_window::name, value)
+        },
         |settings| Some(Value::Name(receive_window::name(settings.window))),
     ),
     choice(
@@ -273,7 +276,7 @@ pub const OPTIONS: &[GatewayOption] = &[
         "flows that are carried at once",
         ValueKind::Count,
         |settings, value| {
-            let flows = count(value, MOST_FLOWS)?;
+            let flows = count(value, MAX_FLOWS)?;
             settings.flows.opening = settings.flows.opening.min(flows);
             settings.flows.flows = flows;
             Ok(())
@@ -295,7 +298,7 @@ pub const OPTIONS: &[GatewayOption] = &[
         "flows to each peer with a bundle of their own, if `bundle = \"flow\"`",
         ValueKind::Count,
         |settings, value| {
-            settings.bundles = count(value, MOST_BUNDLES)?;
+            settings.bundles = count(value, MAX_BUNDLES)?;
             Ok(())
         },
         |settings| Some(Value::Count(settings.bundles as u64)),
@@ -425,7 +428,7 @@ fn count(value: Value<'_>, most: u64) -> Result<usize, String> {
 
 fn bytes(value: Value<'_>) -> Result<usize, String> {
     match value {
-        Value::Bytes(bytes) if bytes < LEAST_BYTES => Err("expected at least 128K".to_string()),
+        Value::Bytes(bytes) if bytes < MIN_BYTES => Err("expected at least 128K".to_string()),
         Value::Bytes(bytes) => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
         _ => Err("expected bytes".to_string()),
     }
@@ -436,7 +439,7 @@ mod tests {
     use super::*;
 
     fn set(name: &str, settings: &mut Settings, value: Value<'_>) -> Result<(), String> {
-        OPTIONS.iter().find(|option| option.name == name).unwrap().set(settings, value)
+        GATEWAY_OPTIONS.iter().find(|option| option.name == name).unwrap().set(settings, value)
     }
 
     #[test]
@@ -447,7 +450,7 @@ mod tests {
         set("loss", &mut settings, Value::Name("batched")).unwrap();
         set("cache-of-flow", &mut settings, Value::Bytes(200_000)).unwrap();
         let mut again = Settings::default();
-        for option in OPTIONS {
+        for option in GATEWAY_OPTIONS {
             option.set(&mut again, option.get(&settings).unwrap()).unwrap();
             assert!(!option.differs(&settings, &again), "{}", option.name);
         }
@@ -457,7 +460,7 @@ mod tests {
     #[test]
     fn every_name_is_known_and_the_default_needs_no_words() {
         let usual = Settings::default();
-        for option in OPTIONS.iter().filter(|option| option.kind == ValueKind::Name) {
+        for option in GATEWAY_OPTIONS.iter().filter(|option| option.kind == ValueKind::Name) {
             assert_eq!(option.meaning(&usual), None, "{}", option.name);
             for (name, meaning) in option.names {
                 let mut settings = usual;

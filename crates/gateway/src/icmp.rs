@@ -7,40 +7,42 @@ use alloc::vec::Vec;
 use byway_wire::checksum::{fold, pseudo_header, sum};
 use core::net::IpAddr;
 
-const ICMP: u8 = 1;
-const ICMP_V6: u8 = 58;
-/// Bytes of an IP header of either version, without options.
-const HEADER_V4: usize = 20;
-const HEADER_V6: usize = 40;
+const ICMP_PROTOCOL: u8 = 1;
+const ICMP_V6_PROTOCOL: u8 = 58;
+/// Bytes of an IPv4 header without options.
+const HEADER_V4_LEN: usize = 20;
+/// Bytes of an IPv6 header.
+const HEADER_V6_LEN: usize = 40;
 /// Bytes of the message before the packet that it is about.
-const MESSAGE: usize = 8;
-/// What of the packet comes back besides its IP headers: ports and sequence number of TCP.
-const OF_TCP: usize = 8;
+const MESSAGE_LEN: usize = 8;
+/// Bytes of the packet that come back besides its IP headers: ports and sequence number of TCP.
+const QUOTED_TCP_LEN: usize = 8;
 /// Hops that the message may take.
-const HOPS: u8 = 64;
+const HOP_LIMIT: u8 = 64;
 
 /// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get
 /// through. `None` if `packet` is too short.
 #[must_use]
 pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
-    let quoted = packet.get(..ip.headers + OF_TCP)?;
+    let quoted = packet.get(..ip.headers + QUOTED_TCP_LEN)?;
     let most = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
     let mut message = match (ip.source, ip.destination) {
         (IpAddr::V4(_), _) => alloc::vec![3, 4, 0, 0, 0, 0, most[0], most[1]],
         (IpAddr::V6(_), _) => alloc::vec![2, 0, 0, 0, 0, 0, most[0], most[1]],
     };
-    debug_assert_eq!(message.len(), MESSAGE);
+    debug_assert_eq!(message.len(), MESSAGE_LEN);
     message.extend_from_slice(quoted);
     let around = match ip.source {
         IpAddr::V4(_) => 0,
-        IpAddr::V6(_) => pseudo_header(ip.destination, ip.source, ICMP_V6, message.len()),
+        IpAddr::V6(_) => pseudo_header(ip.destination, ip.source, ICMP_V6_PROTOCOL, message.len()),
     };
     let check = !fold(sum(&message) + around);
     message.get_mut(2..4)?.copy_from_slice(&check.to_be_bytes());
     let mut told = match (ip.destination, ip.source) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let length = u16::try_from(HEADER_V4 + message.len()).ok()?.to_be_bytes();
-            let mut header = alloc::vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, HOPS, ICMP, 0, 0];
+            let length = u16::try_from(HEADER_V4_LEN + message.len()).ok()?.to_be_bytes();
+            let mut header =
+                alloc::vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, HOP_LIMIT, ICMP_PROTOCOL, 0, 0];
             header.extend(from.octets().into_iter().chain(to.octets()));
             let check = !fold(sum(&header));
             header.get_mut(10..12)?.copy_from_slice(&check.to_be_bytes());
@@ -48,9 +50,9 @@ pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let length = u16::try_from(message.len()).ok()?.to_be_bytes();
-            let mut header = alloc::vec![0x60, 0, 0, 0, length[0], length[1], ICMP_V6, HOPS];
+            let mut header = alloc::vec![0x60, 0, 0, 0, length[0], length[1], ICMP_V6_PROTOCOL, HOP_LIMIT];
             header.extend(from.octets().into_iter().chain(to.octets()));
-            debug_assert_eq!(header.len(), HEADER_V6);
+            debug_assert_eq!(header.len(), HEADER_V6_LEN);
             header
         }
         _ => return None,
@@ -71,7 +73,10 @@ mod tests {
         let ip = Ip::read(&packet).unwrap();
         let told = too_big(&packet, &ip, 900).unwrap();
         let back = Ip::read(&told).unwrap();
-        assert_eq!((back.source, back.destination, back.protocol), (ip.destination, ip.source, ICMP));
+        assert_eq!(
+            (back.source, back.destination, back.protocol),
+            (ip.destination, ip.source, ICMP_PROTOCOL)
+        );
         let sliced = SlicedPacket::from_ip(&told).unwrap();
         let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{sliced:?}") };
         let expected = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 900 };
@@ -86,7 +91,10 @@ mod tests {
         let ip = Ip::read(&packet).unwrap();
         let told = too_big(&packet, &ip, 1_300).unwrap();
         let back = Ip::read(&told).unwrap();
-        assert_eq!((back.source, back.destination, back.protocol), (ip.destination, ip.source, ICMP_V6));
+        assert_eq!(
+            (back.source, back.destination, back.protocol),
+            (ip.destination, ip.source, ICMP_V6_PROTOCOL)
+        );
         let sliced = SlicedPacket::from_ip(&told).unwrap();
         let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("{sliced:?}") };
         assert_eq!(icmp.icmp_type(), Icmpv6Type::PacketTooBig { mtu: 1_300 });

@@ -7,20 +7,20 @@ use byway_wire::{DecodeError, Reader};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The protocol number of TCP.
-pub const TCP: u8 = 6;
+pub const PROTOCOL_TCP: u8 = 6;
 
-const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const ESP: u8 = 50;
-const AH: u8 = 51;
-const DESTINATION_OPTIONS: u8 = 60;
-const MOBILITY: u8 = 135;
-const HIP: u8 = 139;
-const SHIM6: u8 = 140;
+const PROTOCOL_HOP_BY_HOP: u8 = 0;
+const PROTOCOL_ROUTING: u8 = 43;
+const PROTOCOL_FRAGMENT: u8 = 44;
+const PROTOCOL_ESP: u8 = 50;
+const PROTOCOL_AH: u8 = 51;
+const PROTOCOL_DESTINATION_OPTIONS: u8 = 60;
+const PROTOCOL_MOBILITY: u8 = 135;
+const PROTOCOL_HIP: u8 = 139;
+const PROTOCOL_SHIM6: u8 = 140;
 /// Extension headers followed before giving up. RFC 8200, section 4.1, knows six and lets one of
 /// them stand twice.
-const MOST_EXTENSIONS: u32 = 8;
+const MAX_EXTENSIONS: u32 = 8;
 
 /// Loose and strict source route (RFC 791): options of IPv4.
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
@@ -104,7 +104,7 @@ impl Ip {
         let [next, _hops] = reader.array().map_err(truncated)?;
         let source: [u8; 16] = reader.array().map_err(truncated)?;
         let destination: [u8; 16] = reader.array().map_err(truncated)?;
-        if length == 0 && next == HOP_BY_HOP {
+        if length == 0 && next == PROTOCOL_HOP_BY_HOP {
             return Err(BypassReason::Jumbogram);
         }
         let (protocol, extensions) = skip_extensions(next, reader.bytes(length).map_err(truncated)?)?;
@@ -124,19 +124,24 @@ impl Ip {
 /// The protocol behind the extension headers at the start of `payload`, and their length.
 fn skip_extensions(mut next: u8, payload: &[u8]) -> Result<(u8, usize), BypassReason> {
     let mut reader = Reader::new(payload);
-    for _ in 0..=MOST_EXTENSIONS {
+    for _ in 0..=MAX_EXTENSIONS {
         match next {
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
+            PROTOCOL_HOP_BY_HOP
+            | PROTOCOL_ROUTING
+            | PROTOCOL_DESTINATION_OPTIONS
+            | PROTOCOL_MOBILITY
+            | PROTOCOL_HIP
+            | PROTOCOL_SHIM6 => {
                 let too_long = |_: DecodeError| BypassReason::IpLength;
                 let [following, units, _kind, left] = reader.array().map_err(too_long)?;
-                if next == ROUTING && left != 0 {
+                if next == PROTOCOL_ROUTING && left != 0 {
                     return Err(BypassReason::SourceRoute);
                 }
                 reader.bytes(usize::from(units) * 8 + 4).map_err(too_long)?;
                 next = following;
             }
-            FRAGMENT => return Err(BypassReason::Fragment),
-            ESP | AH => return Err(BypassReason::Secured),
+            PROTOCOL_FRAGMENT => return Err(BypassReason::Fragment),
+            PROTOCOL_ESP | PROTOCOL_AH => return Err(BypassReason::Secured),
             _ => return Ok((next, payload.len() - reader.remaining())),
         }
     }
@@ -193,7 +198,7 @@ mod tests {
         let ip = changed(|packet| packet[1] = 8 << 2 | 1).unwrap();
         assert_eq!(
             (ip.dscp, ip.ecn, ip.protocol, ip.headers, ip.end, ip.is_v6()),
-            (8, 1, TCP, 20, 44, false)
+            (8, 1, PROTOCOL_TCP, 20, 44, false)
         );
         assert_eq!((ip.source, ip.destination), ([10, 0, 0, 1].into(), [10, 0, 1, 2].into()));
         // Padding behind the packet is nobody's.
@@ -251,25 +256,25 @@ mod tests {
     #[test]
     fn extension_headers_of_version_6() {
         let plain = Ip::read(&extended(&[])).unwrap();
-        assert_eq!((plain.headers, plain.end, plain.protocol, plain.is_v6()), (40, 64, TCP, true));
+        assert_eq!((plain.headers, plain.end, plain.protocol, plain.is_v6()), (40, 64, PROTOCOL_TCP, true));
         let skipped = Ip::read(&extended(&[
-            (HOP_BY_HOP, &[0, 5, 2, 0, 0, 1, 0]),
-            (DESTINATION_OPTIONS, &[1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            (ROUTING, &[0, 4, 0, 0, 0, 0, 0]),
+            (PROTOCOL_HOP_BY_HOP, &[0, 5, 2, 0, 0, 1, 0]),
+            (PROTOCOL_DESTINATION_OPTIONS, &[1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            (PROTOCOL_ROUTING, &[0, 4, 0, 0, 0, 0, 0]),
         ]));
-        assert_eq!(skipped.map(|ip| (ip.headers, ip.protocol)), Ok((72, TCP)));
-        let route: &[(u8, &[u8])] = &[(ROUTING, &[0, 4, 1, 0, 0, 0, 0])];
+        assert_eq!(skipped.map(|ip| (ip.headers, ip.protocol)), Ok((72, PROTOCOL_TCP)));
+        let route: &[(u8, &[u8])] = &[(PROTOCOL_ROUTING, &[0, 4, 1, 0, 0, 0, 0])];
         assert_eq!(Ip::read(&extended(route)), Err(BypassReason::SourceRoute));
-        let fragment: &[(u8, &[u8])] = &[(FRAGMENT, &[0, 0, 0, 0, 0, 0, 1])];
+        let fragment: &[(u8, &[u8])] = &[(PROTOCOL_FRAGMENT, &[0, 0, 0, 0, 0, 0, 1])];
         assert_eq!(Ip::read(&extended(fragment)), Err(BypassReason::Fragment));
-        assert_eq!(Ip::read(&extended(&[(ESP, &[0; 7])])), Err(BypassReason::Secured));
-        assert_eq!(Ip::read(&extended(&[(AH, &[0; 11])])), Err(BypassReason::Secured));
-        let beyond: &[(u8, &[u8])] = &[(HOP_BY_HOP, &[255, 5, 2, 0, 0, 1, 0])];
+        assert_eq!(Ip::read(&extended(&[(PROTOCOL_ESP, &[0; 7])])), Err(BypassReason::Secured));
+        assert_eq!(Ip::read(&extended(&[(PROTOCOL_AH, &[0; 11])])), Err(BypassReason::Secured));
+        let beyond: &[(u8, &[u8])] = &[(PROTOCOL_HOP_BY_HOP, &[255, 5, 2, 0, 0, 1, 0])];
         assert_eq!(Ip::read(&extended(beyond)), Err(BypassReason::IpLength));
-        let one: (u8, &[u8]) = (DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]);
+        let one: (u8, &[u8]) = (PROTOCOL_DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]);
         assert!(Ip::read(&extended(&[one; 8])).is_ok());
         assert_eq!(Ip::read(&extended(&[one; 9])), Err(BypassReason::Extension));
-        let mut jumbo = extended(&[(HOP_BY_HOP, &[0, 0xc2, 4, 0, 1, 0, 0])]);
+        let mut jumbo = extended(&[(PROTOCOL_HOP_BY_HOP, &[0, 0xc2, 4, 0, 1, 0, 0])]);
         jumbo[4..6].fill(0);
         assert_eq!(Ip::read(&jumbo), Err(BypassReason::Jumbogram));
         assert_eq!(Ip::read(&extended(&[])[..63]), Err(BypassReason::Truncated));

@@ -5,7 +5,7 @@
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! After a lost session, the gateway serves the host for at most [`LEASE`] longer.
+//! After a lost session, the gateway serves the host for at most [`LEASE_TIME`] longer.
 
 use crate::serves::Served;
 use alloc::string::{String, ToString as _};
@@ -19,22 +19,22 @@ use byway_engine::{Config, Connect, Connection, Endpoint, EndpointConfig, Endpoi
 use byway_wire::{DecodeError, Duration, Input, Instant, Machine, Reader, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// A host of which nothing is heard is served so much longer.
-pub const LEASE: Duration = Duration::from_secs(60);
+/// How long a host is served of which nothing is heard.
+pub const LEASE_TIME: Duration = Duration::from_secs(60);
 /// What a host says in the handshake, before what it asks for.
 const FOR_GUEST: &[u8] = b"byway gateway 1, a guest";
 /// The code with which a gateway closes what it does not allow.
 pub const NOT_ALLOWED: u64 = 6;
-/// The first pause before asking again; it doubles up to the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// A gateway of which nothing is heard for so long is asked again.
-const SILENT: Duration = Duration::from_secs(5);
+/// The first pause before asking again; it doubles up to `MAX_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
+/// Time without a packet of a gateway after which it is asked again.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a host says in the handshake that wants to be served.
 #[must_use]
 pub fn request(served: &Served) -> Vec<u8> {
-    let mut said = vec![0; FOR_GUEST.len() + Served::MOST_BYTES];
+    let mut said = vec![0; FOR_GUEST.len() + Served::MAX_BYTES];
     let mut writer = Writer::new(&mut said);
     writer.bytes(FOR_GUEST);
     served.write(&mut writer);
@@ -118,7 +118,7 @@ impl Joining {
             identity: config.identity.clone(),
             suites: config.suites,
             seed: config.seed,
-            connection: Config { idle_timeout: SILENT, ..Config::default() },
+            connection: Config { idle_timeout: IDLE_TIMEOUT, ..Config::default() },
             admission: None,
             greeting: Vec::new(),
         });
@@ -128,7 +128,7 @@ impl Joining {
             congestion,
             session: None,
             retry_at: Some(Instant::ZERO),
-            pause: SHORTEST_PAUSE,
+            pause: MIN_PAUSE,
             standing: JoinState::Asking,
         })
     }
@@ -166,7 +166,7 @@ impl Joining {
         // A gateway that does not want a host closes instead of acknowledging.
         let connection = self.session.and_then(|session| self.endpoint.connection(session));
         if connection.is_some_and(Connection::is_acknowledged) {
-            (self.standing, self.pause) = (JoinState::Joined, SHORTEST_PAUSE);
+            (self.standing, self.pause) = (JoinState::Joined, MIN_PAUSE);
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.dial(now);
@@ -191,7 +191,7 @@ impl Joining {
     fn lost(&mut self, now: Instant, standing: JoinState) {
         self.session = None;
         self.retry_at = Some(now + self.pause).filter(|_| !matches!(standing, JoinState::Refused(_)));
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
         self.standing = standing;
     }
 }

@@ -14,5 +14,5 @@ mod plan;
 mod ruleset;
 
 pub use kernel_inputs::KernelInputs;
-pub use marks::{Family, MARK_MASK, PROTOCOL, TUN, selector, table};
+pub use marks::{DEFAULT_DEVICE, Family, MARK_MASK, ROUTE_PROTOCOL, selector, table};
 pub use plan::KernelPlan;

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-const NONE: u32 = u32::MAX;
+const NO_NODE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -22,18 +22,18 @@ pub(crate) struct Lists<const N: usize> {
 
 impl<const N: usize> Lists<N> {
     pub(crate) const fn new() -> Self {
-        Self { nodes: Vec::new(), ends: [(NONE, NONE); N] }
+        Self { nodes: Vec::new(), ends: [(NO_NODE, NO_NODE); N] }
     }
 
     /// The first of `list`.
     pub(crate) fn front(&self, list: u8) -> Option<u32> {
-        self.ends.get(usize::from(list)).map(|ends| ends.0).filter(|first| *first != NONE)
+        self.ends.get(usize::from(list)).map(|ends| ends.0).filter(|first| *first != NO_NODE)
     }
 
     /// The one after `index` in its list.
     #[cfg(test)]
     pub(crate) fn after(&self, index: u32) -> Option<u32> {
-        self.nodes.get(index as usize).map(|node| node.after).filter(|after| *after != NONE)
+        self.nodes.get(index as usize).map(|node| node.after).filter(|after| *after != NO_NODE)
     }
 
     /// The list that `index` is in.
@@ -46,18 +46,18 @@ impl<const N: usize> Lists<N> {
         self.remove(index);
         let place = index as usize;
         if self.nodes.len() <= place {
-            self.nodes.resize(place + 1, Node { before: NONE, after: NONE, list: None });
+            self.nodes.resize(place + 1, Node { before: NO_NODE, after: NO_NODE, list: None });
         }
         let ends = &mut self.ends[usize::from(list)];
         let last = core::mem::replace(&mut ends.1, index);
-        if last == NONE {
+        if last == NO_NODE {
             ends.0 = index;
         }
         if let Some(last) = self.nodes.get_mut(last as usize) {
             last.after = index;
         }
         if let Some(node) = self.nodes.get_mut(place) {
-            *node = Node { before: last, after: NONE, list: Some(list) };
+            *node = Node { before: last, after: NO_NODE, list: Some(list) };
         }
     }
 
@@ -67,10 +67,10 @@ impl<const N: usize> Lists<N> {
         let Some(list) = node.list.take() else { return };
         let (before, after) = (node.before, node.after);
         if let Some(ends) = self.ends.get_mut(usize::from(list)) {
-            if before == NONE {
+            if before == NO_NODE {
                 ends.0 = after;
             }
-            if after == NONE {
+            if after == NO_NODE {
                 ends.1 = before;
             }
         }

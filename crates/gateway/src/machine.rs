@@ -47,7 +47,7 @@ mod tunnels;
 
 pub use config::{Bundle, GuestConfig, MachineConfig, PeerConfig, Settings};
 pub use ingress::IngressResult;
-pub use packet_buffer::{HEADROOM, PacketBuffer};
+pub use packet_buffer::{HEADROOM_BYTES, PacketBuffer};
 pub use rule_counters::{FlowStatus, RuleCount};
 pub use status::{
     BundleStatus, Counters, GuestStatus, PathStatus, PeerState, PeerStatus, RuleStatus, Status,
@@ -56,7 +56,7 @@ pub use status::{
 use crate::bypass::BypassCounters;
 use crate::cache::AckAction;
 use crate::checksum::ChecksumState;
-use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, SPEAKS, UNORDERED_LEN};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, TYPE_SPEAKS, UNORDERED_LEN};
 use crate::flow::{EndCause, FlowEnd, FlowId, FlowVerdict};
 use crate::joining::{NOT_ALLOWED, is_request};
 use crate::loss::LossRuleKind;
@@ -142,7 +142,7 @@ impl Gateway {
             admission: Some(alloc::boxed::Box::new(known)),
             greeting: peer::FOR_SITE.to_vec(),
         });
-        // A gateway that begins anew gives other labels than before it did.
+        // A gateway that restarts gives other labels than before.
         let label = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
         Ok(Self {
             settings,
@@ -401,7 +401,7 @@ impl Gateway {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
                 true
             }
-            Err(error) => error == DecodeError::UnknownType(SPEAKS),
+            Err(error) => error == DecodeError::UnknownType(TYPE_SPEAKS),
         };
         if !is_understood {
             self.egress.on_malformed();

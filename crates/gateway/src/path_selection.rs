@@ -53,12 +53,12 @@ pub enum RelayPreference {
     Any,
 }
 
-/// Relays within this factor of the direct RTT are near (Harp, III.G).
-const NEAR: f64 = 1.5;
+/// The factor of the direct RTT within which relays are near (Harp, III.G).
+const NEAR_RTT_FACTOR: f64 = 1.5;
 
 impl RelayPreference {
     /// All, with the factor of the paper.
-    pub const ALL: [Self; 3] = [Self::Prefer(NEAR), Self::Exclude(NEAR), Self::Any];
+    pub const ALL: [Self; 3] = [Self::Prefer(NEAR_RTT_FACTOR), Self::Exclude(NEAR_RTT_FACTOR), Self::Any];
 
     /// The name of the rule, whatever the factor.
     #[must_use]
@@ -86,17 +86,21 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { over_window: false, relays: RelayPreference::Prefer(NEAR), slack: Duration::from_millis(20) }
+        Self {
+            over_window: false,
+            relays: RelayPreference::Prefer(NEAR_RTT_FACTOR),
+            slack: Duration::from_millis(20),
+        }
     }
 }
 
 impl Policy {
     /// Harp's own rules.
     pub const LITERAL: Self =
-        Self { over_window: true, relays: RelayPreference::Exclude(NEAR), slack: Duration::ZERO };
+        Self { over_window: true, relays: RelayPreference::Exclude(NEAR_RTT_FACTOR), slack: Duration::ZERO };
 }
 
-/// The path for the next datagram, of so many bytes. `None` if it has to wait, or [nothing carries
+/// The path for the next datagram, of `bytes` bytes. `None` if it has to wait, or [nothing carries
 /// it](carries).
 #[must_use]
 pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) -> Option<PathId> {

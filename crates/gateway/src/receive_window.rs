@@ -2,7 +2,7 @@
 //! what the paths between gateways carry in a round trip (paper: Harp, III.F). Otherwise packets
 //! would be lost at the entry gateway.
 
-use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
+use crate::tcp_header::{Flags, MAX_SCALE, WINDOW_AT, before, later};
 use crate::tcp_segment::Segment;
 use byway_wire::Duration;
 
@@ -19,7 +19,8 @@ pub enum WindowRule {
 }
 
 /// The ways to treat the windows in ACKs; without a rule they pass as they are.
-pub const ALL: [Option<WindowRule>; 3] = [Some(WindowRule::Delivered), Some(WindowRule::Literal), None];
+pub const ALL_WINDOW_RULES: [Option<WindowRule>; 3] =
+    [Some(WindowRule::Delivered), Some(WindowRule::Literal), None];
 
 /// The name of `rule`.
 #[must_use]
@@ -139,13 +140,13 @@ impl Advertised {
         let Some(scale) = scale else { return false };
         let window = self.window(tcp.acknowledgment, tcp.window, scale, limit);
         self.on_sent(tcp.acknowledgment, window, scale);
-        window != tcp.window && segment.set_word(packet, tcp.at + WINDOW, window)
+        window != tcp.window && segment.set_word(packet, tcp.at + WINDOW_AT, window)
     }
 }
 
 /// A scale as hosts take it (RFC 7323, section 2.3).
 const fn at_most(scale: u8) -> u8 {
-    if scale > MOST_SCALE { MOST_SCALE } else { scale }
+    if scale > MAX_SCALE { MAX_SCALE } else { scale }
 }
 
 #[cfg(test)]
@@ -205,7 +206,7 @@ mod tests {
     fn a_scale_beyond_the_largest_is_the_largest() {
         let (mut advertised, mut largest) = (Advertised::default(), Advertised::default());
         advertised.on_sent(5, 9, u8::MAX);
-        largest.on_sent(5, 9, MOST_SCALE);
+        largest.on_sent(5, 9, MAX_SCALE);
         assert_eq!(advertised, largest);
         assert_eq!(advertised.window(5, 100, 200, 0), 9);
     }
@@ -244,7 +245,7 @@ mod tests {
                 let own = (edge.wrapping_sub(ack) >> scale).min(65_535) as u16;
                 edge = ack.wrapping_add(u32::from(own) << scale);
                 let view = Segment::read(&packet, ChecksumState::Full).unwrap();
-                for (at, value) in [(8, (ack >> 16) as u16), (10, ack as u16), (WINDOW, own)] {
+                for (at, value) in [(8, (ack >> 16) as u16), (10, ack as u16), (WINDOW_AT, own)] {
                     view.set_word(&mut packet, view.tcp.at + at, value);
                 }
                 let segment = Segment::read(&packet, ChecksumState::Full).unwrap();

@@ -1,7 +1,7 @@
 //! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
 
 use crate::bypass::BypassReason;
-use crate::gateway_options::{GatewayOption, OPTIONS};
+use crate::gateway_options::{GATEWAY_OPTIONS, GatewayOption};
 use crate::key::FlowKey;
 use crate::machine::{
     BundleStatus, FlowStatus, GuestStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status,
@@ -291,7 +291,7 @@ fn options(settings: &Settings) -> Vec<OptionReport> {
             help: option.explained(),
         })
     };
-    OPTIONS.iter().filter_map(told).collect()
+    GATEWAY_OPTIONS.iter().filter_map(told).collect()
 }
 
 fn rules(status: &Status) -> Vec<RuleReport> {

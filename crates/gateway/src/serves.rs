@@ -13,7 +13,7 @@ mod directory;
 mod part;
 
 pub use directory::{Directory, PartResult};
-pub use part::{AnnouncementPart, MOST_PARTS, MOST_PORTS, PART_BYTES, Served, VERSION, announce};
+pub use part::{AnnouncementPart, MAX_PARTS, MAX_PORTS, PART_BYTES, PART_VERSION, Served, announce};
 
 #[cfg(test)]
 mod tests;

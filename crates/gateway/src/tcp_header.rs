@@ -62,15 +62,14 @@ impl fmt::Debug for Flags {
 pub struct HeaderOptions {
     /// Maximum segment size (SYN only), bytes.
     pub mss: Option<u16>,
-    /// Window scale, in a SYN only. Windows are shifted left by so many bits, at most
-    /// [`MOST_SCALE`].
+    /// Window scale, in a SYN only: bits by which windows are shifted left, at most [`MAX_SCALE`].
     pub scale: Option<u8>,
     /// Timestamps: value and echo reply.
     pub timestamps: Option<(u32, u32)>,
 }
 
 /// The largest window scale. Larger ones mean this one (RFC 7323, section 2.3).
-pub const MOST_SCALE: u8 = 14;
+pub const MAX_SCALE: u8 = 14;
 
 /// Where things are in a TCP header, and what it says. Places count from the start of the IP
 /// packet.
@@ -98,10 +97,10 @@ pub struct Tcp {
     pub payload: usize,
 }
 
-/// Where a field is, from the start of the TCP header.
-pub(crate) const WINDOW: usize = 14;
+/// Where the window is, from the start of the TCP header.
+pub(crate) const WINDOW_AT: usize = 14;
 /// Where the checksum is, from the start of the TCP header.
-pub(crate) const CHECKSUM: usize = 16;
+pub(crate) const CHECKSUM_AT: usize = 16;
 
 impl Tcp {
     /// Reads the TCP header that begins `at` bytes into `packet`, an IP packet without padding.
@@ -127,7 +126,7 @@ impl Tcp {
             sequence: double(4),
             acknowledgment: double(8),
             flags,
-            window: word(WINDOW),
+            window: word(WINDOW_AT),
             urgent: word(18),
             options,
             at,
@@ -143,12 +142,12 @@ impl Tcp {
     }
 }
 
-const END: u8 = 0;
-const NOTHING: u8 = 1;
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
 /// The option that names a maximum segment size.
-pub(crate) const MSS: u8 = 2;
-const SCALE: u8 = 3;
-const TIMESTAMPS: u8 = 8;
+pub(crate) const OPTION_MSS: u8 = 2;
+const OPTION_SCALE: u8 = 3;
+const OPTION_TIMESTAMPS: u8 = 8;
 
 /// One option of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,11 +175,11 @@ impl<'a> Iterator for Walk<'a> {
         loop {
             match self.reader.u8() {
                 Err(_) => return None,
-                Ok(END) => {
+                Ok(OPTION_END) => {
                     self.reader.take_rest();
                     return None;
                 }
-                Ok(NOTHING) => {}
+                Ok(OPTION_NOP) => {}
                 Ok(kind) => {
                     let option = self.data().map(|(at, data)| TcpOption { kind, at, data });
                     if option.is_err() {
@@ -210,9 +209,9 @@ impl HeaderOptions {
         for option in (Walk { all: bytes, reader: Reader::new(bytes), base: 0 }) {
             let option = option?;
             match (option.kind, option.data) {
-                (MSS, &[high, low]) => options.mss = Some(u16::from_be_bytes([high, low])),
-                (SCALE, &[scale]) => options.scale = Some(scale.min(MOST_SCALE)),
-                (TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
+                (OPTION_MSS, &[high, low]) => options.mss = Some(u16::from_be_bytes([high, low])),
+                (OPTION_SCALE, &[scale]) => options.scale = Some(scale.min(MAX_SCALE)),
+                (OPTION_TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
                     options.timestamps =
                         Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
                 }
@@ -238,7 +237,7 @@ pub const fn later(a: u32, b: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{HEADER, build};
+    use crate::testing::{IP_HEADER_LEN, build};
     use alloc::vec;
     use alloc::vec::Vec;
     use etherparse::{TcpHeader, TcpOptionElement};
@@ -317,7 +316,7 @@ mod tests {
             }
             prop_assume!(header.set_options(&options).is_ok());
             let packet = build(&header, b"payload");
-            let tcp = Tcp::read(&packet, HEADER).unwrap();
+            let tcp = Tcp::read(&packet, IP_HEADER_LEN).unwrap();
             prop_assert_eq!((tcp.source, tcp.destination), ports);
             prop_assert_eq!((tcp.sequence, tcp.acknowledgment), numbers);
             prop_assert_eq!((tcp.window, tcp.urgent), (window, urgent));

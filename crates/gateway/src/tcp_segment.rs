@@ -3,9 +3,9 @@
 
 use crate::bypass::BypassReason;
 use crate::checksum::ChecksumState;
-use crate::ip_header::{Ip, TCP};
+use crate::ip_header::{Ip, PROTOCOL_TCP};
 use crate::key::FlowKey;
-use crate::tcp_header::{CHECKSUM, Flags, Tcp};
+use crate::tcp_header::{CHECKSUM_AT, Flags, Tcp};
 use byway_wire::checksum::{self, fold, pseudo_header, replaced_at, sum};
 
 /// A view of a TCP segment. It holds places and values, not the bytes, so that these can be
@@ -27,7 +27,7 @@ impl Segment {
     /// Why the packet is to be passed on.
     pub fn read(packet: &[u8], checksum: ChecksumState) -> Result<Self, BypassReason> {
         let ip = Ip::read(packet)?;
-        if ip.protocol != TCP {
+        if ip.protocol != PROTOCOL_TCP {
             return Err(BypassReason::NotTcp);
         }
         let packet = packet.get(..ip.end).ok_or(BypassReason::Truncated)?;
@@ -90,7 +90,8 @@ impl Segment {
         *place = value.to_be_bytes();
         // A partial checksum covers the pseudo-header alone until somebody completes it.
         if self.checksum != ChecksumState::Partial {
-            let field = packet.get_mut(self.tcp.at + CHECKSUM..).and_then(|rest| rest.first_chunk_mut::<2>());
+            let field =
+                packet.get_mut(self.tcp.at + CHECKSUM_AT..).and_then(|rest| rest.first_chunk_mut::<2>());
             if let Some(field) = field {
                 let sum = u16::from_be_bytes(*field);
                 *field = replaced_at(sum, old, value, at - self.tcp.at).to_be_bytes();
@@ -104,21 +105,21 @@ impl Segment {
     pub fn complete(&mut self, packet: &mut [u8]) {
         if self.checksum == ChecksumState::Partial {
             if let Some(bytes) = packet.get_mut(self.tcp.at..self.ip.end) {
-                checksum::complete(bytes, CHECKSUM);
+                checksum::complete(bytes, CHECKSUM_AT);
             }
             self.checksum = ChecksumState::Checked;
         }
     }
 
     fn pseudo_header(&self) -> u64 {
-        pseudo_header(self.ip.source, self.ip.destination, TCP, self.ip.end - self.tcp.at)
+        pseudo_header(self.ip.source, self.ip.destination, PROTOCOL_TCP, self.ip.end - self.tcp.at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp_header::WINDOW;
+    use crate::tcp_header::WINDOW_AT;
     use crate::testing::{tcp_v4, tcp_v6};
     use proptest::prelude::*;
 
@@ -181,11 +182,11 @@ mod tests {
             let mut whole = if v6 { tcp_v6(&payload) } else { tcp_v4(&payload) };
             let segment = Segment::read(&whole, ChecksumState::Full).unwrap();
             let mut packet = whole.clone();
-            let field = segment.tcp.at + CHECKSUM;
+            let field = segment.tcp.at + CHECKSUM_AT;
             packet[field..field + 2].copy_from_slice(&fold(segment.pseudo_header()).to_be_bytes());
             let mut partial = Segment::read(&packet, ChecksumState::Partial).unwrap();
-            prop_assert!(segment.set_word(&mut whole, segment.tcp.at + WINDOW, window));
-            prop_assert!(partial.set_word(&mut packet, segment.tcp.at + WINDOW, window));
+            prop_assert!(segment.set_word(&mut whole, segment.tcp.at + WINDOW_AT, window));
+            prop_assert!(partial.set_word(&mut packet, segment.tcp.at + WINDOW_AT, window));
             partial.complete(&mut packet);
             prop_assert_eq!(partial.checksum, ChecksumState::Checked);
             partial.complete(&mut packet);

@@ -4,15 +4,18 @@ use alloc::vec::Vec;
 use etherparse::{PacketBuilder, TcpHeader};
 
 /// Bytes of the IP header before what [`build`] puts behind it.
-pub const HEADER: usize = 20;
+pub const IP_HEADER_LEN: usize = 20;
 
 /// The addresses of [`tcp_v4`] and [`build`].
-pub const V4: ([u8; 4], [u8; 4]) = ([10, 0, 0, 1], [10, 0, 1, 2]);
+pub const V4_ADDRESSES: ([u8; 4], [u8; 4]) = ([10, 0, 0, 1], [10, 0, 1, 2]);
 
 /// A segment with this header and payload in an IPv4 packet.
 pub fn build(header: &TcpHeader, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
-    PacketBuilder::ipv4(V4.0, V4.1, 64).tcp_header(header.clone()).write(&mut packet, payload).unwrap();
+    PacketBuilder::ipv4(V4_ADDRESSES.0, V4_ADDRESSES.1, 64)
+        .tcp_header(header.clone())
+        .write(&mut packet, payload)
+        .unwrap();
     packet
 }
 

@@ -1,7 +1,7 @@
 //! The arguments of `byway gateway`.
 
 use byway_gateway::Ports;
-use byway_gateway::gateway_options::{GatewayOption, OPTIONS};
+use byway_gateway::gateway_options::{GATEWAY_OPTIONS, GatewayOption};
 use byway_gateway::machine::Settings;
 use byway_gateway_host::joining::GatewayAt;
 use clap::{Args, Subcommand};
@@ -74,7 +74,7 @@ pub struct GatewayCheck {
 #[derive(Clone, Debug, Args)]
 pub struct GatewayStatus {
     /// The gateway with this device
-    #[arg(long, value_name = "DEVICE", default_value = byway_gateway::kernel::TUN)]
+    #[arg(long, value_name = "DEVICE", default_value = byway_gateway::kernel::DEFAULT_DEVICE)]
     pub tun: String,
     /// The gateway that answers at this socket [default: that of the device]
     #[arg(long, value_name = "PATH")]
@@ -93,7 +93,7 @@ fn insisted(name: &str) -> String {
 fn options() -> String {
     let usual = Settings::default();
     let table = |limit: bool| {
-        let options = OPTIONS.iter().filter(move |option| option.limit == limit);
+        let options = GATEWAY_OPTIONS.iter().filter(move |option| option.limit == limit);
         options.map(|option| {
             let value = option.get(&usual).map(|value| value.to_string());
             format!("\n  {:16} {:13} {}", option.name, value.as_deref().unwrap_or("-"), option.explained())

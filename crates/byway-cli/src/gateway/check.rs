@@ -1,11 +1,11 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would
 //! install. Installs nothing.
 
-use super::config_file::{GatewayConfig, GuestSection, PORT, RelayConfig};
+use super::config_file::{GATEWAY_PORT, GatewayConfig, GuestSection, RelayConfig};
 use super::plumbing::{self, system};
 use crate::messages::{self, gateway_check};
 use byway_gateway::Prefix;
-use byway_gateway::gateway_options::OPTIONS;
+use byway_gateway::gateway_options::GATEWAY_OPTIONS;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
 use byway_transfer::state_directory::StateDir;
 use serde::Serialize;
@@ -87,7 +87,7 @@ impl fmt::Display for CheckReport {
 
 fn gateway(config: &GatewayConfig) -> Vec<String> {
     let listen = match config.listen.as_slice() {
-        [] => gateway_check::any_address(PORT),
+        [] => gateway_check::any_address(GATEWAY_PORT),
         told => told.iter().map(gateway_check::udp_address).collect::<Vec<_>>().join(", "),
     };
     let mode = match (config.settings.observe, config.settings.fail_closed) {
@@ -100,7 +100,9 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         let ports: Vec<String> = served.ports.iter().map(ToString::to_string).collect();
         lines.push(gateway_check::serves(served.hosts, &ports));
     }
-    lines.extend(OPTIONS.iter().filter_map(|option| option.meaning(&config.settings)).map(str::to_owned));
+    lines.extend(
+        GATEWAY_OPTIONS.iter().filter_map(|option| option.meaning(&config.settings)).map(str::to_owned),
+    );
     if let Some(cache) = config.settings.cache {
         lines.push(gateway_check::keeps_packets(cache.bytes, cache.flow_bytes));
     }

@@ -49,7 +49,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
         .map_err(byway_gateway_host::GatewayError::Impossible)?;
-    let sockets = sockets::serving(&config.listen, super::config_file::PORT)?;
+    let sockets = sockets::serving(&config.listen, super::config_file::GATEWAY_PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);

@@ -1,10 +1,10 @@
 //! `gw.toml`: what it says, and the line of every mistake in it.
 
 use byway_cli::gateway::check::CheckReport;
-use byway_cli::gateway::config_file::{GatewayConfig, MARK, PORT, status_socket};
+use byway_cli::gateway::config_file::{DEFAULT_MARK, GATEWAY_PORT, GatewayConfig, status_socket};
 use byway_engine::handshake;
-use byway_gateway::gateway_options::OPTIONS;
-use byway_gateway::kernel::TUN;
+use byway_gateway::gateway_options::GATEWAY_OPTIONS;
+use byway_gateway::kernel::DEFAULT_DEVICE;
 use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::rules::Direction;
@@ -92,7 +92,7 @@ fn little_suffices() {
     let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\n").unwrap();
     assert_eq!(
         (config.tun.as_str(), config.mark, config.congestion.name.as_str()),
-        (TUN, MARK, "background")
+        (DEFAULT_DEVICE, DEFAULT_MARK, "background")
     );
     assert!(config.listen.is_empty() && config.key.is_none() && !config.exposed);
     assert_eq!(config.settings, Settings::default());
@@ -310,7 +310,7 @@ fn the_example_of_the_manual_means_what_it_says() {
     let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
-    for option in OPTIONS {
+    for option in GATEWAY_OPTIONS {
         let key = format!("{} = ", option.name);
         let line = example.lines().find(|line| line.trim_start_matches("# ").starts_with(&key));
         let (_, comment) = line.and_then(|line| line.rsplit_once("# ")).unwrap_or_default();
@@ -318,10 +318,10 @@ fn the_example_of_the_manual_means_what_it_says() {
     }
     assert_eq!(
         (config.tun.as_str(), config.mark, config.congestion.name.as_str()),
-        (TUN, MARK, "background")
+        (DEFAULT_DEVICE, DEFAULT_MARK, "background")
     );
-    assert_eq!(config.status_socket(), status_socket(TUN));
-    assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
+    assert_eq!(config.status_socket(), status_socket(DEFAULT_DEVICE));
+    assert_eq!(config.listen, [GATEWAY_PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
     assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));
     let findings = CheckReport::of(&config).findings;
     assert!(findings.is_empty(), "{findings:?}");

@@ -7,7 +7,7 @@ use super::run_lab::RunLab;
 use super::status::ask;
 use super::transfer_setup::PORT;
 use crate::error::{About as _, Error, Result};
-use byway_gateway::gateway_options::{GatewayOption, OPTIONS, Value, ValueKind};
+use byway_gateway::gateway_options::{GATEWAY_OPTIONS, GatewayOption, Value, ValueKind};
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::reorder::Timer;
 use byway_gateway::report::{GatewayReport, PathReport};
@@ -61,8 +61,9 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
 
 /// What the file of a real gateway says of a plan's: its choices by name, and its cache.
 fn told_to(settings: &Settings) -> impl Iterator<Item = (&'static GatewayOption, Value<'static>)> {
-    let told =
-        OPTIONS.iter().filter(|option| option.kind == ValueKind::Name || option.name.starts_with("cache"));
+    let told = GATEWAY_OPTIONS
+        .iter()
+        .filter(|option| option.kind == ValueKind::Name || option.name.starts_with("cache"));
     told.filter_map(|option| Some((option, option.get(settings)?)))
 }
 

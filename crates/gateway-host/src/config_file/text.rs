@@ -1,7 +1,7 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
 use super::relay::RelayText;
-use byway_gateway::gateway_options::{GatewayOption, OPTIONS, Value as OptionValue, ValueKind};
+use byway_gateway::gateway_options::{GATEWAY_OPTIONS, GatewayOption, Value as OptionValue, ValueKind};
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
 use byway_gateway::{Ports, Prefix};
@@ -66,7 +66,7 @@ pub(super) struct GatewayText {
 }
 
 /// The keys of [`GatewayText`].
-const BESIDE: [&str; 9] =
+const GATEWAY_KEYS: [&str; 9] =
     ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp", "registry"];
 
 /// What the tables of options say, by the names of their keys.
@@ -88,8 +88,9 @@ impl OptionsText {
     /// A key that is no option, and nothing else that may stand there; and what may.
     fn unknown(&self) -> Option<(&str, &Spanned<Value>, Vec<&'static str>)> {
         [(&self.gateway, false), (&self.limits, true)].into_iter().find_map(|(table, limit)| {
-            let beside = if limit { &[][..] } else { &BESIDE };
-            let options = OPTIONS.iter().filter(|option| option.limit == limit).map(|option| option.name);
+            let beside = if limit { &[][..] } else { &GATEWAY_KEYS };
+            let options =
+                GATEWAY_OPTIONS.iter().filter(|option| option.limit == limit).map(|option| option.name);
             let known: Vec<&str> = beside.iter().copied().chain(options).collect();
             let (key, value) = table.iter().find(|(key, _)| !known.contains(&key.as_str()))?;
             Some((key.as_str(), value, known))

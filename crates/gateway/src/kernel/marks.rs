@@ -7,10 +7,10 @@ use alloc::string::String;
 use core::net::IpAddr;
 
 /// The TUN device of a gateway unless told otherwise.
-pub const TUN: &str = "byway0";
+pub const DEFAULT_DEVICE: &str = "byway0";
 
 /// The number that marks our routes and rules of routing ("b"; see `rtnetlink(7)`).
-pub const PROTOCOL: u8 = 98;
+pub const ROUTE_PROTOCOL: u8 = 98;
 /// The bits of the mark that are ours; the others are left to whoever else marks packets.
 pub const MARK_MASK: u32 = 0xffff;
 
@@ -43,11 +43,11 @@ impl Family {
 /// The name of the table of nftables of the gateway with this device: several may run on one host.
 #[must_use]
 pub fn table(tun: &str) -> String {
-    if tun == TUN { "byway_gw".to_owned() } else { format!("byway_gw_{tun}") }
+    if tun == DEFAULT_DEVICE { "byway_gw".to_owned() } else { format!("byway_gw_{tun}") }
 }
 
 /// What tells our rule of routing from all others.
 #[must_use]
 pub fn selector(mark: u16) -> String {
-    format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {PROTOCOL}")
+    format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {ROUTE_PROTOCOL}")
 }

@@ -1,7 +1,7 @@
 //! What a configuration puts into the kernel.
 
 use super::kernel_inputs::KernelInputs;
-use super::marks::{Family, PROTOCOL, selector, table};
+use super::marks::{Family, ROUTE_PROTOCOL, selector, table};
 use super::ruleset::ruleset;
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 /// The metric of the unreachable route: nothing comes after it.
-const LAST: u32 = 4_278_198_272;
+const LAST_METRIC: u32 = 4_278_198_272;
 
 /// The address of the TUN device, used by no host. Without an address, the kernel's source
 /// validation (`fib_validate_source`; RFC 3704, section 2.4) drops all packets from the device.
 /// Link-local (RFC 3927), so no router forwards packets to it.
-const ADDRESS: &str = "169.254.98.119/32";
+const DEVICE_ADDRESS: &str = "169.254.98.119/32";
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +55,13 @@ impl KernelPlan {
 fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
     let mut text = String::new();
     if family == Family::V4 {
-        let _ = writeln!(text, "address replace {ADDRESS} dev {tun} scope link");
+        let _ = writeln!(text, "address replace {DEVICE_ADDRESS} dev {tun} scope link");
     }
-    let _ = writeln!(text, "route replace default dev {tun} table {mark} protocol {PROTOCOL}");
+    let _ = writeln!(text, "route replace default dev {tun} table {mark} protocol {ROUTE_PROTOCOL}");
     if fail_closed {
         let _ = writeln!(
             text,
-            "route replace unreachable default metric {LAST} table {mark} protocol {PROTOCOL}"
+            "route replace unreachable default metric {LAST_METRIC} table {mark} protocol {ROUTE_PROTOCOL}"
         );
     }
     let _ = writeln!(text, "rule add {}", selector(mark));

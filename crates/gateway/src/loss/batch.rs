@@ -7,11 +7,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
-/// Packets that a map speaks of.
-const REACH: u64 = 32;
+/// Packets that a map tells of.
+const MAP_PACKETS: u64 = 32;
 /// Packets remembered as arrived: those of a map are among the latest, and paths differ in how late
 /// they are.
-const REMEMBERED: usize = 8_192;
+const MAX_REMEMBERED: usize = 8_192;
 
 /// The entry's side, for one flow: makes the maps.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl BatchMap {
     pub fn next(&mut self, path: PathId, sequence: u64) -> u32 {
         let map = match self.latest.get(&path) {
             Some((latest, map)) => match sequence.saturating_sub(*latest) {
-                step @ 1..=REACH => ((u64::from(*map) << step) | 1 << (step - 1)) as u32,
+                step @ 1..=MAP_PACKETS => ((u64::from(*map) << step) | 1 << (step - 1)) as u32,
                 _ => 0,
             },
             None => 0,
@@ -79,7 +79,7 @@ impl BatchHoles {
     pub fn on_arrived(&mut self, sequence: u64, map: u32, mut lost: impl FnMut(u64)) {
         self.arrived.insert(sequence);
         self.missing.remove(&sequence);
-        for place in (0..REACH).rev().filter(|place| map >> place & 1 == 1) {
+        for place in (0..MAP_PACKETS).rev().filter(|place| map >> place & 1 == 1) {
             let Some(named) = sequence.checked_sub(1 + place) else { continue };
             if self.arrived.contains(&named) {
                 continue;
@@ -90,10 +90,10 @@ impl BatchHoles {
                 lost(named);
             }
         }
-        while self.arrived.len() > REMEMBERED {
+        while self.arrived.len() > MAX_REMEMBERED {
             self.arrived.pop_first();
         }
-        while self.missing.len() > REMEMBERED {
+        while self.missing.len() > MAX_REMEMBERED {
             self.missing.pop_first();
         }
     }

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use byway_wire::Duration;
 
 /// How long after it was sent each packet was held for lost, of the newest
-/// [`REMEMBERED`](Self::REMEMBERED).
+/// [`CAPACITY`](Self::CAPACITY).
 #[derive(Clone, Debug, Default)]
 pub struct DetectionDelays {
     after: VecDeque<Duration>,
@@ -12,7 +12,7 @@ pub struct DetectionDelays {
 
 impl DetectionDelays {
     /// Losses that are remembered.
-    pub const REMEMBERED: usize = 1_000;
+    pub const CAPACITY: usize = 1_000;
 
     /// A list without losses yet.
     #[must_use]
@@ -20,9 +20,9 @@ impl DetectionDelays {
         Self { after: VecDeque::new() }
     }
 
-    /// A packet is held for lost, so long after it was sent.
+    /// A packet counts as lost, the time `after` it was sent.
     pub fn note(&mut self, after: Duration) {
-        if self.after.len() >= Self::REMEMBERED {
+        if self.after.len() >= Self::CAPACITY {
             self.after.pop_front();
         }
         self.after.push_back(after);
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn only_the_newest_are_remembered() {
         let mut found = DetectionDelays::new();
-        let all = DetectionDelays::REMEMBERED as u64 + 5;
+        let all = DetectionDelays::CAPACITY as u64 + 5;
         (0..all).for_each(|ms| found.note(Duration::from_millis(ms)));
         assert!(found.after().eq((5..all).map(Duration::from_millis)));
     }

@@ -5,23 +5,23 @@
 //! | limit of TABLEs | value |
 //! |---|---|
 //! | hosts | those that the configuration file allows this origin; all other TABLEs are dropped, so memory is bounded |
-//! | rate | passed on at most once in [`EVERY`] |
-//! | distance | over at most [`MOST_HOPS`] gateways, so there is no endless loop |
-//! | age | forgotten after [`HOLDS`], unless repeated |
+//! | rate | passed on at most once in [`MIN_FORWARD_INTERVAL`] |
+//! | distance | over at most [`MAX_HOPS`] gateways, so there is no endless loop |
+//! | age | forgotten after [`ORIGIN_LIFETIME`], unless repeated |
 //! | session with the origin | TABLEs about this origin are ignored |
 
 use super::index_vec::PeerIdx;
 use super::status::Counters;
-use crate::forwarded_announcements::MOST_HOPS;
+use crate::forwarded_announcements::MAX_HOPS;
 use crate::serves::AnnouncementPart;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 
-/// A part is passed on no more often than this.
-const EVERY: Duration = Duration::from_secs(2);
-/// What others say of an origin holds for so long. They say it again every minute.
-const HOLDS: Duration = Duration::from_secs(150);
+/// The least time between two times that a part is passed on.
+const MIN_FORWARD_INTERVAL: Duration = Duration::from_secs(2);
+/// How long what others say of an origin holds. They say it again every minute.
+const ORIGIN_LIFETIME: Duration = Duration::from_secs(150);
 
 /// What was passed on.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl AnnouncementForwarder {
 
     /// Notes that others say whom an origin serves.
     pub fn on_heard(&mut self, now: Instant, origin: PeerIdx) {
-        self.heard.insert(origin, now + HOLDS);
+        self.heard.insert(origin, now + ORIGIN_LIFETIME);
     }
 
     /// Notes that others say something of a gateway that the file does not name.
@@ -69,11 +69,11 @@ impl AnnouncementForwarder {
         self.counters.passed_on += 1;
     }
 
-    /// Whether a part may be passed on now, over so many gateways.
+    /// Whether a part may be passed on now, over `hops` gateways.
     pub fn may_pass(&mut self, now: Instant, origin: PeerIdx, hops: u8, part: &AnnouncementPart) -> bool {
         let place = (origin, part.part);
         let known = self.passed.get(&place).filter(|(serial, _)| *serial == part.serial);
-        if hops > MOST_HOPS || known.is_some_and(|(_, at)| now.since(*at) < EVERY) {
+        if hops > MAX_HOPS || known.is_some_and(|(_, at)| now.since(*at) < MIN_FORWARD_INTERVAL) {
             return false;
         }
         self.passed.insert(place, (part.serial, now));

@@ -4,7 +4,7 @@
 use super::index_vec::PeerIdx;
 use super::tunnels::PeerSessions;
 use crate::encap::Message;
-use crate::forwarded_announcements::{ForwardedPart, MOST_ADDRESSES};
+use crate::forwarded_announcements::{ForwardedPart, MAX_ADDRESSES};
 use crate::serves::{AnnouncementPart, PartResult};
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;
@@ -13,7 +13,7 @@ use byway_wire::{Instant, Writer};
 use core::net::SocketAddr;
 
 /// Datagrams that wait for the paths to a peer, beyond which nothing is passed on to it.
-const MOST_WAITING: usize = 512;
+const MAX_WAITING: usize = 512;
 
 /// Something to be passed on.
 struct PassedAnnouncement<'a> {
@@ -57,7 +57,7 @@ fn on_part(links: &mut PeerSessions, now: Instant, from: PeerIdx, part: &[u8], i
             addresses.push(address);
         }
     }
-    debug_assert!(addresses.len() <= MOST_ADDRESSES, "one of each version of IP");
+    debug_assert!(addresses.len() <= MAX_ADDRESSES, "one of each version of IP");
     pass(links, now, PassedAnnouncement { origin: from, from, hops: 1, addresses, part, is });
 }
 
@@ -108,7 +108,7 @@ fn pass(links: &mut PeerSessions, now: Instant, passing: PassedAnnouncement<'_>)
     for index in links.peers.numbers().filter(|index| *index != origin && *index != from) {
         let site = links.peers[index].site;
         let tunnel = &mut links.tunnels[site];
-        if tunnel.session().is_some() && tunnel.returned.len() < MOST_WAITING {
+        if tunnel.session().is_some() && tunnel.returned.len() < MAX_WAITING {
             tunnel.returned.push_back(datagram.clone());
             links.tables.on_passed();
             links.note_waiting(site);

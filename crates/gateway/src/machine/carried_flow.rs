@@ -34,8 +34,7 @@ pub(super) struct CarriedFlow {
     pub changed_at: Option<Instant>,
     /// What was advertised to the host on this side.
     pub advertised: Advertised,
-    /// When its host last sent data, if that was of late: then the peer has it among those that are
-    /// sending.
+    /// When its host last sent data, while the peer has the flow among those that are sending.
     pub sent_at: Option<Instant>,
     /// The window that the host at the other end allows; until it is known, any.
     pub receiver: u64,

@@ -4,19 +4,19 @@ use super::index_vec::TunnelIdx;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Meter};
 
-/// The least average time between tunnels that are opened to one peer, and how many may be opened
-/// without this time between them. A handshake costs both sides work, so a flood of SYNs must not
-/// cause many handshakes.
-const PACE: Duration = Duration::from_millis(10);
-const BURST: u32 = 32;
+/// The least average time between tunnels that are opened to one peer. A handshake costs both sides
+/// work, so a flood of SYNs must not cause many handshakes.
+const OPENING_INTERVAL: Duration = Duration::from_millis(10);
+/// Tunnels that may be opened to one peer without this time between them.
+const OPENING_BURST: u32 = 32;
 /// The pause after a tunnel could not be opened, or died. No tunnel is opened during the pause.
-/// Each further pause is twice as long, up to the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Each further pause is twice as long, up to `MAX_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// The limit on tunnels that a peer opens, as a multiple of the limit on tunnels opened here. It is
 /// above 1, because the peer may close a tunnel and open another. This gateway may learn of the new
 /// one first, and count one too many.
-const TAKEN: usize = 2;
+const TAKEN_FACTOR: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.
 #[derive(Debug, Default)]
@@ -33,17 +33,17 @@ pub(super) struct DedicatedLimit {
 impl DedicatedLimit {
     /// Whether a tunnel may be opened now, where there may be `most`.
     pub fn is_open(&self, now: Instant, most: usize) -> bool {
-        self.opened < most && now >= self.shut_until && self.pace.debt(now) < PACE * BURST
+        self.opened < most && now >= self.shut_until && self.pace.debt(now) < OPENING_INTERVAL * OPENING_BURST
     }
 
     /// Whether the peer may open another, where `most` may be opened here.
     pub const fn takes(&self, most: usize) -> bool {
-        self.taken < most.saturating_mul(TAKEN)
+        self.taken < most.saturating_mul(TAKEN_FACTOR)
     }
 
     /// A tunnel is dialled.
     pub fn on_dialled(&mut self, now: Instant) {
-        self.pace.lend(now, PACE);
+        self.pace.lend(now, OPENING_INTERVAL);
     }
 
     /// A tunnel begins. The place of one that is over, if there is one.
@@ -65,7 +65,7 @@ impl DedicatedLimit {
     /// One could not be made, or died: others would, too. Of those that die together one counts.
     pub fn shut(&mut self, now: Instant) {
         if now >= self.shut_until {
-            self.pause = (self.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            self.pause = (self.pause * 2).clamp(MIN_PAUSE, MAX_PAUSE);
             self.shut_until = now + self.pause;
         }
     }
@@ -94,7 +94,7 @@ mod tests {
             open
         };
         let burst = (0..100).filter(|_| open(AT(1))).count();
-        assert_eq!(burst, BURST as usize);
+        assert_eq!(burst, OPENING_BURST as usize);
         let paced = (1..1_001).filter(|ms| open(AT(1 + ms))).count();
         assert!((99..=101).contains(&paced), "{paced}");
     }

@@ -22,9 +22,8 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 
-/// After a flow changed over to another tunnel what it sent by the one before is waited for so
-/// long.
-const CHANGING: Duration = Duration::from_secs(1);
+/// How long after a flow's change to another tunnel its packets of the tunnel before are awaited.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a packet came, and which place it has in the order of its flow, if it has one.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +97,7 @@ impl Egress {
     }
 
     /// Changes a packet of a flow that is carried, and notes what it says. Whether the flow changed
-    /// over to another tunnel of late.
+    /// over to another tunnel within `CHANGE_TIMEOUT`.
     pub fn rewrite(
         &mut self,
         now: Instant,
@@ -130,7 +129,7 @@ impl Egress {
             data.told = data.told.max(Some(way.best));
             clamp(parcel.packet_mut(), segment, mss_for(way.best, segment.ip.is_v6()));
         }
-        data.changed_at.is_some_and(|at| now.since(at) < CHANGING)
+        data.changed_at.is_some_and(|at| now.since(at) < CHANGE_TIMEOUT)
     }
 
     /// Puts a packet out on the hosts' side, once it is its turn. `changing`: those before it may

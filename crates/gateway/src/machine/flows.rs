@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use byway_wire::Instant;
 
 /// Flows that are named one by one: the largest.
-const NAMED: usize = 20;
+const MAX_NAMED_FLOWS: usize = 20;
 
 /// What becomes of a segment of a host here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Flows {
         });
         let mut all: Vec<FlowStatus> = carried.chain(self.watch.flows()).collect();
         all.sort_by_key(|flow| core::cmp::Reverse(flow.sent.saturating_add(flow.received)));
-        all.truncate(NAMED);
+        all.truncate(MAX_NAMED_FLOWS);
         all
     }
 

@@ -1,11 +1,11 @@
 //! The hosts' side: packets that wait to be put out there, and buffers for those to come.
 
-use super::packet_buffer::{HEADROOM, PacketBuffer};
+use super::packet_buffer::{HEADROOM_BYTES, PacketBuffer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Buffers that are kept for packets to come.
-const SPARE: usize = 256;
+const MAX_SPARE_BUFFERS: usize = 256;
 
 /// What waits for the hosts' side.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Hosts {
 
     /// Gives back the buffer of a packet.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);
         }
     }
@@ -60,7 +60,7 @@ impl Hosts {
     /// The packet that stands `header` bytes into a datagram. Only one with another header than the
     /// usual is moved.
     pub fn unpack(&mut self, header: usize, mut datagram: Vec<u8>) -> PacketBuffer {
-        if header != HEADROOM {
+        if header != HEADROOM_BYTES {
             let copy =
                 PacketBuffer::copy(self.buffer(), datagram.get(header..).unwrap_or_default()).into_buffer();
             self.recycle(core::mem::replace(&mut datagram, copy));
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn a_packet_behind_the_usual_header_stays_where_it_is() {
         let mut hosts = Hosts::new(2);
-        let datagram = [&[7; HEADROOM][..], b"packet"].concat();
+        let datagram = [&[7; HEADROOM_BYTES][..], b"packet"].concat();
         let place = datagram.as_ptr();
-        let parcel = hosts.unpack(HEADROOM, datagram);
+        let parcel = hosts.unpack(HEADROOM_BYTES, datagram);
         assert_eq!(parcel.packet(), b"packet");
         let buffer = parcel.into_buffer();
         assert_eq!(buffer.as_ptr(), place);

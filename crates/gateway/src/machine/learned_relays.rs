@@ -12,12 +12,12 @@ use byway_engine::{Endpoint, Handle};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, Writer};
 
-/// Relays of a registry that are kept at most.
-const MOST_FOUND: usize = 400;
+/// The most relays of a registry that are kept.
+const MAX_FOUND: usize = 400;
 
-/// A peer may name another relay no more often than this: each is greeted from here, and takes a
+/// The least time before a peer may name another relay: each is greeted from here, and takes a
 /// place in every session.
-const PACE: Duration = Duration::from_secs(60);
+const MIN_NAMING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What of a session is needed to send it through relays.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl LearnedRelays {
             return Ok(None);
         }
         if !known.is_some_and(|(known, _)| is_same(known, &word)) {
-            if self.named.get(&from).is_some_and(|at| now.since(*at) < PACE) {
+            if self.named.get(&from).is_some_and(|at| now.since(*at) < MIN_NAMING_INTERVAL) {
                 return Ok(None);
             }
             self.named.insert(from, now);
@@ -96,7 +96,7 @@ impl LearnedRelays {
                 Some(known) if *known == word => continue,
                 Some(known) => *known = word.clone(),
                 None => {
-                    if self.found.len() == MOST_FOUND {
+                    if self.found.len() == MAX_FOUND {
                         self.found.remove(0);
                     }
                     self.found.push(word.clone());
@@ -194,10 +194,10 @@ mod tests {
         let mut detours = LearnedRelays::new(true);
         let many: Vec<Word> = (0..500).map(|id| word(id, 1_900_000_000)).collect();
         assert_eq!(detours.on_found(many.clone()).len(), 500);
-        assert_eq!(detours.found.len(), MOST_FOUND);
+        assert_eq!(detours.found.len(), MAX_FOUND);
         assert_eq!(detours.on_found(many[450..].to_vec()), []);
         let renewed = word(470, 1_900_086_400);
         assert_eq!(detours.on_found(vec![renewed.clone()]), [renewed]);
-        assert_eq!(detours.found.len(), MOST_FOUND);
+        assert_eq!(detours.found.len(), MAX_FOUND);
     }
 }

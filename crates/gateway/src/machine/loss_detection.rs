@@ -14,15 +14,16 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 
 /// Later packets of a path that name a missing one before it is lost, because paths reorder. It is
 /// `kPacketThreshold` (RFC 9002, section 6.1.1).
-const LATER: u32 = 3;
-/// Packets of a flow that are remembered as under way.
-const UNDER_WAY: usize = 1 << 14;
+const REORDER_PACKETS: u32 = 3;
+/// The most packets of a flow that are remembered as under way.
+const MAX_UNDER_WAY: usize = 1 << 14;
 /// Packets held for lost that are remembered, to see which of them arrive after all.
-const REMEMBERED: usize = 4_096;
-/// A mark says that its datagram is a packet of a flow, of which label, and which of the packets
-/// under it.
-const MARKED: u64 = 1 << 63;
-const PLACE: u32 = 39;
+const MAX_REMEMBERED: usize = 4_096;
+/// The bit of a mark that says that its datagram is a packet of a flow. The mark also tells the
+/// label, and which of the packets under it.
+const MARK_BIT: u64 = 1 << 63;
+/// Bits of a mark that tell which of the packets under the label it is.
+const PLACE_BITS: u32 = 39;
 
 /// A packet that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl LossDetector {
 
     /// The flow of a label.
     pub fn begin(&mut self, label: Label, id: FlowId) {
-        let rule = (self.rule == LossRuleKind::AllPassed).then(|| self.rule.make(LATER));
+        let rule = (self.rule == LossRuleKind::AllPassed).then(|| self.rule.make(REORDER_PACKETS));
         self.flows.entry(label).or_insert_with(|| FlowInFlight {
             id,
             under_way: BTreeMap::new(),
@@ -134,14 +135,14 @@ impl LossDetector {
         flow.under_way
             .insert(place, InFlight { packet, sequence, sent_at: now, bytes: datagram.len() as u64 });
         flow.places.insert(sequence, place);
-        if flow.under_way.len() > UNDER_WAY
+        if flow.under_way.len() > MAX_UNDER_WAY
             && let Some((&oldest, _)) = flow.under_way.first_key_value()
             && let (Some(gone), Some(rule)) = (flow.take(oldest), &mut flow.rule)
         {
             rule.withdraw(gone.packet);
         }
         self.paths.entry(path).or_insert(false);
-        MARKED | u64::from(label.number()) << PLACE | place & ((1 << PLACE) - 1)
+        MARK_BIT | u64::from(label.number()) << PLACE_BITS | place & ((1 << PLACE_BITS) - 1)
     }
 
     /// The path did not take it, or gave it back.
@@ -176,7 +177,7 @@ impl LossDetector {
         rule.on_arrived(flight.packet, found);
         for packet in found.iter() {
             if let Some(flight) = flow.take(packet.start) {
-                give_up(given_up, MARKED | u64::from(label.number()) << PLACE | packet.start);
+                give_up(given_up, MARK_BIT | u64::from(label.number()) << PLACE_BITS | packet.start);
                 lost.push(of(label, flow.id, &flight, true));
             }
         }
@@ -203,7 +204,7 @@ impl LossDetector {
                 continue;
             }
             if let Some(flight) = flow.take(place) {
-                give_up(&mut self.given_up, MARKED | u64::from(label.number()) << PLACE | place);
+                give_up(&mut self.given_up, MARK_BIT | u64::from(label.number()) << PLACE_BITS | place);
                 lost.push(of(label, flow.id, &flight, true));
             }
         }
@@ -228,7 +229,7 @@ impl LossDetector {
                     let places: Vec<u64> = on_it.map(|(place, _)| *place).collect();
                     for place in places {
                         if let Some(flight) = flow.take(place) {
-                            give_up(given_up, MARKED | u64::from(label.number()) << PLACE | place);
+                            give_up(given_up, MARK_BIT | u64::from(label.number()) << PLACE_BITS | place);
                             lost.push(of(*label, flow.id, &flight, false));
                         }
                     }
@@ -253,14 +254,14 @@ impl LossDetector {
 
 /// The flow and place that a mark stands for.
 fn named(flows: &mut BTreeMap<Label, FlowInFlight>, mark: u64) -> Option<(Label, &mut FlowInFlight, u64)> {
-    let label = Label::new((mark >> PLACE) as u32);
-    let flow = flows.get_mut(&label).filter(|_| mark & MARKED != 0)?;
-    Some((label, flow, mark & ((1 << PLACE) - 1)))
+    let label = Label::new((mark >> PLACE_BITS) as u32);
+    let flow = flows.get_mut(&label).filter(|_| mark & MARK_BIT != 0)?;
+    Some((label, flow, mark & ((1 << PLACE_BITS) - 1)))
 }
 
 fn give_up(given_up: &mut BTreeSet<u64>, mark: u64) {
     given_up.insert(mark);
-    while given_up.len() > REMEMBERED {
+    while given_up.len() > MAX_REMEMBERED {
         given_up.pop_first();
     }
 }

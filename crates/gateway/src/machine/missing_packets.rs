@@ -7,10 +7,10 @@ use alloc::collections::BTreeMap;
 
 /// Later packets that name a missing one before it is lost, because paths reorder. It is
 /// `kPacketThreshold` (RFC 9002, section 6.1.1).
-const LATER: u32 = 3;
+const REORDER_PACKETS: u32 = 3;
 /// Packets remembered of all flows of a tunnel; beyond it, all is forgotten, which delays a finding
 /// and makes none that is wrong.
-const REMEMBERED: usize = 1 << 18;
+const MAX_REMEMBERED: usize = 1 << 18;
 
 #[derive(Debug)]
 struct FlowHoles {
@@ -31,10 +31,10 @@ impl Holes {
     /// A packet came. Ranges of sequences that are lost by that are given to `lost`: first, one
     /// past the last.
     pub fn on_arrived(&mut self, label: Label, sequence: u32, map: u32, mut lost: impl FnMut(u32, u32)) {
-        if self.remembered > REMEMBERED {
+        if self.remembered > MAX_REMEMBERED {
             *self = Self::default();
         }
-        let new = || FlowHoles { holes: BatchHoles::new(LATER), since: sequence, latest: sequence };
+        let new = || FlowHoles { holes: BatchHoles::new(REORDER_PACKETS), since: sequence, latest: sequence };
         let flow = self.flows.entry(label).or_insert_with(new);
         if sequence.abs_diff(flow.latest) > 1 << 31 {
             *flow = new(); // the numbers have gone round
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut holes = Holes::default();
-        for number in 0..REMEMBERED as u32 * 3 {
+        for number in 0..MAX_REMEMBERED as u32 * 3 {
             holes.on_arrived(Label::new(number % 1_000), number / 1_000, 1, |_, _| {});
-            assert!(holes.remembered <= REMEMBERED + 40);
+            assert!(holes.remembered <= MAX_REMEMBERED + 40);
         }
     }
 }

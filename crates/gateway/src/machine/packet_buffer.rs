@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use byway_wire::Writer;
 
 /// Bytes of room before the packet.
-pub const HEADROOM: usize = ORDERED_LEN;
+pub const HEADROOM_BYTES: usize = ORDERED_LEN;
 
-/// An IP packet in a buffer, behind [`HEADROOM`] bytes.
+/// An IP packet in a buffer, behind [`HEADROOM_BYTES`] bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketBuffer(Vec<u8>);
 
@@ -18,17 +18,17 @@ impl PacketBuffer {
     #[must_use]
     pub fn copy(mut buffer: Vec<u8>, packet: &[u8]) -> Self {
         buffer.clear();
-        buffer.resize(HEADROOM, 0);
+        buffer.resize(HEADROOM_BYTES, 0);
         buffer.extend_from_slice(packet);
         Self(buffer)
     }
 
-    /// The packet that stands in `buffer` behind [`HEADROOM`] bytes; without so many, an empty
-    /// packet.
+    /// The packet that stands in `buffer` behind [`HEADROOM_BYTES`] bytes. An empty packet if
+    /// `buffer` is shorter.
     #[must_use]
     pub fn new(mut buffer: Vec<u8>) -> Self {
-        if buffer.len() < HEADROOM {
-            buffer.resize(HEADROOM, 0);
+        if buffer.len() < HEADROOM_BYTES {
+            buffer.resize(HEADROOM_BYTES, 0);
         }
         Self(buffer)
     }
@@ -48,12 +48,12 @@ impl PacketBuffer {
     /// The IP packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
-        self.0.get(HEADROOM..).unwrap_or_default()
+        self.0.get(HEADROOM_BYTES..).unwrap_or_default()
     }
 
     /// The packet, to be changed.
     pub fn packet_mut(&mut self) -> &mut [u8] {
-        self.0.get_mut(HEADROOM..).unwrap_or_default()
+        self.0.get_mut(HEADROOM_BYTES..).unwrap_or_default()
     }
 
     /// Bytes of the packet.
@@ -97,7 +97,7 @@ impl PacketBuffer {
     /// The datagram that carries the packet as it comes. The packet moves by a few bytes, so it had
     /// better be small.
     pub(super) fn unordered(mut self) -> Vec<u8> {
-        self.0.drain(..HEADROOM.saturating_sub(UNORDERED_LEN));
+        self.0.drain(..HEADROOM_BYTES.saturating_sub(UNORDERED_LEN));
         if let Some(room) = self.0.get_mut(..UNORDERED_LEN) {
             Message::Unordered { packet: &[] }.write_header(&mut Writer::new(room));
         }

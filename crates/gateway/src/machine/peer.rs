@@ -17,20 +17,22 @@ use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The first pause before dialling again; it doubles up to [`LONGEST_PAUSE`].
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+/// The first pause before dialling again; it doubles up to [`MAX_PAUSE`].
+const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before dialling again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
 /// What a gateway says in the handshake to have a session for all flows.
 pub(super) const FOR_SITE: &[u8] = b"byway gateway 1";
 /// What it says to have one for a single flow. Older ones know only the other, and close a session
 /// that begins like this.
 pub(super) const FOR_FLOW: &[u8] = b"byway gateway 1, a flow";
-/// Announcements after a session began come this often, [`EAGER`] times, since one may be lost;
-/// then rarely.
-const SOON: Duration = Duration::from_secs(1);
-const EAGER: u32 = 5;
-const RARELY: Duration = Duration::from_secs(60);
+/// Time between the first [`EARLY_ANNOUNCEMENTS`] announcements of a session, since one may be
+/// lost.
+const EARLY_INTERVAL: Duration = Duration::from_secs(1);
+/// Announcements that come soon after a session began.
+const EARLY_ANNOUNCEMENTS: u32 = 5;
+/// Time between later announcements.
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is told to the peer again and again.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +71,7 @@ impl Peer {
             config,
             site,
             learned: Vec::new(),
-            pause: SHORTEST_PAUSE,
+            pause: MIN_PAUSE,
             announcing: None,
             trouble: None,
             label: first,
@@ -152,7 +154,7 @@ impl Peer {
     fn retry(&mut self, now: Instant) {
         if !self.addresses().is_empty() {
             self.retry_at = Some(now + self.pause);
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
     }
 
@@ -181,11 +183,12 @@ impl Peer {
     pub fn on_announced(&mut self, now: Instant) {
         if let Some(announcing) = &mut self.announcing {
             announcing.told = announcing.told.saturating_add(1);
-            announcing.at = now + if announcing.told < EAGER { SOON } else { RARELY };
+            announcing.at = now
+                + if announcing.told < EARLY_ANNOUNCEMENTS { EARLY_INTERVAL } else { ANNOUNCEMENT_INTERVAL };
             // A peer that does not want us ends the session sooner, and is not asked again and
             // again at once.
             if announcing.told > 1 {
-                (self.pause, self.trouble) = (SHORTEST_PAUSE, None);
+                (self.pause, self.trouble) = (MIN_PAUSE, None);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Hosts that asked to be served here, with a key that the configuration file names. A host is
-//! served only at its session's source address, until it leaves, or `LEASE` after its session was
-//! lost.
+//! served only at its session's source address, until it leaves, or `LEASE_TIME` after its session
+//! was lost.
 
 use super::config;
 use super::status::{Counters, GuestStatus};
-use crate::joining::{LEASE, asked};
+use crate::joining::{LEASE_TIME, asked};
 use crate::serves::{Served, announce};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -17,14 +17,14 @@ use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Peers are told no more often than this: serial numbers are to stay behind the seconds of Unix
-/// time.
-const PACE: Duration = Duration::from_secs(1);
+/// The least time before peers are told again: serial numbers are to stay behind the seconds of
+/// Unix time.
+const MIN_TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A path with so many timeouts in a row says nothing of where its host is.
-const SILENT: u32 = 3;
-/// Where hosts come from is looked at this often.
-const LOOKS: Duration = Duration::from_secs(5);
+/// Timeouts in a row after which a path says nothing of where its host is.
+const SILENT_TIMEOUTS: u32 = 3;
+/// Time between two looks at where hosts come from.
+const ORIGIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A host that is served.
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ impl Guests {
         if self.leases.is_empty() || now < self.look_at {
             return Vec::new();
         }
-        self.look_at = now + LOOKS;
+        self.look_at = now + ORIGIN_CHECK_INTERVAL;
         let moved = |lease: &GuestLease| {
             lease.session.filter(|session| {
                 let from = endpoint.connection(*session).map(comes_from).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Guests {
     pub fn on_gone(&mut self, now: Instant, session: Handle, left: bool) -> bool {
         let found = self.leases.iter_mut().find(|(_, lease)| lease.session == Some(session));
         let Some((place, lease)) = found.map(|(place, lease)| (*place, lease)) else { return false };
-        (lease.session, lease.until) = (None, now + LEASE);
+        (lease.session, lease.until) = (None, now + LEASE_TIME);
         if left {
             self.leases.remove(&place);
             self.note();
@@ -206,7 +206,7 @@ impl Guests {
         if !self.changed || now < self.told_at {
             return None;
         }
-        (self.changed, self.told_at) = (false, now + PACE);
+        (self.changed, self.told_at) = (false, now + MIN_TELL_INTERVAL);
         self.serial = self.serial.wrapping_add(1);
         let leased = self.leases.values().map(|lease| &lease.served);
         let all: Vec<Served> = self.serves.iter().chain(leased).cloned().collect();
@@ -239,7 +239,7 @@ impl Guests {
 /// The addresses that a session's host was seen at, and that it has proven.
 fn comes_from(connection: &Connection) -> Vec<IpAddr> {
     let status = connection.status();
-    let lives = status.paths.iter().filter(|path| path.silent < SILENT);
+    let lives = status.paths.iter().filter(|path| path.silent < SILENT_TIMEOUTS);
     let direct = lives.filter(|path| matches!(path.route.via, Via::Direct));
     direct.map(|path| path.route.remote.ip().to_canonical()).collect()
 }

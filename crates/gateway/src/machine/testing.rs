@@ -12,7 +12,7 @@ use crate::checksum::ChecksumState;
 use crate::encap::Label;
 use crate::rules::{Rule, Rules};
 use crate::tcp_segment::Segment;
-use crate::testing::{V4, build};
+use crate::testing::{V4_ADDRESSES, build};
 use alloc::vec::Vec;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
@@ -43,7 +43,7 @@ pub(super) fn parts(settings: Settings) -> Parts {
         name: "the other".into(),
         key: Identity::from_secret([3; 32]).public(),
         addresses: Vec::new(),
-        allowed: alloc::vec![Prefix::of(V4.1.into(), 24)],
+        allowed: alloc::vec![Prefix::of(V4_ADDRESSES.1.into(), 24)],
         relays: Vec::new(),
     };
     let told = (Vec::new(), Label::new(7));

@@ -3,7 +3,7 @@
 use byway_wire::{Duration, Instant};
 
 /// The largest packet that is carried before paths are known to take more.
-const LEAST_PACKET: usize = 1_000;
+const MIN_PACKET_BYTES: usize = 1_000;
 
 /// What is known of the way there and back, all paths together.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +29,8 @@ impl Default for TunnelEstimate {
         Self {
             until: Instant::ZERO,
             flow_limit: u64::MAX,
-            largest: LEAST_PACKET,
-            best: LEAST_PACKET,
+            largest: MIN_PACKET_BYTES,
+            best: MIN_PACKET_BYTES,
             rtt: Duration::ZERO,
             longest: Duration::ZERO,
             reorder_wait: Duration::ZERO,

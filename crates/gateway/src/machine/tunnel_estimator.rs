@@ -13,15 +13,16 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long an estimate of a tunnel's windows, packet sizes and delays is valid: `HOLDS`, plus
-/// `HOLDS_PER_FLOW` for each flow that sends. The work grows with the flows, so with 10,000 flows
-/// an estimate is made only every 110 ms.
-const HOLDS: Duration = Duration::from_millis(10);
-const HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
-/// A flow counts as sending this long after its last data.
-const SENDING: Duration = Duration::from_secs(1);
+/// How long an estimate of a tunnel's windows, packet sizes and delays is valid:
+/// `ESTIMATE_LIFETIME`, plus `LIFETIME_PER_FLOW` for each flow that sends. The work grows with the
+/// flows, so with 10,000 flows an estimate is made only every 110 ms.
+const ESTIMATE_LIFETIME: Duration = Duration::from_millis(10);
+/// The part of that time for each flow that sends.
+const LIFETIME_PER_FLOW: Duration = Duration::from_micros(10);
+/// How long a flow counts as sending after its last data.
+const SENDING_TIME: Duration = Duration::from_secs(1);
 /// A flow may always have this many bytes in flight: ten segments (RFC 6928).
-const LEAST_SHARE: u64 = 14_600;
+const MIN_SHARE_BYTES: u64 = 14_600;
 
 /// Looks at ways. It keeps nothing but room for its lists.
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ impl TunnelEstimator {
         // smaller.
         let way = way.unwrap_or(tunnel.way);
         let flows = u32::try_from(tunnel.sending.len()).unwrap_or(u32::MAX);
-        tunnel.way = TunnelEstimate { until: now + HOLDS + HOLDS_PER_FLOW * flows, ..way };
+        tunnel.way = TunnelEstimate { until: now + ESTIMATE_LIFETIME + LIFETIME_PER_FLOW * flows, ..way };
     }
 
     fn way(
@@ -80,7 +81,7 @@ impl TunnelEstimator {
         tunnel.sending.retain(|id| {
             let flow = flows.get_mut(*id).filter(|flow| flow.data.tunnel == place);
             let Some(data) = flow.map(|flow| &mut flow.data) else { return false };
-            if data.sent_at.is_none_or(|at| now.since(at) >= SENDING) {
+            if data.sent_at.is_none_or(|at| now.since(at) >= SENDING_TIME) {
                 data.sent_at = None;
                 return false;
             }
@@ -96,7 +97,7 @@ impl TunnelEstimator {
             // It waits at the entry, which is not to drop what was asked for.
             let most = settings.entry.flow_bytes as u64 / 2;
             let headroom = (total / 100 * u64::from(settings.headroom_percent)).min(most);
-            share(total.saturating_add(headroom), receivers, LEAST_SHARE)
+            share(total.saturating_add(headroom), receivers, MIN_SHARE_BYTES)
         });
         Some(TunnelEstimate { until: now, flow_limit, largest, best, rtt, longest, reorder_wait })
     }

@@ -18,12 +18,12 @@ use alloc::vec::Vec;
 use byway_engine::{Endpoint, Handle};
 use byway_wire::{Duration, Instant, PathId, Writer};
 
-/// A path of which nothing came for this long delays nobody.
-const DELAY_COUNTS: Duration = Duration::from_secs(2);
-/// Reports of losses that wait for a path at most.
-const MOST_REPORTS: usize = 1_024;
-/// Sessions with one peer.
-const MOST_SESSIONS: usize = 2;
+/// Time without a packet after which a path delays nobody.
+const DELAY_LIFETIME: Duration = Duration::from_secs(2);
+/// The most reports of losses that wait for a path.
+const MAX_REPORTS: usize = 1_024;
+/// The most sessions with one peer.
+const MAX_SESSIONS: usize = 2;
 
 /// A packet that waits at the entry.
 #[derive(Debug)]
@@ -67,9 +67,9 @@ pub(super) struct Tunnel {
     delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
     /// By how much its packets are late.
     pub lateness: PacketLateness,
-    /// What is known of the way, worked out anew now and then.
+    /// What is known of the way, updated now and then.
     pub way: TunnelEstimate,
-    /// Flows of which data was carried by it of late, and perhaps some that are gone.
+    /// Flows of which data was carried by it recently, and perhaps some that are gone.
     pub sending: Vec<FlowId>,
     /// Whether it is among those for whose paths something waits.
     pub waits: bool,
@@ -141,7 +141,7 @@ impl Tunnel {
         }
         self.sessions.push(handle);
         self.new_paths();
-        if self.sessions.len() > MOST_SESSIONS {
+        if self.sessions.len() > MAX_SESSIONS {
             let oldest = self.sessions.remove(0);
             endpoint.close(now, oldest, 0, "a newer session took its place");
         }
@@ -174,7 +174,7 @@ impl Tunnel {
         let returned = &mut self.returned;
         let before = returned.len();
         self.holes.on_arrived(label, sequence, map, |first, end| {
-            if returned.len() < MOST_REPORTS {
+            if returned.len() < MAX_REPORTS {
                 let mut datagram = alloc::vec![0; 12];
                 Message::Loss { label, first, end }.write(&mut Writer::new(&mut datagram));
                 returned.push_back(datagram);
@@ -227,12 +227,12 @@ impl Tunnel {
 
     /// The delays of the paths by which packets come now.
     pub fn delays(&self, now: Instant) -> impl Iterator<Item = PathDelay> + Clone + '_ {
-        let fresh = move |(last, _): &&(Instant, PathDelays)| now.since(*last) <= DELAY_COUNTS;
+        let fresh = move |(last, _): &&(Instant, PathDelays)| now.since(*last) <= DELAY_LIFETIME;
         self.delays.values().filter(fresh).filter_map(|(_, delays)| delays.view())
     }
 
     /// Forgets paths by which nothing came for long.
     pub fn forget_delays(&mut self, now: Instant) {
-        self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_COUNTS * 16);
+        self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_LIFETIME * 16);
     }
 }

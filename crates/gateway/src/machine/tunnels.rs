@@ -34,11 +34,11 @@ use byway_engine::{Connection, Endpoint, Handle, Via};
 use byway_wire::{Duration, Instant, Writer};
 use core::net::SocketAddr;
 
-/// A flow of which no packet comes for this long gives its tunnel back; with the next it gets
+/// Time without a packet after which a flow gives its tunnel back. With the next packet it gets
 /// another.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the peer is told when a tunnel is closed.
-const NEEDLESS: &str = "its flow needs it no more";
+const NEEDLESS_REASON: &str = "its flow needs it no more";
 
 /// The sessions, the tunnels that they are of, and the peers that these lead to.
 pub(super) struct PeerSessions {
@@ -141,7 +141,7 @@ impl PeerSessions {
         waiting.retain(|place| pump(&mut tunnels[*place], endpoint));
     }
 
-    /// Works out anew what is known of the way by a tunnel, if that is due.
+    /// Updates what is known of the way by a tunnel, if that is due.
     pub fn look_at_way(&mut self, now: Instant, place: TunnelIdx, flows: &mut CarriedFlows) {
         let Self { tunnels, endpoint, survey, settings, .. } = self;
         let tunnel = &mut tunnels[place];
@@ -210,8 +210,8 @@ impl PeerSessions {
         self.tunnels[peer.site].on_session(now, handle, &mut self.endpoint);
         self.detours.lead(now, SessionRef { handle, peer: index }, peer, &mut self.endpoint);
         self.sessions.insert(handle, peer.site);
-        // Who makes another may have begun anew, and knows nothing of what stood beside the one
-        // before.
+        // A peer that makes another may have restarted, and knows nothing of what stood beside the
+        // one before.
         self.close_all_own(now, index, flows, hosts);
         true
     }
@@ -421,7 +421,7 @@ impl PeerSessions {
         let gate = &mut self.peers[index].gate;
         let Some(handle) = handle else { return gate.shut(now) };
         gate.on_dialled(now);
-        let own = Dedicated { flow: Some(id), opened_here: true, taken: false, look_at: now + IDLE };
+        let own = Dedicated { flow: Some(id), opened_here: true, taken: false, look_at: now + IDLE_TIMEOUT };
         let place = self.settle_own(index, own);
         self.tunnels[place].dialling = Some(handle);
         self.sessions.insert(handle, place);
@@ -479,7 +479,7 @@ impl PeerSessions {
         let peer = tunnel.peer;
         self.detours.lead(now, SessionRef { handle, peer }, &self.peers[peer], &mut self.endpoint);
         if tunnel.dedicated.is_some_and(|own| own.opened_here && own.flow.is_none()) {
-            self.close_own(now, place, NEEDLESS, flows, hosts);
+            self.close_own(now, place, NEEDLESS_REASON, flows, hosts);
         }
     }
 
@@ -517,7 +517,7 @@ impl PeerSessions {
         match &mut tunnel.dedicated {
             Some(own) if own.opened_here && tunnel.dialling.is_none() => {
                 self.peers[tunnel.peer].gate.on_success();
-                self.close_own(now, place, NEEDLESS, flows, hosts);
+                self.close_own(now, place, NEEDLESS_REASON, flows, hosts);
             }
             // The tunnel is still being opened. If the handshake were aborted now, the peer might
             // have a session that exists only at the peer, and would keep it for a long time. So
@@ -582,7 +582,11 @@ impl PeerSessions {
             tunnel.forget_delays(now);
             let Some(own) = &mut tunnel.dedicated else { continue };
             let last = own.flow.and_then(|id| flows.get(id)).map(|flow| flow.last);
-            let until = if tunnel.dialling.is_some() { now + IDLE } else { last.unwrap_or_default() + IDLE };
+            let until = if tunnel.dialling.is_some() {
+                now + IDLE_TIMEOUT
+            } else {
+                last.unwrap_or_default() + IDLE_TIMEOUT
+            };
             if until > now {
                 own.look_at = until;
             } else {

@@ -5,11 +5,12 @@ use byway_wire::{Duration, Instant};
 
 /// The number of packets whose delays are averaged. The paper: "take average delay observed over
 /// the recent 50 packets" (HIR, 7.1).
-const RECENT: u32 = 50;
-/// A peak falls by this part of what it rises above the least with each packet.
-const PEAK_LASTS: i64 = 256;
-/// Delays this near the smallest are as good as it.
-const TOLERANCE: Duration = Duration::from_millis(1);
+const AVERAGED_PACKETS: u32 = 50;
+/// The divisor of a peak's height above the least delay: a peak falls by this part with each
+/// packet.
+const PEAK_LIFETIME_PACKETS: i64 = 256;
+/// The distance from the smallest delay within which delays count as equal to it.
+const DELAY_TOLERANCE: Duration = Duration::from_millis(1);
 
 /// What is known of the delays of a path, by clocks that may differ by anything, the same on all
 /// paths. ns.
@@ -21,7 +22,7 @@ pub struct PathDelay {
     pub base: i64,
     /// The average of the latest.
     pub average: i64,
-    /// The largest of late.
+    /// The largest, which falls with each packet.
     pub peak: i64,
     /// The smoothed difference from one packet to the next.
     pub jitter: i64,
@@ -43,8 +44,8 @@ impl Default for PathDelays {
     fn default() -> Self {
         Self {
             extremes: None,
-            base: BaseDelay::new(TOLERANCE),
-            average: Average::new(RECENT),
+            base: BaseDelay::new(DELAY_TOLERANCE),
+            average: Average::new(AVERAGED_PACKETS),
             seen: 0,
             jitter: Smoothed::default(),
             latest: 0,
@@ -70,10 +71,10 @@ impl PathDelays {
         Extremes::sample(&mut self.extremes, delay);
         self.base.sample(delay, now, rtt);
         self.average.sample(delay);
-        self.seen = self.seen.saturating_add(1).min(RECENT as usize);
+        self.seen = self.seen.saturating_add(1).min(AVERAGED_PACKETS as usize);
         self.latest = delay;
         let least = self.extremes.map_or(delay, |extremes| extremes.min);
-        let fallen = self.peak.saturating_sub(self.peak.saturating_sub(least) / PEAK_LASTS);
+        let fallen = self.peak.saturating_sub(self.peak.saturating_sub(least) / PEAK_LIFETIME_PACKETS);
         self.peak = delay.max(fallen);
     }
 

@@ -14,26 +14,26 @@ pub struct PacketLateness {
 
 /// The time in which the remembered lateness falls to about a third (1/e). If it fell with each
 /// packet instead, a high rate would make it forget rare late packets within milliseconds.
-const LATENESS_LASTS: Duration = Duration::from_secs(4);
-/// After such a pause nothing is known of what is late.
-const PAUSE: Duration = Duration::from_secs(1);
+const LATENESS_LIFETIME: Duration = Duration::from_secs(4);
+/// The longest pause after which something is still known of what is late.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {
     /// Notes the arrival of a packet. `late`: how long other packets had waited for it, or `None`.
     /// The largest recent `late` sets how long packets wait. At the start, and after one second's
     /// pause, this value is at least `longest`, the longest path's round trip.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
-        let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
+        let since = self.last.map(|last| now.since(last)).filter(|since| *since <= MAX_PAUSE);
         if since.is_none() {
             self.peak = self.peak.max(longest);
         }
         self.last = Some(now);
-        let part = nanos(since.unwrap_or_default()) as f64 / nanos(LATENESS_LASTS) as f64;
+        let part = nanos(since.unwrap_or_default()) as f64 / nanos(LATENESS_LIFETIME) as f64;
         let fallen = self.peak.saturating_sub(self.peak.mul_f64(part));
         self.peak = late.map_or(fallen, |late| fallen.max(late));
     }
 
-    /// The most of late.
+    /// The remembered lateness, which falls with time.
     #[must_use]
     pub const fn peak(&self) -> Duration {
         self.peak

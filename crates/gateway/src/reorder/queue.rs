@@ -19,8 +19,8 @@ impl Default for FlowLimits {
     }
 }
 
-/// A sequence number this far from what is expected is of an entry gateway that began anew.
-const ANEW: u64 = 1 << 20;
+/// The distance from the expected sequence number at which an entry gateway has restarted.
+const RESTART_DISTANCE: u64 = 1 << 20;
 
 #[derive(Debug)]
 struct HeldPacket<T> {
@@ -88,7 +88,7 @@ impl<T> Reorder<T> {
         let ArrivedPacket { sequence, bytes, wait, packet } = arrival;
         let next = self.next.unwrap_or((1 << 32) + u64::from(sequence));
         let mut at = next.saturating_add_signed(i64::from(sequence.wrapping_sub(next as u32) as i32));
-        if at.abs_diff(next) > ANEW {
+        if at.abs_diff(next) > RESTART_DISTANCE {
             self.flush(now, stats, out);
             stats.begun_anew += 1;
             at = (1 << 32) + u64::from(sequence);

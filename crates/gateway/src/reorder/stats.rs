@@ -23,7 +23,7 @@ pub enum Release {
 /// Counters of a reorder queue, or of many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitStats {
-    /// Packets by how long they waited: at most so many ms as [`BOUNDS_MS`] says, and longer.
+    /// Packets by how long they waited: at most each of [`BOUNDS_MS`], and longer than all.
     pub waits: [u64; BOUNDS_MS.len() + 1],
     /// All waits together.
     pub waited: Duration,
@@ -39,7 +39,7 @@ pub struct WaitStats {
     pub overflowed: u64,
     /// Packets dropped since the same one was waiting already.
     pub duplicates: u64,
-    /// Flows whose entry gateway began to count anew.
+    /// Flows whose entry gateway began to count again.
     pub begun_anew: u64,
 }
 

@@ -44,24 +44,25 @@ pub enum Timer {
     },
 }
 
-/// The factor of the paper, and a threshold where HIR says of none what it is.
-const RHO: f64 = 1.5;
-const CAP: Duration = Duration::from_millis(200);
+/// The factor of the paper on Harp.
+const DEFAULT_RHO: f64 = 1.5;
+/// The threshold, for which the paper on HIR has no value.
+const DEFAULT_CAP: Duration = Duration::from_millis(200);
 
 impl Default for Timer {
     fn default() -> Self {
-        Self::Peak { cap: CAP }
+        Self::Peak { cap: DEFAULT_CAP }
     }
 }
 
 impl Timer {
     /// All, with usual factors and thresholds.
     pub const ALL: [Self; 5] = [
-        Self::Harp { rho: RHO },
-        Self::HarpRelative { rho: RHO },
-        Self::Hir { cap: CAP },
-        Self::HirRelative { cap: CAP },
-        Self::Peak { cap: CAP },
+        Self::Harp { rho: DEFAULT_RHO },
+        Self::HarpRelative { rho: DEFAULT_RHO },
+        Self::Hir { cap: DEFAULT_CAP },
+        Self::HirRelative { cap: DEFAULT_CAP },
+        Self::Peak { cap: DEFAULT_CAP },
     ];
 
     /// The one of this name.
@@ -163,12 +164,12 @@ mod tests {
         let relative = wait(Timer::HarpRelative { rho: 1.5 });
         assert!(relative >= ms(30) && relative < ms(31), "{relative:?}");
         assert_eq!(
-            wait(Timer::Hir { cap: CAP }),
+            wait(Timer::Hir { cap: DEFAULT_CAP }),
             ms(50),
             "the average follows the queue, the minimum does not"
         );
         assert_eq!(wait(Timer::Hir { cap: ms(40) }), ms(40));
-        let relative = wait(Timer::HirRelative { cap: CAP });
+        let relative = wait(Timer::HirRelative { cap: DEFAULT_CAP });
         assert!(relative >= ms(40) && relative < ms(41), "{relative:?}");
         assert_eq!(wait(Timer::HirRelative { cap: ms(7) }), ms(7));
         assert_eq!(Timer::default().wait([]), Duration::ZERO);
@@ -179,9 +180,9 @@ mod tests {
         let mut lateness = PacketLateness::default();
         lateness.on_packet(Instant::from_millis(0), Some(ms(40)), Duration::ZERO);
         let peak = Timer::default();
-        assert_eq!((peak.by_way([], ms(9)), peak.by_way([], ms(900))), (ms(9), CAP));
+        assert_eq!((peak.by_way([], ms(9)), peak.by_way([], ms(900))), (ms(9), DEFAULT_CAP));
         assert_eq!((peak.at_arrival(ms(9), &lateness), peak.at_arrival(ms(90), &lateness)), (ms(60), ms(90)));
-        let literal = Timer::Harp { rho: RHO };
+        let literal = Timer::Harp { rho: DEFAULT_RHO };
         assert_eq!(
             (literal.by_way([], ms(9)), literal.at_arrival(ms(9), &lateness)),
             (Duration::ZERO, ms(9))
@@ -194,11 +195,11 @@ mod tests {
             paths in prop::collection::vec(prop::collection::vec(0..200 * MS, 1..80), 1..4), offset in -(1i64 << 50)..1 << 50
         ) {
             let views = |offset: i64| paths.iter().map(|delays| fed(delays.iter().map(|delay| delay + offset))).collect::<Vec<_>>();
-            for timer in [Timer::HarpRelative { rho: 1.5 }, Timer::HirRelative { cap: CAP }] {
+            for timer in [Timer::HarpRelative { rho: 1.5 }, Timer::HirRelative { cap: DEFAULT_CAP }] {
                 prop_assert_eq!(timer.wait(views(0)), timer.wait(views(offset)));
             }
-            let capped = Timer::HirRelative { cap: CAP };
-            prop_assert!(capped.wait(views(offset)) <= CAP);
+            let capped = Timer::HirRelative { cap: DEFAULT_CAP };
+            prop_assert!(capped.wait(views(offset)) <= DEFAULT_CAP);
         }
     }
 }

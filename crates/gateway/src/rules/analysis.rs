@@ -11,7 +11,7 @@ use core::fmt;
 
 /// Intervals of the pieces into which a rule may be cut before the question whether anything is
 /// left of it is given up.
-const MOST_INTERVALS: usize = 200_000;
+const MAX_INTERVALS: usize = 200_000;
 
 /// Something to tell about a rule. Rules are named by their place, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +108,12 @@ type Interval = (u128, u128);
 /// Values in order: no two intervals meet or touch.
 type IntervalSet = Vec<Interval>;
 
-const SIDES: usize = 7;
+const SIDE_COUNT: usize = 7;
 
 /// A box: one set of intervals per dimension, in the order `version, source, destination, source
 /// port, destination port, code point, direction`. With single intervals, a rule with 100 hosts and
 /// 100 ports on each side would need 10^8 boxes.
-type Cuboid = [IntervalSet; SIDES];
+type Cuboid = [IntervalSet; SIDE_COUNT];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.
 fn cuboids(rule: &Rule) -> Vec<Cuboid> {
@@ -217,7 +217,7 @@ fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> 
         for piece in left {
             cut(piece, other, &mut pieces);
         }
-        if pieces.iter().flatten().map(Vec::len).sum::<usize>() > MOST_INTERVALS {
+        if pieces.iter().flatten().map(Vec::len).sum::<usize>() > MAX_INTERVALS {
             return None;
         }
         left = pieces;
@@ -231,7 +231,7 @@ fn cut(mut piece: Cuboid, other: &Cuboid, pieces: &mut Vec<Cuboid>) {
         pieces.push(piece);
         return;
     }
-    for side in 0..SIDES {
+    for side in 0..SIDE_COUNT {
         let common = both(&piece[side], &other[side]);
         let beyond = without(&piece[side], &common);
         if !beyond.is_empty() {

@@ -6,15 +6,15 @@ use byway_wire::{DecodeError, Prefix, Reader, Writer};
 use serde::{Deserialize, Serialize};
 
 /// The version of the announcement that is written.
-pub const VERSION: u8 = 1;
+pub const PART_VERSION: u8 = 1;
 /// Bytes of a part at most: it fits into a datagram of a session on any path.
 pub const PART_BYTES: usize = 1_000;
 /// Parts of an announcement at most; with [`PART_BYTES`], what a peer can make us remember.
-pub const MOST_PARTS: usize = 64;
+pub const MAX_PARTS: usize = 64;
 /// Port ranges of an entry at most.
-pub const MOST_PORTS: usize = 16;
+pub const MAX_PORTS: usize = 16;
 
-const HEADER: usize = 7;
+const HEADER_LEN: usize = 7;
 
 /// Hosts that a gateway serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Served {
 
 impl Served {
     /// Bytes of an entry at most.
-    pub const MOST_BYTES: usize = 18 + MOST_PORTS * 4;
+    pub const MAX_BYTES: usize = 18 + MAX_PORTS * 4;
 
     /// Whether `port` of its hosts is served.
     #[must_use]
@@ -40,7 +40,7 @@ impl Served {
     /// Writes an entry.
     pub fn write(&self, writer: &mut Writer<'_>) {
         self.hosts.write(writer);
-        let ports = self.ports.get(..MOST_PORTS).unwrap_or(&self.ports);
+        let ports = self.ports.get(..MAX_PORTS).unwrap_or(&self.ports);
         writer.u8(ports.len() as u8);
         for range in ports {
             writer.u16(range.first());
@@ -55,7 +55,7 @@ impl Served {
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let hosts = Prefix::read(reader)?;
         let count = usize::from(reader.u8()?);
-        if count > MOST_PORTS {
+        if count > MAX_PORTS {
             return Err(DecodeError::Range("port ranges"));
         }
         let mut ports = Vec::with_capacity(count);
@@ -87,11 +87,11 @@ impl AnnouncementPart {
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
-            VERSION => {}
+            PART_VERSION => {}
             _ => return Err(DecodeError::Range("version of an announcement")),
         }
         let (serial, part, parts) = (reader.u32()?, reader.u8()?, reader.u8()?);
-        if part >= parts || usize::from(parts) > MOST_PARTS || bytes.len() > PART_BYTES {
+        if part >= parts || usize::from(parts) > MAX_PARTS || bytes.len() > PART_BYTES {
             return Err(DecodeError::Range("parts of an announcement"));
         }
         let mut entries = Vec::new();
@@ -108,7 +108,7 @@ impl AnnouncementPart {
 pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
     let mut parts: Vec<Vec<u8>> = alloc::vec![header(serial, 0)];
     for entry in entries {
-        let mut buffer = [0; Served::MOST_BYTES];
+        let mut buffer = [0; Served::MAX_BYTES];
         let mut writer = Writer::new(&mut buffer);
         entry.write(&mut writer);
         if parts.last().is_none_or(|part| part.len() + writer.len() > PART_BYTES) {
@@ -117,13 +117,13 @@ pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
         if let Some(part) = parts.last_mut() {
             part.extend_from_slice(writer.written());
         }
-        if parts.len() > MOST_PARTS {
+        if parts.len() > MAX_PARTS {
             return None;
         }
     }
     let count = parts.len() as u8;
     for part in &mut parts {
-        if let Some(byte) = part.get_mut(HEADER - 1) {
+        if let Some(byte) = part.get_mut(HEADER_LEN - 1) {
             *byte = count;
         }
     }
@@ -132,7 +132,7 @@ pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
 
 fn header(serial: u32, part: u8) -> Vec<u8> {
     let mut header = Vec::with_capacity(PART_BYTES);
-    header.push(VERSION);
+    header.push(PART_VERSION);
     header.extend_from_slice(&serial.to_be_bytes());
     header.extend_from_slice(&[part, 0]);
     header

@@ -104,7 +104,7 @@ fn no_more_than_a_peer_may_make_us_remember() {
         .collect();
     assert!(announce(1, &many).is_none());
     let parts = announce(1, &many[..10_000]).unwrap();
-    assert!(parts.len() <= MOST_PARTS && parts.iter().all(|part| part.len() <= PART_BYTES));
+    assert!(parts.len() <= MAX_PARTS && parts.iter().all(|part| part.len() <= PART_BYTES));
 }
 
 proptest! {
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn no_bytes_are_too_strange(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Some(first) = bytes.first_mut() {
-            *first = VERSION;
+            *first = PART_VERSION;
         }
         let _ = AnnouncementPart::read(&bytes);
     }

@@ -5,7 +5,7 @@ use super::sections::{congestion, name, pair, ways, when};
 use crate::setup::{Gateways, PathChoice};
 use byway_control::SenderKind;
 use byway_gateway::cache;
-use byway_gateway::gateway_options::{OPTIONS, Value, ValueKind};
+use byway_gateway::gateway_options::{GATEWAY_OPTIONS, Value, ValueKind};
 use byway_gateway::machine::Settings;
 use byway_gateway::path_selection::Policy;
 use byway_gateway::reorder::Timer;
@@ -52,7 +52,9 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {
         }
     }
     // Of a timer a plan says more than its name.
-    for option in OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer") {
+    for option in
+        GATEWAY_OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer")
+    {
         if let Some(told) = reader.text(option.name)?
             && option.set(&mut settings, Value::Name(&told)).is_err()
         {

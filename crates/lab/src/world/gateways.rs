@@ -9,7 +9,7 @@ use crate::setup::{Gateways, PathChoice};
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::machine::{
-    Bundle, Gateway, HEADROOM, MachineConfig, PacketBuffer, PathStatus, PeerConfig,
+    Bundle, Gateway, HEADROOM_BYTES, MachineConfig, PacketBuffer, PathStatus, PeerConfig,
 };
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
@@ -96,7 +96,7 @@ impl GatewayNode {
         }
         let mut buffer = self.gateway.buffer();
         buffer.clear();
-        buffer.resize(HEADROOM, 0);
+        buffer.resize(HEADROOM_BYTES, 0);
         if remote == door.host && door.packets.pack(bytes, data, &mut buffer) {
             self.gateway.packet(now, PacketBuffer::new(buffer), ChecksumState::Full);
         }

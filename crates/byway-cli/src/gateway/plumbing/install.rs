@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::messages::gateway_kernel;
 use anyhow::{Context as _, Result};
-use byway_gateway::kernel::{Family, KernelPlan, MARK_MASK, PROTOCOL, selector};
+use byway_gateway::kernel::{Family, KernelPlan, MARK_MASK, ROUTE_PROTOCOL, selector};
 use serde_json::Value;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
@@ -106,7 +106,7 @@ fn rules(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["rule", "list", "priority", &mark.to_string()])?;
     let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u32>().ok());
     let ours = |rule: &&Value| {
-        number(&rule["protocol"]) == Some(PROTOCOL.into())
+        number(&rule["protocol"]) == Some(ROUTE_PROTOCOL.into())
             && number(&rule["table"]) == Some(mark.into())
             && rule["fwmark"] == format!("{mark:#x}")
             && rule["fwmask"] == format!("{MARK_MASK:#x}")
@@ -118,7 +118,7 @@ fn rules(family: Family, mark: u16) -> Result<usize> {
 /// routes.
 fn routes(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
-    let protocol = PROTOCOL.to_string();
+    let protocol = ROUTE_PROTOCOL.to_string();
     if let Some(other) = listed.iter().find(|route| route["protocol"] != protocol.as_str()) {
         let sentence = gateway_kernel::routing_table_in_use(mark, other["dst"].as_str());
         return Err(Failure::new(Exit::Error, sentence).into());

@@ -3,7 +3,7 @@
 use super::traffic::congestion;
 use super::values::{Keys, list, node_ways, number, size, text, time};
 use crate::setup::Gateways;
-use byway_gateway::gateway_options::{OPTIONS, Value, ValueKind};
+use byway_gateway::gateway_options::{GATEWAY_OPTIONS, Value, ValueKind};
 use byway_gateway::machine::Settings;
 use byway_gateway::path_selection::Policy;
 use byway_gateway::reorder::Timer;
@@ -26,7 +26,9 @@ fn settings(settings: &Settings, keys: &mut Keys) {
         keys.set("choice", text("literal"));
         usual.policy = Policy::LITERAL;
     }
-    for option in OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer") {
+    for option in
+        GATEWAY_OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer")
+    {
         if option.differs(settings, &usual)
             && let Some(Value::Name(name)) = option.get(settings)
         {
