@@ -37,8 +37,8 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
     ("ipv4/tcp_no_metrics_save", "1", false),
 ];
 
-/// What a device gets until the kernel says that it works: it takes up to a second.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a device may take until the kernel says that it works. It takes up to a second.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds the virtual Ethernet devices, addresses and routes of a lab, and leaves the calling
 /// thread in `core`. Returns a packet socket for each wire end: wire 0 end 0, wire 0 end 1, wire 1
@@ -209,7 +209,7 @@ fn wait_until_running(host: &Host) -> Result<(), KeeperError> {
         }
         match missing {
             None => return Ok(()),
-            Some(device) if begun.elapsed() > PATIENCE => {
+            Some(device) if begun.elapsed() > DEVICE_TIMEOUT => {
                 return Err(KeeperError::Down { host: host.name.clone(), device: device.name.clone() });
             }
             // The kernel tells nobody earlier.

@@ -11,9 +11,9 @@ use std::io;
 
 /// Frames that are fetched from one device before the others have their turn and what is due
 /// leaves.
-const BATCH: usize = 32;
-/// No frame is larger, whatever a device was told.
-const LARGEST: usize = 65_600;
+const BATCH_FRAMES: usize = 32;
+/// Bytes of the largest frame, whatever a device was told.
+const MAX_FRAME_LEN: usize = 65_600;
 
 /// The wires of a lab. `ports[2 * w + e]` is the packet socket at end `e` (0 or 1) of wire `w`.
 /// `lines[2 * w + e]` carries frames from this end to the other end.
@@ -29,7 +29,7 @@ pub(crate) struct LabWires<'a> {
 impl<'a> LabWires<'a> {
     pub(crate) fn new(clock: Clock, ports: &'a [Port], lines: Vec<SimplexLink>) -> Self {
         let lateness = Lateness::default();
-        Self { clock, ports, lines, lateness, frame: vec![0; LARGEST], control: ControlBuffer::new() }
+        Self { clock, ports, lines, lateness, frame: vec![0; MAX_FRAME_LEN], control: ControlBuffer::new() }
     }
 
     /// Fetches what waits at a port. If more is left there, the port stays readable.
@@ -38,7 +38,7 @@ impl<'a> LabWires<'a> {
             return Ok(());
         };
         let clocks = ClockPair::read(&self.clock);
-        for _ in 0..BATCH {
+        for _ in 0..BATCH_FRAMES {
             let Some(fetched) = port.fetch(&mut self.frame, &mut self.control)? else { break };
             self.lateness.missed += fetched.missed;
             let frame = self.frame.get(..fetched.length);

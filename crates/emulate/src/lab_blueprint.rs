@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The most hosts of a lab: each is a network namespace with a route to every other.
-pub const MOST_HOSTS: usize = 250;
+pub const MAX_HOSTS: usize = 250;
 
 /// A network that is ready to be built.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub enum BlueprintError {
     #[error("a lab needs at least two hosts and a link between them")]
     Empty,
     /// The plan has too many hosts.
-    #[error("{hosts} hosts are too many for one machine: at most {MOST_HOSTS}")]
+    #[error("{hosts} hosts are too many for one machine: at most {MAX_HOSTS}")]
     TooLarge {
         /// How many hosts the plan has.
         hosts: usize,
@@ -99,7 +99,7 @@ impl Blueprint {
         if directions.is_empty() {
             return Err(BlueprintError::Empty);
         }
-        if names.len() > MOST_HOSTS {
+        if names.len() > MAX_HOSTS {
             return Err(BlueprintError::TooLarge { hosts: names.len() });
         }
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 
 /// The promise: a round trip is right within a millisecond, so each of its two directions within
 /// half of one.
-pub const LATE: Duration = Duration::from_micros(500);
+pub const MAX_LATENESS: Duration = Duration::from_micros(500);
 
-/// The largest share of frames (0 to 1) that may leave later than `LATE` or be dropped by the
-/// kernel. Beyond this share, the links did not behave as configured, so measurements are not
+/// The largest share of frames (0 to 1) that may leave later than `MAX_LATENESS` or be dropped by
+/// the kernel. Beyond this share, the links did not behave as configured, so measurements are not
 /// valid.
-pub const MOST_LATE: f64 = 0.01;
+pub const MAX_LATE_SHARE: f64 = 0.01;
 
 /// How late frames left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// How many frames left.
     pub frames: u64,
-    /// The frames that left later than [`LATE`] after their time.
+    /// The frames that left later than [`MAX_LATENESS`] after their time.
     pub late: u64,
     /// The latest, in microseconds.
     pub worst_us: u64,
@@ -35,7 +35,7 @@ impl Lateness {
         let late = now.since(due);
         let micros = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         self.frames += 1;
-        self.late += u64::from(late > LATE);
+        self.late += u64::from(late > MAX_LATENESS);
         self.worst_us = self.worst_us.max(micros);
         self.total_us = self.total_us.saturating_add(micros);
     }
@@ -56,7 +56,7 @@ impl Lateness {
     /// Whether the links were what the plan says.
     #[must_use]
     pub fn accurate(&self) -> bool {
-        self.share() <= MOST_LATE
+        self.share() <= MAX_LATE_SHARE
     }
 
     /// One sentence for whoever would trust the figures, if they should not.
@@ -67,7 +67,7 @@ impl Lateness {
                 "this machine was too busy to be accurate: of {} packets {} left more than {} ms late (the latest {:.1} ms) and {} were lost beside the plan",
                 self.frames + self.missed + self.refused,
                 self.late,
-                LATE.as_secs_f64() * 1e3,
+                MAX_LATENESS.as_secs_f64() * 1e3,
                 self.worst_us as f64 / 1e3,
                 self.missed + self.refused,
             )
@@ -85,9 +85,9 @@ mod tests {
         assert!(lateness.accurate() && lateness.warning().is_none());
         let due = Instant::from_millis(1);
         for _ in 0..99 {
-            lateness.note(due, due + LATE);
+            lateness.note(due, due + MAX_LATENESS);
         }
-        lateness.note(due, due + LATE + Duration::from_micros(1));
+        lateness.note(due, due + MAX_LATENESS + Duration::from_micros(1));
         assert!(lateness.accurate(), "{lateness:?}");
         lateness.missed = 1;
         assert!(!lateness.accurate());

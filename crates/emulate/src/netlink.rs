@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 /// What makes packets something else than what is on a line: segmentation and receive offload, and
 /// sums left to the device.
-const OFFLOADS: [&str; 11] = [
+const OFFLOAD_FEATURES: [&str; 11] = [
     "tx-checksum-ip-generic",
     "tx-checksum-sctp",
     "tx-scatter-gather",
@@ -26,7 +26,7 @@ const OFFLOADS: [&str; 11] = [
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLMSG_ERROR: u16 = 2;
-const NESTED: u16 = 0x8000;
+const NLA_F_NESTED: u16 = 0x8000;
 /// The controller of all families, and how it is asked for one.
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -71,10 +71,10 @@ impl Ethtool {
     /// # Errors
     /// The kernel's error code, if it refuses the change.
     pub(crate) fn plain(&self, device: &str) -> io::Result<()> {
-        match self.set(device, &OFFLOADS) {
+        match self.set(device, &OFFLOAD_FEATURES) {
             // Names came and went over the years: then each by itself, and what is unknown is off.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
-                for offload in OFFLOADS {
+                for offload in OFFLOAD_FEATURES {
                     match self.set(device, &[offload]) {
                         Err(error)
                             if error.raw_os_error() != Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) =>
@@ -98,11 +98,11 @@ impl Ethtool {
             // A bit without a value is off.
             let mut bit = Vec::new();
             attribute(&mut bit, BITSET_BIT_NAME, &terminated(name));
-            attribute(&mut bits, BITSET_BITS_BIT | NESTED, &bit);
+            attribute(&mut bits, BITSET_BITS_BIT | NLA_F_NESTED, &bit);
         }
-        attribute(&mut bitset, BITSET_BITS | NESTED, &bits);
-        attribute(&mut message, FEATURES_HEADER | NESTED, &header);
-        attribute(&mut message, FEATURES_WANTED | NESTED, &bitset);
+        attribute(&mut bitset, BITSET_BITS | NLA_F_NESTED, &bits);
+        attribute(&mut message, FEATURES_HEADER | NLA_F_NESTED, &header);
+        attribute(&mut message, FEATURES_WANTED | NLA_F_NESTED, &bitset);
         ask(&self.socket, self.family, NLM_F_REQUEST | NLM_F_ACK, FEATURES_SET, &message).map(drop)
     }
 }
@@ -165,11 +165,11 @@ mod tests {
     fn attributes_are_written_as_they_are_read() {
         let mut bytes = Vec::new();
         attribute(&mut bytes, 1, b"abc");
-        attribute(&mut bytes, 2 | NESTED, b"");
+        attribute(&mut bytes, 2 | NLA_F_NESTED, b"");
         attribute(&mut bytes, 3, &[1; 8]);
         assert_eq!(bytes.len() % 4, 0);
         let read: Vec<_> = attributes(&bytes).collect();
-        assert_eq!(read, [(1, b"abc".as_slice()), (2 | NESTED, b""), (3, &[1; 8])]);
+        assert_eq!(read, [(1, b"abc".as_slice()), (2 | NLA_F_NESTED, b""), (3, &[1; 8])]);
     }
 
     #[test]

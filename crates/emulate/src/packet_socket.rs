@@ -138,7 +138,7 @@ pub(crate) struct ClockPair {
 }
 
 /// A stamp that is older than this is not believed: somebody set the clock.
-const OLDEST: Duration = Duration::from_secs(1);
+const MAX_STAMP_AGE: Duration = Duration::from_secs(1);
 
 impl ClockPair {
     pub(crate) fn read(clock: &Clock) -> Self {
@@ -152,7 +152,7 @@ impl ClockPair {
     pub(crate) fn came(&self, stamp: Option<WallTime>) -> Instant {
         let age = stamp.and_then(|stamp| self.wall.checked_sub(stamp.0)).map(Duration::from_nanos);
         match age {
-            Some(age) if age <= OLDEST => self.now - age,
+            Some(age) if age <= MAX_STAMP_AGE => self.now - age,
             _ => self.now,
         }
     }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn frame(ip_bytes: usize, tag: u8) -> Vec<u8> {
-        vec![tag; ethernet_frame::ETHERNET + ip_bytes]
+        vec![tag; ethernet_frame::ETHERNET_HEADER_LEN + ip_bytes]
     }
 
     #[test]

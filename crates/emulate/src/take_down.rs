@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// How long a keeper may take to end when it is asked.
-const POLITELY: i64 = 3;
+const TERM_TIMEOUT_SECONDS: i64 = 3;
 /// How long the kernel may take to end all processes of a lab.
-const FORCIBLY: i64 = 10;
+const KILL_TIMEOUT_SECONDS: i64 = 10;
 
 /// Ends an emulated network (a lab) with all its processes, if it still runs. Then removes the
 /// lab's directory.
@@ -18,7 +18,8 @@ const FORCIBLY: i64 = 10;
 /// If the lab does not end, or its directory cannot be removed.
 pub fn end(lab: &Lab) -> io::Result<()> {
     if let Some(keeper) = keeper(lab)? {
-        for (signal, patience) in [(Signal::TERM, POLITELY), (Signal::KILL, FORCIBLY)] {
+        for (signal, patience) in [(Signal::TERM, TERM_TIMEOUT_SECONDS), (Signal::KILL, KILL_TIMEOUT_SECONDS)]
+        {
             if pidfd_send_signal(&keeper, signal).is_err() || ended(&keeper, patience)? {
                 break;
             }

@@ -5,14 +5,15 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// More than this is no habit of the machine but somebody else at work, and is not learnt.
-const MOST: u64 = 200_000;
+/// Nanoseconds of lateness that are learnt at most. More is no habit of the machine but somebody
+/// else at work.
+const MAX_LEARNT_NANOS: u64 = 200_000;
 /// The weight of a new measurement is one part of this many.
-const MEMORY: u64 = 16;
+const SMOOTHING_DIVISOR: u64 = 16;
 
 /// The shortest sleep. Frames that become due during such a sleep leave together at its end, at
 /// most 50 µs late. On a busy line, waking up for each frame costs more than sending the frame.
-const LEAST: Duration = Duration::from_micros(50);
+const MIN_SLEEP: Duration = Duration::from_micros(50);
 
 /// How late a sleep usually ends, in nanoseconds. Each sleep is shortened by two thirds of this
 /// time, so most sleeps end a little late. After a sleep that ends early, the process spins until
@@ -30,14 +31,14 @@ impl WakeupLead {
         if left.is_zero() {
             left
         } else {
-            left.saturating_sub(Duration::from_nanos(self.usual * 2 / 3)).max(LEAST)
+            left.saturating_sub(Duration::from_nanos(self.usual * 2 / 3)).max(MIN_SLEEP)
         }
     }
 
     /// A sleep that was to last `asked` lasted from `from` until `to`.
     pub fn learn(&mut self, asked: Duration, from: Instant, to: Instant) {
-        let late = nanos(to.since(from)).saturating_sub(nanos(asked)).min(MOST);
-        self.usual = (self.usual * (MEMORY - 1) + late) / MEMORY;
+        let late = nanos(to.since(from)).saturating_sub(nanos(asked)).min(MAX_LEARNT_NANOS);
+        self.usual = (self.usual * (SMOOTHING_DIVISOR - 1) + late) / SMOOTHING_DIVISOR;
     }
 }
 
@@ -59,7 +60,7 @@ mod tests {
         }
         let slept = lead.sleep(now, deadline);
         assert!(slept > us(939) && slept < us(942), "{slept:?}");
-        assert_eq!(lead.sleep(now, now + us(55)), LEAST);
+        assert_eq!(lead.sleep(now, now + us(55)), MIN_SLEEP);
         assert_eq!(lead.sleep(now, now), Duration::ZERO, "what is due is not waited for");
         lead.learn(us(500), now, now + us(80_000));
         assert!(lead.sleep(now, deadline) > us(930), "one delay of 80 ms: {lead:?}");

@@ -8,7 +8,7 @@
 //! quinn runs with two cryptography libraries (`ring`, `aws-lc-rs`); the faster result counts.
 
 use byway_rivals::process::{TransferResult, is_end, transfer};
-use byway_rivals::{DATAGRAM, Error, Rival};
+use byway_rivals::{Error, MAX_DATAGRAM_LEN, Rival};
 use std::time::Duration;
 
 struct Arguments {
@@ -104,7 +104,7 @@ fn main() -> Result<(), Error> {
     if !arguments.json {
         let Arguments { rounds, seconds, .. } = arguments;
         println!(
-            "loopback, two processes, {rounds} alternating rounds of {seconds} s, UDP payload {DATAGRAM} at most, AES-256-GCM; medians, most memory"
+            "loopback, two processes, {rounds} alternating rounds of {seconds} s, UDP payload {MAX_DATAGRAM_LEN} at most, AES-256-GCM; medians, most memory"
         );
         println!(
             "{:<18} {:>8} {:>17} {:>12} {:>14} {:>9} {:>7}",

@@ -7,7 +7,7 @@
 //! alternate between relay and forwarder.
 
 use byway_rivals::Error;
-use byway_rivals::forward::{Forwarded, Forwarder, Load, PACKET, run};
+use byway_rivals::forward::{Forwarded, Forwarder, Load, PACKET_LEN, run};
 use std::time::Duration;
 
 const LOADS: [(&str, Load); 4] = [
@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     }
     let duration = Duration::from_secs_f64(seconds);
     println!(
-        "packets of {PACKET} bytes per CPU second of the forwarder, {rounds} alternating rounds of {seconds} s; medians"
+        "packets of {PACKET_LEN} bytes per CPU second of the forwarder, {rounds} alternating rounds of {seconds} s; medians"
     );
     println!("{:<28} {:>9} {:>9} {:>6}   packets per receive and send call", "", "relay", "bare", "ratio");
     for (name, load) in LOADS {

@@ -2,7 +2,7 @@
 //! transports. The sender sends one endless object and reads it from memory. The receiver discards
 //! the data at once.
 
-use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
+use crate::{Error, Finish, MAX_DATAGRAM_LEN, Meter, PIECE_LEN, WINDOW_BYTES};
 use bytes::Bytes;
 use byway_control::by_name;
 use byway_engine::data::{IncomingLimits, OutgoingLimits};
@@ -17,11 +17,11 @@ use byway_wire::{Instant, ObjectId};
 use data_encoding::HEXLOWER;
 use std::net::SocketAddr;
 
-/// More than any run moves.
-const ENDLESS: u64 = 1 << 50;
+/// Bytes of an object without an end: more than any run moves.
+const ENDLESS_BYTES: u64 = 1 << 50;
 
 /// The one descriptor of an end that is not a socket for datagrams.
-const TOKEN: Token = Token(0);
+const TCP_TOKEN: Token = Token(0);
 
 /// What carries the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Owner for Sender {
             match event {
                 EndpointEvent::Connected(handle) => {
                     if let Some(connection) = endpoint.connection_mut(handle) {
-                        connection.outgoing().add_object(ObjectId(0), ENDLESS);
+                        connection.outgoing().add_object(ObjectId(0), ENDLESS_BYTES);
                     }
                     self.ready = true;
                     self.meter.connected();
@@ -169,9 +169,9 @@ fn endpoint(admission: Option<Box<dyn Admission>>) -> Result<(Endpoint, PublicKe
     let identity = Identity::from_secret(seed()?);
     let public = identity.public();
     let config = Config {
-        max_datagram: DATAGRAM,
-        outgoing: OutgoingLimits { memory: WINDOW, read_size: PIECE, ..OutgoingLimits::default() },
-        incoming: IncomingLimits { memory: WINDOW, ..IncomingLimits::default() },
+        max_datagram: MAX_DATAGRAM_LEN,
+        outgoing: OutgoingLimits { memory: WINDOW_BYTES, read_size: PIECE_LEN, ..OutgoingLimits::default() },
+        incoming: IncomingLimits { memory: WINDOW_BYTES, ..IncomingLimits::default() },
         ..Config::default()
     };
     let endpoint = Endpoint::new(EndpointConfig {
@@ -203,7 +203,7 @@ pub fn take(congestion: &'static str, carries: Carries, meter: Meter) -> Result<
         }
         Carries::Tcp => {
             let listener = Listener::bind(here)?;
-            control.watch().add(&listener, TOKEN)?;
+            control.watch().add(&listener, TCP_TOKEN)?;
             coming.listener.insert(listener).address()?
         }
     };
@@ -234,7 +234,7 @@ pub fn give(congestion: &'static str, carries: Carries, word: &str, meter: Meter
         Carries::Udp => sockets.push(Socket::bind("127.0.0.1:0".parse()?)?),
         Carries::Tcp => {
             let dialing = Dialing::begin(address, None)?;
-            control.watch().add(coming.dialing.insert(dialing), TOKEN)?;
+            control.watch().add(coming.dialing.insert(dialing), TCP_TOKEN)?;
         }
     }
     let sender = Sender {
@@ -243,7 +243,7 @@ pub fn give(congestion: &'static str, carries: Carries, word: &str, meter: Meter
         address,
         handle: None,
         ready: false,
-        piece: vec![1; PIECE].into(),
+        piece: vec![1; PIECE_LEN].into(),
         meter,
         watch: control.watch().clone(),
         coming,

@@ -21,9 +21,9 @@ use std::thread;
 use std::time::Duration;
 
 /// UDP payload of each packet.
-pub const PACKET: usize = 1200;
+pub const PACKET_LEN: usize = 1200;
 /// Packets under way: what a socket's buffer holds with ease.
-const UNDER_WAY: u64 = 1_024;
+const MAX_PACKETS_IN_FLIGHT: u64 = 1_024;
 
 /// How packets come.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,7 @@ impl PacketSender {
             destination: to,
             ecn: None,
             contents: &self.run,
-            segment_size: (self.run.len() > PACKET).then_some(PACKET),
+            segment_size: (self.run.len() > PACKET_LEN).then_some(PACKET_LEN),
             src_ip: None,
         };
         match self.state.try_send(UdpSockRef::from(&self.io), &transmit) {
@@ -229,7 +229,7 @@ pub fn run(forwarder: Forwarder, load: Load, duration: Duration) -> Result<Forwa
         let (io, sink) = (bind()?, bind()?);
         let (from, to) = (io.local_addr()?, sink.local_addr()?);
         let hop = hop(&mut papers, at, u32::try_from(number)? + 1, from, to, unix)?;
-        let mut packet = vec![7; PACKET];
+        let mut packet = vec![7; PACKET_LEN];
         if !hop.seal(Instant::ZERO, &mut packet) {
             return Err("a packet has no room for its envelope".into());
         }
@@ -278,7 +278,7 @@ fn load_it<M: ForwardCounter>(
                         sent += load.run as u64;
                     }
                 }
-                while sent > gauge.forwarded.load(Relaxed) + UNDER_WAY && !over.load(Relaxed) {
+                while sent > gauge.forwarded.load(Relaxed) + MAX_PACKETS_IN_FLIGHT && !over.load(Relaxed) {
                     thread::yield_now();
                     patience += 1;
                     // What was dropped will not come: it is no longer waited for.

@@ -8,7 +8,7 @@
 //! | kernel TCP | does not encrypt: shows what is possible on this machine |
 //! | order | all take turns in each round, so a slower machine slows all alike |
 //! | processes | one for each end, in which one thread works |
-//! | UDP payload | found by path MTU discovery, at most [`DATAGRAM`] bytes |
+//! | UDP payload | found by path MTU discovery, at most [`MAX_DATAGRAM_LEN`] bytes |
 //! | frames over TCP | have any size |
 //! | encryption | AES-256-GCM; byway uses the crate `ring` |
 //! | quinn | runs with `ring` and (feature `aws-lc`) with `aws-lc-rs`; the faster counts |
@@ -29,11 +29,11 @@ use byway::Carries;
 pub use meter::{EndTotals, Meter};
 
 /// The largest UDP payload: what QUIC's own path MTU discovery stops at, Ethernet with IPv6.
-pub const DATAGRAM: usize = 1452;
+pub const MAX_DATAGRAM_LEN: usize = 1452;
 /// What the sending application hands over at once, in bytes.
-pub const PIECE: usize = 256 << 10;
+pub const PIECE_LEN: usize = 256 << 10;
 /// What may be under way or waiting for the receiving application, in bytes.
-pub const WINDOW: usize = 32 << 20;
+pub const WINDOW_BYTES: usize = 32 << 20;
 
 /// Why a rival could not run.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

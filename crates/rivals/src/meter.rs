@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an end of a transfer shares with its stopwatch.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl Meter {
     pub fn measure(&self, done: impl FnOnce()) -> Result<EndTotals, Error> {
         let begun = Instant::now();
         while !self.0.connected.load(Ordering::Acquire) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > CONNECT_TIMEOUT {
                 return Err("no connection".into());
             }
             thread::sleep(Duration::from_micros(100));

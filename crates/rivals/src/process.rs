@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The first word on the command line of a process that is an end of a transfer.
-const END: &str = "--end-of-transfer";
+const END_ARGUMENT: &str = "--end-of-transfer";
 
 /// What one transfer came to.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub fn transfer(rival: &str, duration: Duration) -> Result<TransferResult, Error
 pub fn is_end() -> Result<bool, Error> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let [END, role, rival, word] = words[..] else { return Ok(false) };
+    let [END_ARGUMENT, role, rival, word] = words[..] else { return Ok(false) };
     let rival = Rival::by_name(rival).ok_or("no such rival")?;
     let meter = Meter::default();
     match role {
@@ -98,7 +98,7 @@ struct EndProcess {
 impl EndProcess {
     fn begin(words: &[&str]) -> Result<Self, Error> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(END).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(END_ARGUMENT).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let output = child.stdout.take().ok_or("no standard output")?;
         Ok(Self { child, output: BufReader::new(output) })

@@ -1,7 +1,7 @@
 //! quinn as a rival: one endless stream. Its configuration is the default, with windows as large as
 //! byway's.
 
-use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
+use crate::{Error, Finish, MAX_DATAGRAM_LEN, Meter, PIECE_LEN, WINDOW_BYTES};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -43,11 +43,11 @@ impl Provider {
 fn transport() -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let mut search = MtuDiscoveryConfig::default();
-    search.upper_bound(DATAGRAM as u16);
+    search.upper_bound(MAX_DATAGRAM_LEN as u16);
     transport.mtu_discovery_config(Some(search));
-    transport.stream_receive_window(VarInt::from_u32(WINDOW as u32));
-    transport.receive_window(VarInt::from_u32(WINDOW as u32));
-    transport.send_window(WINDOW as u64);
+    transport.stream_receive_window(VarInt::from_u32(WINDOW_BYTES as u32));
+    transport.receive_window(VarInt::from_u32(WINDOW_BYTES as u32));
+    transport.send_window(WINDOW_BYTES as u64);
     Arc::new(transport)
 }
 
@@ -135,7 +135,7 @@ pub fn give(provider: Provider, word: &str, meter: Meter) -> Result<Finish, Erro
         let endpoint = Endpoint::new(EndpointConfig::default(), None, io, Arc::new(TokioRuntime))?;
         let connection = endpoint.connect_with(config, address, "localhost")?.await?;
         let mut stream = connection.open_uni().await?;
-        let piece = Bytes::from(vec![1; PIECE]);
+        let piece = Bytes::from(vec![1; PIECE_LEN]);
         meter.connected();
         loop {
             tokio::select! {

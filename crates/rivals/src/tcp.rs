@@ -1,7 +1,7 @@
 //! Kernel TCP, for scale: it does not encrypt, no process has to touch a packet, and the loopback
 //! carries 64 KB at once.
 
-use crate::{Error, Finish, Meter, PIECE};
+use crate::{Error, Finish, Meter, PIECE_LEN};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::Builder;
@@ -17,7 +17,7 @@ pub fn take(meter: Meter) -> Result<(String, Finish), Error> {
     let receiver = Builder::new().name("receiver".to_owned()).spawn(move || {
         let Ok((mut from, _)) = listener.accept() else { return };
         meter.connected();
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; PIECE_LEN];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             meter.received(length as u64);
         }
@@ -39,7 +39,7 @@ pub fn give(word: &str, meter: Meter) -> Result<Finish, Error> {
     let closer = to.try_clone()?;
     meter.connected();
     let sender = Builder::new().name("sender".to_owned()).spawn(move || {
-        let piece = vec![1; PIECE];
+        let piece = vec![1; PIECE_LEN];
         while to.write_all(&piece).is_ok() {}
     })?;
     Ok(Box::new(move || {
