@@ -6,7 +6,7 @@ use byway_forward::allow_rules::AllowRule;
 use byway_forward::forward_target::Target;
 use byway_forward::local_port::{Forward, socks_listen};
 use byway_forward::socks::{Socks, SocksAction};
-use byway_forward::stream_request::{REQUEST_LEN, Request, request};
+use byway_forward::stream_request::{MAX_REQUEST_LEN, Request, request};
 use libfuzzer_sys::fuzz_target;
 
 /// What is said to a program whose bytes come in pieces of this size.
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = asked(bytes, bytes.len().max(1));
     assert_eq!(asked(bytes, 1), whole);
     if let Some(Ok((length, target))) = whole {
-        assert!(length <= REQUEST_LEN);
+        assert!(length <= MAX_REQUEST_LEN);
         assert_eq!(asked(&request(&target), 7).map(|it| it.map(|(_, target)| target)), Some(Ok(target)));
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -22,20 +22,20 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 /// How long a program may take to say what it wants, and how long a connection waits for a session.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the far end may take to answer: longer than it looks names up and waits for two
 /// addresses.
-const ANSWER: Duration = Duration::from_secs(40);
-/// After a failure for want of descriptors, listeners rest.
-const REST: Duration = Duration::from_millis(100);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long listeners rest after a failure for want of descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Connections accepted in a turn, of each listener.
-const ACCEPTED: usize = 64;
+const MAX_ACCEPTS_PER_TURN: usize = 64;
 /// Bytes read at once.
-const SCRATCH: usize = 64 << 10;
+const SCRATCH_LEN: usize = 64 << 10;
 /// Bytes of a program's first words looked at in one go.
-const WORDS: usize = 512;
-/// What the owner has not taken of what happened, at most.
-const EVENTS: usize = 256;
+const PEEK_LEN: usize = 512;
+/// Events that wait for the owner, at most.
+const MAX_QUEUED_EVENTS: usize = 256;
 
 /// A local port that programs connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Entry {
     pub fn new(listening: Listening, most: usize, watch: &Watch) -> io::Result<Self> {
         let listeners = listening.0;
         for (number, (listener, _)) in listeners.iter().enumerate() {
-            watch.add(listener, Token(LISTENERS | number as u32))?;
+            watch.add(listener, Token(LISTENER_TOKEN_BASE | number as u32))?;
         }
         Ok(Self {
             listeners,
@@ -162,7 +162,7 @@ impl Entry {
             slots: Slots::default(),
             streams: BTreeMap::new(),
             events: VecDeque::new(),
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; SCRATCH_LEN],
             opened: 0,
             moved: ByteCounts::default(),
             budget: None,
@@ -203,7 +203,7 @@ impl Entry {
     /// A socket is ready: to be told of all that the driver is.
     pub fn ready(&mut self, ready: Ready) {
         match ready.token.0 {
-            LISTENERS.. => self.accepts = true,
+            LISTENER_TOKEN_BASE.. => self.accepts = true,
             number => self.slots.hurry(number),
         }
     }
@@ -245,7 +245,7 @@ impl Entry {
                 InEvent::StreamOpened(id) => match self.line(id) {
                     Some(line) => line.begun = true,
                     // Only this side opens streams.
-                    None => connection.incoming().stop(id, code::RESET),
+                    None => connection.incoming().stop(id, code::CONNECTION_RESET),
                 },
                 InEvent::StreamReadable(id) => self.hurry(id, false),
                 InEvent::StreamReset { id, .. } => self.hurry(id, true),
@@ -289,9 +289,9 @@ impl Entry {
         (self.accepts, self.full, self.accept_at) = (false, false, None);
         for index in 0..self.listeners.len() {
             for taken in 0.. {
-                if taken == ACCEPTED || self.slots.len() >= self.most {
+                if taken == MAX_ACCEPTS_PER_TURN || self.slots.len() >= self.most {
                     self.accepts = true;
-                    self.full |= taken < ACCEPTED;
+                    self.full |= taken < MAX_ACCEPTS_PER_TURN;
                     break;
                 }
                 let Some((listener, what)) = self.listeners.get(index) else { break };
@@ -300,7 +300,7 @@ impl Entry {
                     Ok(tcp) => self.take(tcp, socks, target, now),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if is_out_of_descriptors(&error) => {
-                        (self.accepts, self.accept_at) = (true, Some(now + REST));
+                        (self.accepts, self.accept_at) = (true, Some(now + ACCEPT_RETRY_DELAY));
                         self.tell(EntryEvent::NoDescriptors);
                         return;
                     }
@@ -319,7 +319,7 @@ impl Entry {
             self.slots.remove(number);
             return;
         }
-        self.slots.set_end(number, Some(now + PATIENCE));
+        self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
         self.slots.hurry(number);
     }
 
@@ -339,7 +339,7 @@ impl Entry {
                 let (target, id) = (line.target.clone(), line.id);
                 self.streams.remove(&id);
                 if let Some(connection) = session {
-                    StreamOf { connection, id }.reset(code::RESET);
+                    StreamOf { connection, id }.reset(code::CONNECTION_RESET);
                 }
                 self.tell(EntryEvent::Refused(target, Refusal::Timeout));
                 Some(Refusal::Timeout)
@@ -356,7 +356,7 @@ impl Entry {
                 ProgramRequest::Waits => return,
                 ProgramRequest::Asks(target) => {
                     program.stage = EntryState::Waiting(target);
-                    self.slots.set_end(number, Some(now + PATIENCE));
+                    self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
                 }
                 ProgramRequest::Over => {
                     self.slots.remove(number);
@@ -384,7 +384,7 @@ impl Entry {
             program.stage = EntryState::Open(ForwardedStream::new(target, id));
         }
         self.streams.insert(id, number);
-        self.slots.set_end(number, Some(now + ANSWER));
+        self.slots.set_end(number, Some(now + ANSWER_TIMEOUT));
         self.opened += 1;
     }
 
@@ -419,7 +419,7 @@ impl Entry {
                 Some(true) => {}
                 Some(false) => return,
                 None => {
-                    stream.reset(code::RESET);
+                    stream.reset(code::CONNECTION_RESET);
                     standing = SpliceStatus::Broken;
                 }
             }
@@ -494,14 +494,14 @@ impl Entry {
 
     /// News that nobody takes are not worth keeping.
     fn tell(&mut self, event: EntryEvent) {
-        if self.events.len() < EVENTS {
+        if self.events.len() < MAX_QUEUED_EVENTS {
             self.events.push_back(event);
         }
     }
 }
 
-/// What is added to the numbers of listeners, so that they are not those of connections.
-const LISTENERS: u32 = 1 << 31;
+/// Added to the numbers of listeners, so that their tokens differ from those of connections.
+const LISTENER_TOKEN_BASE: u32 = 1 << 31;
 
 /// What came of listening to a program.
 enum ProgramRequest {
@@ -512,7 +512,7 @@ enum ProgramRequest {
 
 /// Hears what a program wants, and answers. What follows its request stays in the socket.
 fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
-    let mut bytes = [0; WORDS];
+    let mut bytes = [0; PEEK_LEN];
     loop {
         let length = match tcp.peek(&mut bytes) {
             IoResult::Done(0) | IoResult::Broken => {

@@ -11,16 +11,16 @@ use byway_engine::{Connection, Endpoint, Handle};
 use byway_forward::allow_rules::{Allow, DialDecision};
 use byway_forward::forward_target::{Target, TargetHost};
 use byway_forward::splice::{Local as _, Splice, SpliceStatus, SplicedStream as _, StreamOf, WaitsFor};
-use byway_forward::stream_request::{CONNECTED, Refusal, Request, code};
+use byway_forward::stream_request::{CONNECTED_ANSWER, Refusal, Request, code};
 use byway_net::{Control, Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// How long the request may take to come, and then a name to be looked up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes read at once.
-const SCRATCH: usize = 64 << 10;
+const SCRATCH_LEN: usize = 64 << 10;
 
 /// What a connection is doing.
 enum ExitState {
@@ -93,7 +93,7 @@ impl Exit {
             resolver: Resolver::new(control.waker().clone()),
             sessions: BTreeMap::new(),
             slots: Slots::default(),
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; SCRATCH_LEN],
             serial: 0,
             opened: 0,
             moved: ByteCounts::default(),
@@ -221,7 +221,7 @@ impl Exit {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.streams.insert(stream, number);
         }
-        self.slots.set_end(number, Some(now + PATIENCE));
+        self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
         self.slots.hurry(number);
     }
 
@@ -280,7 +280,7 @@ impl Exit {
         let Some(sender) = self.sessions.get(&incoming.session).map(|it| it.sender) else { return };
         if self.resolver.ask(sender, incoming.question(number), name) {
             incoming.stage = ExitState::Resolving(target);
-            self.slots.set_end(number, Some(now + PATIENCE));
+            self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
         } else {
             self.resolver.forget(sender, incoming.question(number));
             self.refuse(number, Refusal::Full);
@@ -324,7 +324,7 @@ impl Exit {
                 self.slots.set_end(number, None);
                 if let Some(incoming) = self.slots.get_mut(number) {
                     incoming.stage = ExitState::Open(tcp, Splice::beginning(incoming.ended));
-                    incoming.answer = Some(CONNECTED);
+                    incoming.answer = Some(CONNECTED_ANSWER);
                 }
             }
         }
@@ -350,7 +350,7 @@ impl Exit {
             if let ExitState::Open(tcp, _) = &mut incoming.stage {
                 tcp.abort();
             }
-            stream.reset(code::RESET);
+            stream.reset(code::CONNECTION_RESET);
             return self.end(number);
         }
         match &mut incoming.stage {
@@ -389,7 +389,7 @@ impl Exit {
             ExitState::Refused => {
                 stream.finish();
                 // What the program sent is for nobody.
-                stream.connection.incoming().stop(stream.id, code::RESET);
+                stream.connection.incoming().stop(stream.id, code::CONNECTION_RESET);
                 self.end(number);
             }
             ExitState::Open(tcp, splice) => match splice.pump(tcp, stream, &mut self.scratch) {
@@ -436,14 +436,14 @@ impl Exit {
 fn ask(request: &mut Request, stream: &mut StreamOf<'_>) -> Result<Option<(Target, bool)>, u64> {
     let mut byte = [0];
     loop {
-        let Some(read) = stream.read(&mut byte) else { return Err(code::RESET) };
+        let Some(read) = stream.read(&mut byte) else { return Err(code::CONNECTION_RESET) };
         if read.length == 0 {
-            return if read.finished { Err(code::MALFORMED) } else { Ok(None) };
+            return if read.finished { Err(code::MALFORMED_REQUEST) } else { Ok(None) };
         }
         match request.take(&byte) {
             Ok((_, Some(target))) => return Ok(Some((target, read.finished))),
             Ok((_, None)) if !read.finished => {}
-            _ => return Err(code::MALFORMED),
+            _ => return Err(code::MALFORMED_REQUEST),
         }
     }
 }

@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Connections that wait to be accepted. The system takes less if `net.core.somaxconn` says so.
-const BACKLOG: i32 = 4096;
+const LISTEN_BACKLOG: i32 = 4096;
 
-/// After so long a silence the other side is asked whether it is there, and again.
-const ASK: Duration = Duration::from_secs(75);
-const ASK_AGAIN: Duration = Duration::from_secs(15);
+/// How long a connection is silent before its first keepalive.
+const KEEPALIVE_DELAY: Duration = Duration::from_secs(75);
+/// Time between two keepalives that nobody answered.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Bytes that went from programs to targets, and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +162,8 @@ fn prepare(socket: SockRef<'_>) {
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_out_of_band_inline(true);
     let _ = socket.set_linger(Some(Duration::ZERO));
-    let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(ASK).with_interval(ASK_AGAIN));
+    let _ = socket
+        .set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_DELAY).with_interval(KEEPALIVE_INTERVAL));
 }
 
 /// Listens, and blocks nobody.
@@ -173,6 +175,6 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
+    socket.listen(LISTEN_BACKLOG)?;
     Ok(socket.into())
 }

@@ -9,8 +9,8 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::vec::IntoIter;
 
-/// How long an address is waited for.
-const EACH: Duration = Duration::from_secs(10);
+/// How long an address may take to accept the connection.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How far dialling is.
 pub(crate) enum Dialled {
@@ -42,7 +42,7 @@ impl Dial {
             match Tcp::dial(address).and_then(|tcp| watch.add(&tcp, token).map(|()| tcp)) {
                 Ok(tcp) => {
                     self.now = Some(tcp);
-                    return Dialled::Goes(now + EACH);
+                    return Dialled::Goes(now + DIAL_TIMEOUT);
                 }
                 Err(error) => self.note(refusal_of(&error)),
             }

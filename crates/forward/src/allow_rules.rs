@@ -89,7 +89,7 @@ impl AllowRule {
 
 /// Networks that are near: the host itself, its link, what is no single host, and services that
 /// clouds give each host at an address that is the same for all.
-const NEAR: [(IpAddr, u8); 19] = [
+const NEAR_NETWORKS: [(IpAddr, u8); 19] = [
     (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), 16),
@@ -143,7 +143,7 @@ fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
 }
 
 fn near() -> impl Iterator<Item = Prefix> {
-    NEAR.into_iter().map(|(address, length)| Prefix::of(address, length))
+    NEAR_NETWORKS.into_iter().map(|(address, length)| Prefix::of(address, length))
 }
 
 fn is_near(address: IpAddr) -> bool {

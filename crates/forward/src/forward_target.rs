@@ -7,16 +7,16 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 
 /// Bytes of a name: at most what the DNS takes (RFC 1035, section 2.3.4), less the root.
-const NAME: usize = 253;
+const MAX_NAME_LEN: usize = 253;
 /// Bytes of a label.
-const LABEL: usize = 63;
+const MAX_LABEL_LEN: usize = 63;
 /// Bytes of the longest target on the wire.
-pub const TARGET_LEN: usize = 1 + 1 + NAME + 2;
+pub const MAX_TARGET_LEN: usize = 1 + 1 + MAX_NAME_LEN + 2;
 
 /// Kinds of addresses, as SOCKS5 numbers them (RFC 1928, section 5).
-const V4: u8 = 1;
-const NAMED: u8 = 3;
-const V6: u8 = 4;
+const ADDRESS_TYPE_V4: u8 = 1;
+const ADDRESS_TYPE_NAME: u8 = 3;
+const ADDRESS_TYPE_V6: u8 = 4;
 
 /// Why a text is no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,8 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let text = text.strip_suffix('.').unwrap_or(text);
         let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let is_label = |label: &str| (1..=LABEL).contains(&label.len()) && label.bytes().all(is_sound);
+        let is_label =
+            |label: &str| (1..=MAX_LABEL_LEN).contains(&label.len()) && label.bytes().all(is_sound);
         // What looks like an address and is none must not be looked up: 1.2.3, 0x7f000001 and
         // 2130706433 are addresses to old resolvers.
         let last = text.rsplit('.').next().unwrap_or_default();
@@ -66,7 +67,7 @@ impl FromStr for Name {
             label.bytes().all(|byte| byte.is_ascii_digit())
                 || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
         };
-        if text.len() > NAME || !text.split('.').all(is_label) || is_number(last) {
+        if text.len() > MAX_NAME_LEN || !text.split('.').all(is_label) || is_number(last) {
             return Err(TargetError::Host);
         }
         Ok(Self(text.to_ascii_lowercase()))
@@ -130,15 +131,15 @@ impl Target {
     pub fn write(&self, writer: &mut Writer<'_>) {
         match &self.host {
             TargetHost::Address(IpAddr::V4(v4)) => {
-                writer.u8(V4);
+                writer.u8(ADDRESS_TYPE_V4);
                 writer.bytes(&v4.octets());
             }
             TargetHost::Address(IpAddr::V6(v6)) => {
-                writer.u8(V6);
+                writer.u8(ADDRESS_TYPE_V6);
                 writer.bytes(&v6.octets());
             }
             TargetHost::Name(Name(name)) => {
-                writer.u8(NAMED);
+                writer.u8(ADDRESS_TYPE_NAME);
                 writer.u8(name.len() as u8);
                 writer.bytes(name.as_bytes());
             }
@@ -154,9 +155,9 @@ impl Target {
     /// bytes are no target.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let host = match reader.u8()? {
-            V4 => IpAddr::from(Ipv4Addr::from(reader.array::<4>()?)).into(),
-            V6 => IpAddr::from(Ipv6Addr::from(reader.array::<16>()?)).into(),
-            NAMED => {
+            ADDRESS_TYPE_V4 => IpAddr::from(Ipv4Addr::from(reader.array::<4>()?)).into(),
+            ADDRESS_TYPE_V6 => IpAddr::from(Ipv6Addr::from(reader.array::<16>()?)).into(),
+            ADDRESS_TYPE_NAME => {
                 let length = usize::from(reader.u8()?);
                 let text = core::str::from_utf8(reader.bytes(length)?);
                 let text = text.map_err(|_| DecodeError::Range("name of a host"))?;
@@ -251,7 +252,7 @@ mod tests {
             let hosts = [Some(IpAddr::from(v6).into()), Some(IpAddr::from(v4).into()), name.parse().ok().map(TargetHost::Name)];
             for host in hosts.into_iter().flatten() {
                 let target = Target { host, port };
-                let mut bytes = [0; TARGET_LEN];
+                let mut bytes = [0; MAX_TARGET_LEN];
                 let mut writer = Writer::new(&mut bytes);
                 target.write(&mut writer);
                 let written = writer.written();

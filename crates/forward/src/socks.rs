@@ -11,14 +11,14 @@ use crate::stream_request::Refusal;
 use alloc::vec::Vec;
 use byway_wire::{DecodeError, Reader};
 
-const VERSION: u8 = 5;
+const SOCKS_VERSION: u8 = 5;
 /// Methods of authentication: none needed, and none that suits.
 const NO_AUTHENTICATION: u8 = 0;
-const NONE_SUITS: u8 = 0xff;
-const CONNECT: u8 = 1;
+const NO_ACCEPTABLE_METHOD: u8 = 0xff;
+const CONNECT_COMMAND: u8 = 1;
 /// Bytes of the longest greeting, and of the longest request.
-const GREETING: usize = 2 + 255;
-const REQUEST: usize = 3 + 1 + 1 + 255 + 2;
+const MAX_GREETING_LEN: usize = 2 + 255;
+const MAX_REQUEST_LEN: usize = 3 + 1 + 1 + 255 + 2;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +50,14 @@ pub struct Socks {
 
 /// Replies (RFC 1928, section 6).
 mod replies {
-    pub const SUCCEEDED: u8 = 0;
-    pub const FAILURE: u8 = 1;
+    pub const REQUEST_SUCCEEDED: u8 = 0;
+    pub const GENERAL_FAILURE: u8 = 1;
     pub const NOT_ALLOWED: u8 = 2;
     pub const HOST_UNREACHABLE: u8 = 4;
-    pub const REFUSED: u8 = 5;
-    pub const EXPIRED: u8 = 6;
-    pub const COMMAND: u8 = 7;
-    pub const ADDRESS_TYPE: u8 = 8;
+    pub const CONNECTION_REFUSED: u8 = 5;
+    pub const TTL_EXPIRED: u8 = 6;
+    pub const COMMAND_NOT_SUPPORTED: u8 = 7;
+    pub const ADDRESS_TYPE_NOT_SUPPORTED: u8 = 8;
 }
 
 /// What a program is told in the end. No address is told: the one that the exit bound tells a
@@ -65,18 +65,18 @@ mod replies {
 #[must_use]
 pub const fn reply(outcome: Result<(), Refusal>) -> [u8; 10] {
     let code = match outcome {
-        Ok(()) => replies::SUCCEEDED,
+        Ok(()) => replies::REQUEST_SUCCEEDED,
         Err(Refusal::Forbidden | Refusal::Near) => replies::NOT_ALLOWED,
         Err(Refusal::Name | Refusal::Unreachable) => replies::HOST_UNREACHABLE,
-        Err(Refusal::Refused) => replies::REFUSED,
-        Err(Refusal::Timeout) => replies::EXPIRED,
-        Err(Refusal::Full | Refusal::Failed) => replies::FAILURE,
+        Err(Refusal::Refused) => replies::CONNECTION_REFUSED,
+        Err(Refusal::Timeout) => replies::TTL_EXPIRED,
+        Err(Refusal::Full | Refusal::Failed) => replies::GENERAL_FAILURE,
     };
     written(code)
 }
 
 const fn written(code: u8) -> [u8; 10] {
-    [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
+    [SOCKS_VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
 impl Socks {
@@ -84,8 +84,8 @@ impl Socks {
     /// program's first data.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, SocksAction) {
         let most = match self.stage {
-            SocksState::Greeting => GREETING,
-            SocksState::Request => REQUEST,
+            SocksState::Greeting => MAX_GREETING_LEN,
+            SocksState::Request => MAX_REQUEST_LEN,
             SocksState::Over => return (0, SocksAction::Wait),
         };
         let before = self.kept.len();
@@ -140,32 +140,32 @@ impl From<DecodeError> for SocksFailure {
     fn from(error: DecodeError) -> Self {
         match error {
             DecodeError::Truncated => Self::Truncated,
-            DecodeError::UnknownType(_) => Self::Reply(replies::ADDRESS_TYPE),
-            _ => Self::Reply(replies::FAILURE),
+            DecodeError::UnknownType(_) => Self::Reply(replies::ADDRESS_TYPE_NOT_SUPPORTED),
+            _ => Self::Reply(replies::GENERAL_FAILURE),
         }
     }
 }
 
 fn greeting(reader: &mut Reader<'_>) -> Result<SocksAction, SocksFailure> {
-    if reader.u8()? != VERSION {
+    if reader.u8()? != SOCKS_VERSION {
         return Err(SocksFailure::Foreign);
     }
     let count = usize::from(reader.u8()?);
     let methods = reader.bytes(count)?;
     Ok(match methods.contains(&NO_AUTHENTICATION) {
-        true => SocksAction::Say([VERSION, NO_AUTHENTICATION].to_vec()),
-        false => SocksAction::Close([VERSION, NONE_SUITS].to_vec()),
+        true => SocksAction::Say([SOCKS_VERSION, NO_AUTHENTICATION].to_vec()),
+        false => SocksAction::Close([SOCKS_VERSION, NO_ACCEPTABLE_METHOD].to_vec()),
     })
 }
 
 fn request(reader: &mut Reader<'_>) -> Result<SocksAction, SocksFailure> {
-    if reader.u8()? != VERSION {
+    if reader.u8()? != SOCKS_VERSION {
         return Err(SocksFailure::Foreign);
     }
     let command = reader.u8()?;
     let _reserved = reader.u8()?;
-    if command != CONNECT {
-        return Err(SocksFailure::Reply(replies::COMMAND));
+    if command != CONNECT_COMMAND {
+        return Err(SocksFailure::Reply(replies::COMMAND_NOT_SUPPORTED));
     }
     Ok(SocksAction::Connect(Target::read(reader)?))
 }

@@ -9,10 +9,10 @@ use byway_engine::data::StreamRead;
 use byway_wire::StreamId;
 
 /// Bytes that one call moves each way at most, so that no connection keeps others waiting.
-const TURN: usize = 256 << 10;
+const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Bytes that are worth to be taken as they are kept, and not copied.
-const MANY: usize = 16 << 10;
+/// From this many bytes on, a read takes the buffer as it is kept, and copies nothing.
+const MIN_TAKE_BYTES: usize = 16 << 10;
 
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl SplicedStream for StreamOf<'_> {
     }
 
     fn take(&mut self) -> Option<(Vec<u8>, StreamRead)> {
-        self.connection.incoming().take(self.id, MANY)
+        self.connection.incoming().take(self.id, MIN_TAKE_BYTES)
     }
 
     fn give_back(&mut self, buffer: Vec<u8>) {
@@ -184,7 +184,7 @@ impl Splice {
     pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl SplicedStream) {
         self.pending = Vec::new();
         local.abort();
-        stream.reset(code::RESET);
+        stream.reset(code::CONNECTION_RESET);
     }
 
     /// From socket to stream.
@@ -194,7 +194,7 @@ impl Splice {
         stream: &mut impl SplicedStream,
         scratch: &mut [u8],
     ) -> StopReason {
-        let mut left = TURN;
+        let mut left = MAX_TURN_BYTES;
         while !self.sent {
             if left == 0 {
                 return StopReason::Turn;
@@ -225,7 +225,7 @@ impl Splice {
         stream: &mut impl SplicedStream,
         scratch: &mut [u8],
     ) -> StopReason {
-        let mut left = TURN;
+        let mut left = MAX_TURN_BYTES;
         while !self.received {
             if !self.pending.is_empty() {
                 let pending = core::mem::take(&mut self.pending);
@@ -387,7 +387,7 @@ mod tests {
         }
 
         fn reset(&mut self, code: u64) {
-            assert_eq!(code, code::RESET);
+            assert_eq!(code, code::CONNECTION_RESET);
             self.broken = true;
         }
     }
@@ -475,13 +475,13 @@ mod tests {
 
     #[test]
     fn no_connection_keeps_others_waiting() {
-        let (mut local, mut stream) = (end(&[1; TURN + 1], usize::MAX), end(b"", 100));
+        let (mut local, mut stream) = (end(&[1; MAX_TURN_BYTES + 1], usize::MAX), end(b"", 100));
         stream.write_room = usize::MAX;
         stream.piece = usize::MAX;
         let (mut splice, mut scratch) = (Splice::default(), [0; 4096]);
         let turn = SpliceStatus::Open(WaitsFor { turn: true, ..WaitsFor::default() });
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), turn);
-        assert_eq!(splice.moved[0], TURN as u64);
+        assert_eq!(splice.moved[0], MAX_TURN_BYTES as u64);
         let rest = SpliceStatus::Open(WaitsFor { readable: true, ..WaitsFor::default() });
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), rest);
     }

@@ -10,22 +10,22 @@
 //! The program's bytes may follow the request at once: they wait in the stream until the target is
 //! connected.
 
-use crate::forward_target::{TARGET_LEN, Target};
+use crate::forward_target::{MAX_TARGET_LEN, Target};
 use alloc::vec::Vec;
 use byway_wire::{DecodeError, Reader, Writer};
 
-const VERSION: u8 = 1;
+const REQUEST_VERSION: u8 = 1;
 /// The answer to a request that was granted.
-pub const CONNECTED: u8 = 0;
+pub const CONNECTED_ANSWER: u8 = 0;
 /// Bytes of the longest request.
-pub const REQUEST_LEN: usize = 1 + TARGET_LEN;
+pub const MAX_REQUEST_LEN: usize = 1 + MAX_TARGET_LEN;
 
 /// Codes with which streams are given up, as in RESET_STREAM and STOP_SENDING.
 pub mod code {
     /// The connection at the other end was reset, or its program is gone.
-    pub const RESET: u64 = 1;
+    pub const CONNECTION_RESET: u64 = 1;
     /// The request makes no sense.
-    pub const MALFORMED: u64 = 2;
+    pub const MALFORMED_REQUEST: u64 = 2;
 }
 
 /// Why an exit does not connect.
@@ -85,7 +85,7 @@ impl Refusal {
     /// It is a refusal.
     pub fn check(answer: u8) -> Result<(), Self> {
         match answer {
-            CONNECTED => Ok(()),
+            CONNECTED_ANSWER => Ok(()),
             other => Err(Self::ALL.get(usize::from(other) - 1).copied().unwrap_or(Self::Failed)),
         }
     }
@@ -94,9 +94,9 @@ impl Refusal {
 /// The bytes of a request.
 #[must_use]
 pub fn request(target: &Target) -> Vec<u8> {
-    let mut bytes = [0; REQUEST_LEN];
+    let mut bytes = [0; MAX_REQUEST_LEN];
     let mut writer = Writer::new(&mut bytes);
-    writer.u8(VERSION);
+    writer.u8(REQUEST_VERSION);
     target.write(&mut writer);
     Vec::from(writer.written())
 }
@@ -115,7 +115,7 @@ impl Request {
     /// The bytes are no valid request.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Target>), DecodeError> {
         let before = self.kept.len();
-        let room = REQUEST_LEN - before.min(REQUEST_LEN);
+        let room = MAX_REQUEST_LEN - before.min(MAX_REQUEST_LEN);
         self.kept.extend_from_slice(bytes.get(..bytes.len().min(room)).unwrap_or_default());
         let mut reader = Reader::new(&self.kept);
         match read(&mut reader) {
@@ -123,7 +123,7 @@ impl Request {
                 let used = self.kept.len() - reader.remaining();
                 Ok((used - before, Some(target)))
             }
-            Err(DecodeError::Truncated) if self.kept.len() < REQUEST_LEN => {
+            Err(DecodeError::Truncated) if self.kept.len() < MAX_REQUEST_LEN => {
                 Ok((self.kept.len() - before, None))
             }
             Err(error) => Err(error),
@@ -133,7 +133,7 @@ impl Request {
 
 fn read(reader: &mut Reader<'_>) -> Result<Target, DecodeError> {
     match reader.u8()? {
-        VERSION => Target::read(reader),
+        REQUEST_VERSION => Target::read(reader),
         other => Err(DecodeError::UnknownType(other)),
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         for refusal in Refusal::ALL {
             assert_eq!(Refusal::check(refusal.code()), Err(refusal));
         }
-        assert_eq!(Refusal::check(CONNECTED), Ok(()));
+        assert_eq!(Refusal::check(CONNECTED_ANSWER), Ok(()));
         assert_eq!(Refusal::check(200), Err(Refusal::Failed));
         assert_eq!((Refusal::Forbidden.code(), Refusal::Failed.code()), (1, 8));
     }
