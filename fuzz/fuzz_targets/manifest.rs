@@ -3,7 +3,7 @@
 //! name but contents whose hash was told.
 #![no_main]
 
-use byway_files::manifest::{Record, VERSION};
+use byway_files::manifest::{MANIFEST_VERSION, Record};
 use byway_files::{Counts, Metadata, Sink, SinkOptions, Timestamp};
 use byway_wire::ObjectId;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -106,7 +106,7 @@ fuzz_target!(|steps: Vec<Step>| {
         };
         let path = |index: u8| PATHS[usize::from(index) % PATHS.len()];
         if !std::mem::replace(&mut begun, true) {
-            Record::Start { version: VERSION }.encode(&mut bytes);
+            Record::Start { version: MANIFEST_VERSION }.encode(&mut bytes);
         }
         match step {
             Step::Directory { path: at, mode } => {

@@ -7,13 +7,13 @@ use byway_engine::config::Params;
 use byway_engine::handshake::{Identity, Initiator, Responder};
 use byway_engine::seal::Suites;
 use byway_files::manifest::Record;
-use byway_files::{MAX_PATH, Reports, check_name};
+use byway_files::{MAX_PATH_LEN, Reports, check_name};
 use byway_wire::Instant;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     if check_name(bytes).is_ok() {
-        assert!(!bytes.is_empty() && bytes.len() <= MAX_PATH && !bytes.contains(&0));
+        assert!(!bytes.is_empty() && bytes.len() <= MAX_PATH_LEN && !bytes.contains(&0));
         let mut components = bytes.split(|byte| *byte == b'/');
         assert!(components.all(|component| !matches!(component, b"" | b"." | b"..")));
     }

@@ -14,9 +14,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-const MAGIC: &[u8; 16] = b"byway-journal-1\n";
-const HEADER: usize = 128;
-const SLOT: u64 = 32;
+const JOURNAL_MAGIC: &[u8; 16] = b"byway-journal-1\n";
+const HEADER_LEN: usize = 128;
+const SLOT_LEN: u64 = 32;
 
 /// The journal of one file.
 #[derive(Debug)]
@@ -34,13 +34,13 @@ impl<'a> Journal<'a> {
         if !is_one {
             file.set_len(0)?;
             let metadata = file.metadata()?;
-            let mut header = Vec::with_capacity(HEADER);
-            header.extend(MAGIC);
+            let mut header = Vec::with_capacity(HEADER_LEN);
+            header.extend(JOURNAL_MAGIC);
             header.extend(identity);
             header.extend(layout.size.to_be_bytes());
             header.extend(metadata.mtime().to_be_bytes());
             header.extend(metadata.mtime_nsec().to_be_bytes());
-            header.resize(HEADER, 0);
+            header.resize(HEADER_LEN, 0);
             file.write_all_at(&header, 0)?;
         }
         Ok((journal, is_one))
@@ -55,16 +55,16 @@ impl<'a> Journal<'a> {
     /// version.
     pub fn made(&self, identity: &[u8; 32]) -> io::Result<Option<Timestamp>> {
         let metadata = self.file.metadata()?;
-        let longest = HEADER as u64 + SLOT * u64::from(self.layout.count());
+        let longest = HEADER_LEN as u64 + SLOT_LEN * u64::from(self.layout.count());
         if !metadata.is_file() || metadata.nlink() > 1 || metadata.len() > longest {
             return Ok(None);
         }
-        let mut header = [0; HEADER];
+        let mut header = [0; HEADER_LEN];
         match self.file.read_exact_at(&mut header, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let fields = [&MAGIC[..], identity, &self.layout.size.to_be_bytes()].concat();
+        let fields = [&JOURNAL_MAGIC[..], identity, &self.layout.size.to_be_bytes()].concat();
         let Some(times) = header.strip_prefix(fields.as_slice()) else { return Ok(None) };
         if times.iter().skip(16).any(|byte| *byte != 0) {
             return Ok(None);
@@ -79,13 +79,13 @@ impl<'a> Journal<'a> {
 
     /// Notes the hash of a chunk.
     pub fn note(&self, index: u32, hash: &Hash) -> io::Result<()> {
-        self.file.write_all_at(hash, HEADER as u64 + SLOT * u64::from(index))
+        self.file.write_all_at(hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index))
     }
 
     /// The hash of a chunk, if it was noted.
     pub fn read(&self, index: u32) -> io::Result<Option<Hash>> {
         let mut hash = [0; 32];
-        match self.file.read_exact_at(&mut hash, HEADER as u64 + SLOT * u64::from(index)) {
+        match self.file.read_exact_at(&mut hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index)) {
             Ok(()) => Ok(Some(hash).filter(|hash| *hash != [0; 32])),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
@@ -96,10 +96,10 @@ impl<'a> Journal<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunks::SMALLEST;
+    use crate::chunks::MIN_CHUNK_LEN;
     use proptest::prelude::*;
 
-    const LAYOUT: fn() -> Layout = || Layout::new(3 * SMALLEST);
+    const LAYOUT: fn() -> Layout = || Layout::new(3 * MIN_CHUNK_LEN);
 
     fn file() -> File {
         // With a name: a journal has one link.
@@ -133,16 +133,16 @@ mod tests {
             journal.note(0, &[7; 32]).unwrap();
             (was, held)
         };
-        assert_eq!(note(1, 3 * SMALLEST), (false, false));
-        assert_eq!(note(1, 3 * SMALLEST), (true, true));
-        assert_eq!(note(2, 3 * SMALLEST), (false, false), "another version");
-        assert_eq!(note(2, 4 * SMALLEST), (false, false), "another size");
-        file.set_len(HEADER as u64 - 1).unwrap();
-        assert_eq!(note(2, 4 * SMALLEST), (false, false), "cut short");
-        file.set_len(HEADER as u64 + 4 * SLOT + 1).unwrap();
-        assert_eq!(note(2, 4 * SMALLEST), (false, false), "too long");
-        file.set_len(HEADER as u64 + SLOT - 1).unwrap();
-        assert_eq!(note(2, 4 * SMALLEST), (true, false), "a slot half written");
+        assert_eq!(note(1, 3 * MIN_CHUNK_LEN), (false, false));
+        assert_eq!(note(1, 3 * MIN_CHUNK_LEN), (true, true));
+        assert_eq!(note(2, 3 * MIN_CHUNK_LEN), (false, false), "another version");
+        assert_eq!(note(2, 4 * MIN_CHUNK_LEN), (false, false), "another size");
+        file.set_len(HEADER_LEN as u64 - 1).unwrap();
+        assert_eq!(note(2, 4 * MIN_CHUNK_LEN), (false, false), "cut short");
+        file.set_len(HEADER_LEN as u64 + 4 * SLOT_LEN + 1).unwrap();
+        assert_eq!(note(2, 4 * MIN_CHUNK_LEN), (false, false), "too long");
+        file.set_len(HEADER_LEN as u64 + SLOT_LEN - 1).unwrap();
+        assert_eq!(note(2, 4 * MIN_CHUNK_LEN), (true, false), "a slot half written");
     }
 
     proptest! {

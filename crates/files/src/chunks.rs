@@ -14,15 +14,15 @@ use std::sync::OnceLock;
 pub(crate) type Hash = [u8; 32];
 
 /// The smallest chunk, in bytes: what a sender reads at once.
-pub(crate) const SMALLEST: u64 = 256 << 10;
+pub(crate) const MIN_CHUNK_LEN: u64 = 256 << 10;
 /// Chunks that one file has at most: what bounds the memory for their hashes. Larger files have
 /// larger chunks.
-pub(crate) const MOST: u64 = 1 << 16;
+pub(crate) const MAX_CHUNKS: u64 = 1 << 16;
 /// Chunks of one file that are hashed at the same time as their bytes come; others are read back.
-const OPEN_MOST: usize = 4;
+const MAX_OPEN_CHUNKS: usize = 4;
 
 /// Bytes read at a time for a hash alone.
-pub(crate) const READ: usize = 128 << 10;
+pub(crate) const HASH_READ_LEN: usize = 128 << 10;
 
 /// Where the chunks of a file begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// The chunks of a file of `size` bytes (below 2^62).
     pub fn new(size: u64) -> Self {
-        let mut chunk = SMALLEST;
-        while size.div_ceil(chunk) > MOST {
+        let mut chunk = MIN_CHUNK_LEN;
+        while size.div_ceil(chunk) > MAX_CHUNKS {
             chunk *= 2;
         }
         Self { size, chunk }
@@ -78,10 +78,10 @@ pub(crate) fn hole() -> Hash {
 }
 
 /// The hashes of complete subtrees of holes. They are of one chunk, two, four, and so on up to
-/// [`MOST`].
-fn hole_trees() -> &'static [Hash; LEVELS] {
-    static TREES: OnceLock<[Hash; LEVELS]> = OnceLock::new();
-    TREES.get_or_init(|| {
+/// [`MAX_CHUNKS`].
+fn hole_trees() -> &'static [Hash; TREE_LEVELS] {
+    static HOLE_TREES: OnceLock<[Hash; TREE_LEVELS]> = OnceLock::new();
+    HOLE_TREES.get_or_init(|| {
         let mut hash = blake3::derive_key("byway 2026 a chunk that is a hole", &[]);
         std::array::from_fn(|_| {
             let tree = hash;
@@ -91,7 +91,7 @@ fn hole_trees() -> &'static [Hash; LEVELS] {
     })
 }
 
-const LEVELS: usize = MOST.ilog2() as usize + 1;
+const TREE_LEVELS: usize = MAX_CHUNKS.ilog2() as usize + 1;
 
 /// The hash of a subtree of so many holes.
 fn holes_tree(count: u32) -> Hash {
@@ -125,9 +125,9 @@ impl Hashing {
     /// The hash of a chunk of `file`, which is read for it.
     pub fn read(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
         let mut hashing = Self::new(layout, index);
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; HASH_READ_LEN];
         loop {
-            let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
+            let length = usize::try_from(hashing.left()).unwrap_or(HASH_READ_LEN).min(HASH_READ_LEN);
             let piece = buffer.get_mut(..length).unwrap_or_default();
             file.read_exact_at(piece, hashing.at)?;
             if let Some(hash) = hashing.update(piece) {
@@ -273,7 +273,7 @@ impl Hashes {
                 self.open.remove(place)
             }
             None if offset == start => {
-                if self.open.len() >= OPEN_MOST {
+                if self.open.len() >= MAX_OPEN_CHUNKS {
                     self.open.remove(0);
                 }
                 Hashing::new(&self.layout, index)
@@ -344,11 +344,11 @@ mod tests {
         for (size, count) in [
             (0, 0),
             (1, 1),
-            (SMALLEST, 1),
-            (SMALLEST + 1, 2),
-            (SMALLEST * MOST, MOST as u32),
-            (SMALLEST * MOST + 1, MOST as u32 / 2 + 1),
-            (1 << 61, MOST as u32),
+            (MIN_CHUNK_LEN, 1),
+            (MIN_CHUNK_LEN + 1, 2),
+            (MIN_CHUNK_LEN * MAX_CHUNKS, MAX_CHUNKS as u32),
+            (MIN_CHUNK_LEN * MAX_CHUNKS + 1, MAX_CHUNKS as u32 / 2 + 1),
+            (1 << 61, MAX_CHUNKS as u32),
         ] {
             let layout = Layout::new(size);
             assert_eq!((layout.count(), layout.is_divided()), (count, count > 1), "{size}");
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_hash_of_the_file_follows_from_those_of_its_chunks() {
-        let chunk = SMALLEST as usize;
+        let chunk = MIN_CHUNK_LEN as usize;
         for size in [0, 1, 1_025, chunk, chunk + 1, 2 * chunk, 5 * chunk - 7, 7 * chunk + 1_024] {
             let contents = contents(size);
             let mut hashes = Hashes::new(Layout::new(size as u64), RangeSet::new());
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_work_grows_with_the_chunks_and_not_with_their_square() {
-        let layout = Layout::new(MOST * SMALLEST);
+        let layout = Layout::new(MAX_CHUNKS * MIN_CHUNK_LEN);
         let mut holes = RangeSet::new();
         holes.insert(100, 200);
         let mut hashes = Hashes::new(layout, holes);
@@ -391,17 +391,18 @@ mod tests {
         assert!(hashes.root().is_some());
         hashes.retain(|index| index > 0);
         assert_eq!((hashes.root(), hashes.first_unknown()), (None, Some(0)));
-        assert!(looks(&hashes) <= 8 * MOST);
+        assert!(looks(&hashes) <= 8 * MAX_CHUNKS);
     }
 
     #[test]
     fn holes_have_one_hash_wherever_they_are() {
         // BLAKE3's own: another at each offset, so that no table helps.
-        let zeros =
-            |index| Hashing::new(&Layout::new(9 * SMALLEST), index).update(&vec![0; SMALLEST as usize]);
+        let zeros = |index| {
+            Hashing::new(&Layout::new(9 * MIN_CHUNK_LEN), index).update(&vec![0; MIN_CHUNK_LEN as usize])
+        };
         assert_ne!(zeros(0), zeros(1));
         for count in [2, 3, 7, 64, 1_000] {
-            let layout = Layout::new(count * SMALLEST - 5);
+            let layout = Layout::new(count * MIN_CHUNK_LEN - 5);
             let mut all = RangeSet::new();
             all.insert(0, count);
             let mut told = Hashes::new(layout, RangeSet::new());
@@ -418,7 +419,7 @@ mod tests {
     #[test]
     fn data_between_holes_count_each_in_its_place() {
         let count = 1_000;
-        let layout = Layout::new(count * SMALLEST);
+        let layout = Layout::new(count * MIN_CHUNK_LEN);
         let (mut holes, mut plain) = (RangeSet::new(), Hashes::new(layout, RangeSet::new()));
         for (start, end) in [(0, 3), (5, 512), (600, 601), (700, count)] {
             holes.insert(start, end);

@@ -10,14 +10,15 @@ use crate::manifest::Timestamp;
 use crate::name::split;
 
 /// What every directory on the way is opened with. `O_PATH` needs no permission to list it.
-const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Times that the kernel asks to try again after a rename crossed its lookup.
-const TRIES: u32 = 16;
+const DIRECTORY_FLAGS: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Lookups of one path at most. The kernel asks to try again after a rename crossed its lookup.
+const MAX_TRIES: u32 = 16;
 
 /// The most directories below the root that stay open. One is not enough: a sender lists a
 /// directory while it reads files of an earlier one. A receiver writes into a directory while it
 /// renames files of an earlier one.
-const HELD: usize = 4;
+const MAX_HELD_DIRECTORIES: usize = 4;
 
 /// A directory held open, and those below it that were used last.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Beneath {
         let path = if path.is_empty() { &b"."[..] } else { path };
         if !self.by_component {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            for _ in 0..TRIES {
+            for _ in 0..MAX_TRIES {
                 match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
                     Err(Errno::AGAIN) => {}
                     // A sandbox answers EPERM; if the file system said it, the slow way says it
@@ -61,7 +62,7 @@ impl Beneath {
         let mut held: Option<OwnedFd> = None;
         for component in directory.split(|byte| *byte == b'/').filter(|component| !component.is_empty()) {
             let from = held.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
-            held = Some(rustix::fs::openat(from, component, STEP, Mode::empty())?);
+            held = Some(rustix::fs::openat(from, component, DIRECTORY_FLAGS, Mode::empty())?);
         }
         let from = held.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
         rustix::fs::openat(from, leaf, flags, Mode::empty())
@@ -78,8 +79,8 @@ impl Beneath {
                 self.held.swap(place, last);
             }
             None => {
-                let opened = self.open(path, STEP)?;
-                if self.held.len() == HELD {
+                let opened = self.open(path, DIRECTORY_FLAGS)?;
+                if self.held.len() == MAX_HELD_DIRECTORIES {
                     self.held.remove(0);
                 }
                 self.held.push((path.to_vec(), opened));

@@ -11,14 +11,14 @@ use std::ffi::CString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long what an unfinished transfer left is kept since it was touched last.
-pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long the files of an unfinished transfer are kept after they were touched last.
+pub const RETENTION_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Entries of one directory that are looked at; what there is beyond is for another day.
-const MOST: usize = 4_096;
+const MAX_ENTRIES: usize = 4_096;
 
 /// Removes what unfinished transfers left in the sink `directory` and nobody touched for
-/// [`KEPT_FOR`]; how many of them.
+/// [`RETENTION_TIME`]. Returns how many files it removed.
 pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
     let Ok(all) = open_at(&root, PARTIAL_DIRECTORY) else { return 0 };
@@ -29,15 +29,15 @@ pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     expired
 }
 
-/// Removes journals of transfers below `directory` that nobody touched for [`KEPT_FOR`]; of how
-/// many transfers.
+/// Removes journals of transfers below `directory` that nobody touched for [`RETENTION_TIME`].
+/// Returns of how many transfers.
 pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
 }
 
 /// What cannot be read or removed stays: another run will see.
 fn expire(all: &OwnedFd, now: Timestamp) -> usize {
-    let Some(limit) = now.seconds.checked_sub(KEPT_FOR.as_secs().cast_signed()) else { return 0 };
+    let Some(limit) = now.seconds.checked_sub(RETENTION_TIME.as_secs().cast_signed()) else { return 0 };
     names(all)
         .into_iter()
         .filter(|name| is_transfer(name) && remove(all, name, limit).is_ok_and(|removed| removed))
@@ -75,7 +75,7 @@ fn is_transfer(name: &CString) -> bool {
 fn names(directory: impl AsFd) -> Vec<CString> {
     let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_owned());
-    names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")).take(MOST).collect()
+    names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")).take(MAX_ENTRIES).collect()
 }
 
 fn open(directory: &Path) -> Result<OwnedFd> {

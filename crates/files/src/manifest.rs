@@ -23,33 +23,35 @@
 //! | object | 0, 1, 2 and so on, in the order of the FILE records |
 
 use crate::chunks;
-use crate::name::MAX_PATH;
+use crate::name::MAX_PATH_LEN;
 use byway_engine::data::RangeSet;
 use byway_wire::codec::{unzigzag, zigzag};
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 
 /// The version this crate speaks, in START.
-pub const VERSION: u64 = 2;
-/// The longest body: two paths and the fields beside them.
-pub const MAX_BODY: usize = 2 * MAX_PATH + FIELDS_MAX;
-/// The most that the fields of a body take, paths and texts aside.
-const FIELDS_MAX: usize = 64;
+pub const MANIFEST_VERSION: u64 = 2;
+/// Bytes of the longest body: two paths and the fields beside them.
+pub const MAX_BODY_LEN: usize = 2 * MAX_PATH_LEN + MAX_FIELDS_LEN;
+/// Bytes of a body's fields at most, paths and texts aside.
+const MAX_FIELDS_LEN: usize = 64;
 /// Every bit that a mode may have. They are permissions, setuid, setgid and sticky.
 pub(crate) const MODE_MASK: u16 = 0o7777;
-/// Times further from 1970 than this are brought to it: 2^60 s, 36 billion years.
-const SECONDS_MAX: i64 = 1 << 60;
+/// Seconds between 1970 and a time at most: 2^60 s, 36 billion years. Times further away are brought
+/// to it.
+const MAX_SECONDS: i64 = 1 << 60;
 
-const START: u8 = 0x00;
-const DIRECTORY: u8 = 0x01;
-const FILE: u8 = 0x02;
-const SYMLINK: u8 = 0x03;
-const HASH: u8 = 0x04;
-const WITHDRAWN: u8 = 0x05;
-const END: u8 = 0x06;
-const PARTS: u8 = 0x07;
-const RESUME: u8 = 0x08;
-const HOLES: u8 = 0x09;
-const TOTAL: u8 = 0x0a;
+// Types of records.
+const START_RECORD: u8 = 0x00;
+const DIRECTORY_RECORD: u8 = 0x01;
+const FILE_RECORD: u8 = 0x02;
+const SYMLINK_RECORD: u8 = 0x03;
+const HASH_RECORD: u8 = 0x04;
+const WITHDRAWN_RECORD: u8 = 0x05;
+const END_RECORD: u8 = 0x06;
+const PARTS_RECORD: u8 = 0x07;
+const RESUME_RECORD: u8 = 0x08;
+const HOLES_RECORD: u8 = 0x09;
+const TOTAL_RECORD: u8 = 0x0a;
 
 /// A time of modification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +167,7 @@ pub enum Record<'a> {
 pub struct ChunkRanges<'a>(&'a [u8]);
 
 /// The most ranges in one record; each takes at most two integers of four bytes.
-pub(crate) const KEPT_MAX: usize = MAX_PATH / 4;
+pub(crate) const MAX_KEPT_RANGES: usize = MAX_PATH_LEN / 4;
 
 impl<'a> ChunkRanges<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
@@ -175,18 +177,18 @@ impl<'a> ChunkRanges<'a> {
             let (gap, length) = (reader.varint()?, reader.varint()?);
             end += gap + length + 1;
             count += 1;
-            if end > chunks::MOST || gap == 0 && count > 1 || count > KEPT_MAX {
+            if end > chunks::MAX_CHUNKS || gap == 0 && count > 1 || count > MAX_KEPT_RANGES {
                 return Err(DecodeError::Range("chunks kept"));
             }
         }
         Ok(Self(bytes))
     }
 
-    /// The bytes for `kept`, of which the first [`KEPT_MAX`] ranges are told; the set of them.
+    /// The bytes for `kept`, of which the first [`MAX_KEPT_RANGES`] ranges are told; the set of them.
     pub(crate) fn write(kept: &RangeSet) -> (Vec<u8>, RangeSet) {
-        let (mut bytes, mut told, mut at) = (vec![0; 2 * MAX_PATH], RangeSet::new(), 0);
+        let (mut bytes, mut told, mut at) = (vec![0; 2 * MAX_PATH_LEN], RangeSet::new(), 0);
         let mut writer = Writer::new(&mut bytes);
-        for (start, end) in kept.iter().take(KEPT_MAX) {
+        for (start, end) in kept.iter().take(MAX_KEPT_RANGES) {
             writer.varint(start - at);
             writer.varint(end - start - 1);
             told.insert(start, end);
@@ -222,18 +224,18 @@ impl<'a> Record<'a> {
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         let record = match reader.u8()? {
-            START => Self::Start { version: reader.varint()? },
-            DIRECTORY => Self::Directory {
+            START_RECORD => Self::Start { version: reader.varint()? },
+            DIRECTORY_RECORD => Self::Directory {
                 metadata: read_metadata(&mut reader)?,
                 path: read_path(reader.take_rest())?,
             },
-            FILE => Self::File {
+            FILE_RECORD => Self::File {
                 object: read_object(&mut reader)?,
                 size: reader.varint()?,
                 metadata: read_metadata(&mut reader)?,
                 path: read_path(reader.take_rest())?,
             },
-            SYMLINK => {
+            SYMLINK_RECORD => {
                 let mtime = read_time(&mut reader)?;
                 let length =
                     usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
@@ -243,8 +245,8 @@ impl<'a> Record<'a> {
                     target: read_path(reader.take_rest())?,
                 }
             }
-            HASH => Self::Hash { object: read_object(&mut reader)?, hash: reader.array()? },
-            WITHDRAWN => Self::Withdrawn {
+            HASH_RECORD => Self::Hash { object: read_object(&mut reader)?, hash: reader.array()? },
+            WITHDRAWN_RECORD => Self::Withdrawn {
                 object: read_object(&mut reader)?,
                 why: match reader.u8()? {
                     0 => Withdrawal::Changed,
@@ -252,25 +254,25 @@ impl<'a> Record<'a> {
                     _ => return Err(DecodeError::Range("reason")),
                 },
             },
-            END => Self::End(Counts {
+            END_RECORD => Self::End(Counts {
                 files: reader.varint()?,
                 directories: reader.varint()?,
                 symlinks: reader.varint()?,
                 bytes: reader.varint()?,
             }),
-            PARTS => Self::Parts {
+            PARTS_RECORD => Self::Parts {
                 object: read_object(&mut reader)?,
                 kept: ChunkRanges::read(reader.take_rest())?,
             },
-            RESUME => Self::Resume,
-            HOLES => Self::Holes(ChunkRanges::read(reader.take_rest())?),
-            TOTAL => Self::Total { bytes: reader.varint()? },
+            RESUME_RECORD => Self::Resume,
+            HOLES_RECORD => Self::Holes(ChunkRanges::read(reader.take_rest())?),
+            TOTAL_RECORD => Self::Total { bytes: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
     }
 
-    /// Appends the record. Its paths are at most [`MAX_PATH`] bytes long: whoever made it saw to
+    /// Appends the record. Its paths are at most [`MAX_PATH_LEN`] bytes long: whoever made it saw to
     /// that.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let variable = match self {
@@ -281,35 +283,35 @@ impl<'a> Record<'a> {
         };
         append(out, variable, |writer| match *self {
             Self::Start { version } => {
-                writer.u8(START);
+                writer.u8(START_RECORD);
                 writer.varint(version);
             }
             Self::Directory { metadata, path } => {
-                writer.u8(DIRECTORY);
+                writer.u8(DIRECTORY_RECORD);
                 write_metadata(writer, metadata);
                 writer.bytes(path);
             }
             Self::File { object, size, metadata, path } => {
-                writer.u8(FILE);
+                writer.u8(FILE_RECORD);
                 writer.varint(object.0.into());
                 writer.varint(size);
                 write_metadata(writer, metadata);
                 writer.bytes(path);
             }
             Self::Symlink { mtime, path, target } => {
-                writer.u8(SYMLINK);
+                writer.u8(SYMLINK_RECORD);
                 write_time(writer, mtime);
                 writer.varint(path.len() as u64);
                 writer.bytes(path);
                 writer.bytes(target);
             }
             Self::Hash { object, hash } => {
-                writer.u8(HASH);
+                writer.u8(HASH_RECORD);
                 writer.varint(object.0.into());
                 writer.bytes(&hash);
             }
             Self::Withdrawn { object, why } => {
-                writer.u8(WITHDRAWN);
+                writer.u8(WITHDRAWN_RECORD);
                 writer.varint(object.0.into());
                 writer.u8(match why {
                     Withdrawal::Changed => 0,
@@ -317,39 +319,39 @@ impl<'a> Record<'a> {
                 });
             }
             Self::End(counts) => {
-                writer.u8(END);
+                writer.u8(END_RECORD);
                 for count in [counts.files, counts.directories, counts.symlinks, counts.bytes] {
                     writer.varint(count);
                 }
             }
             Self::Parts { object, kept } => {
-                writer.u8(PARTS);
+                writer.u8(PARTS_RECORD);
                 writer.varint(object.0.into());
                 writer.bytes(kept.0);
             }
-            Self::Resume => writer.u8(RESUME),
+            Self::Resume => writer.u8(RESUME_RECORD),
             Self::Total { bytes } => {
-                writer.u8(TOTAL);
+                writer.u8(TOTAL_RECORD);
                 writer.varint(bytes);
             }
             Self::Holes(holes) => {
-                writer.u8(HOLES);
+                writer.u8(HOLES_RECORD);
                 writer.bytes(holes.0);
             }
         });
     }
 }
 
-/// Appends a length and the body that `write` makes: up to [`FIELDS_MAX`] bytes of fields and
+/// Appends a length and the body that `write` makes: up to [`MAX_FIELDS_LEN`] bytes of fields and
 /// `variable` more.
 pub(crate) fn append(out: &mut Vec<u8>, variable: usize, write: impl FnOnce(&mut Writer<'_>)) {
     let start = out.len();
-    out.resize(start + 2 + FIELDS_MAX + variable, 0);
+    out.resize(start + 2 + MAX_FIELDS_LEN + variable, 0);
     let room = out.get_mut(start..).unwrap_or_default();
     if let Some((length, body)) = room.split_first_chunk_mut::<2>() {
         let mut writer = Writer::new(body);
         write(&mut writer);
-        debug_assert!(!writer.overflowed() && writer.len() <= MAX_BODY);
+        debug_assert!(!writer.overflowed() && writer.len() <= MAX_BODY_LEN);
         let written = writer.len();
         *length = (written as u16).to_be_bytes();
         out.truncate(start + 2 + written);
@@ -377,19 +379,19 @@ fn write_metadata(writer: &mut Writer<'_>, metadata: Metadata) {
 fn read_time(reader: &mut Reader<'_>) -> Result<Timestamp, DecodeError> {
     let seconds = unzigzag(reader.varint()?);
     let nanoseconds = reader.varint_u32("nanoseconds")?;
-    if nanoseconds >= 1_000_000_000 || !(-SECONDS_MAX..=SECONDS_MAX).contains(&seconds) {
+    if nanoseconds >= 1_000_000_000 || !(-MAX_SECONDS..=MAX_SECONDS).contains(&seconds) {
         return Err(DecodeError::Range("time"));
     }
     Ok(Timestamp { seconds, nanoseconds })
 }
 
 fn write_time(writer: &mut Writer<'_>, time: Timestamp) {
-    writer.varint(zigzag(time.seconds.clamp(-SECONDS_MAX, SECONDS_MAX)));
+    writer.varint(zigzag(time.seconds.clamp(-MAX_SECONDS, MAX_SECONDS)));
     writer.varint(time.nanoseconds.min(999_999_999).into());
 }
 
 pub(crate) fn read_path(bytes: &[u8]) -> Result<&[u8], DecodeError> {
-    if bytes.len() > MAX_PATH { Err(DecodeError::Range("path length")) } else { Ok(bytes) }
+    if bytes.len() > MAX_PATH_LEN { Err(DecodeError::Range("path length")) } else { Ok(bytes) }
 }
 
 /// Cuts a stream into bodies, whatever pieces it comes in. Holds at most one incomplete record.
@@ -427,7 +429,7 @@ impl Framer {
 fn body_length(length: [u8; 2]) -> Result<usize, DecodeError> {
     match usize::from(u16::from_be_bytes(length)) {
         0 => Err(DecodeError::Range("record length")),
-        length if length > MAX_BODY => Err(DecodeError::Range("record length")),
+        length if length > MAX_BODY_LEN => Err(DecodeError::Range("record length")),
         length => Ok(length),
     }
 }
@@ -449,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_format_is_frozen() {
-        assert_eq!(hex(&Record::Start { version: VERSION }), "00020002");
+        assert_eq!(hex(&Record::Start { version: MANIFEST_VERSION }), "00020002");
         assert_eq!(
             hex(&Record::Directory { metadata: META, path: b"a/b" }),
             "000f0141a4c0000000caa7e2000561 2f62".replace(' ', "")
@@ -503,7 +505,7 @@ mod tests {
     }
 
     fn time() -> impl Strategy<Value = Timestamp> {
-        (-SECONDS_MAX..=SECONDS_MAX, 0..1_000_000_000u32)
+        (-MAX_SECONDS..=MAX_SECONDS, 0..1_000_000_000u32)
             .prop_map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds })
     }
 
@@ -518,7 +520,7 @@ mod tests {
             object in 0..=frame::MAX_OBJECT_ID,
             size in 0..=byway_wire::codec::VARINT_MAX,
             path in vec(any::<u8>(), 0..600),
-            target in vec(any::<u8>(), 0..MAX_PATH),
+            target in vec(any::<u8>(), 0..MAX_PATH_LEN),
             hash: [u8; 32],
             cuts in vec(1..900usize, 1..40),
         ) {
@@ -563,7 +565,7 @@ mod tests {
             let mut framer = Framer::default();
             for piece in pieces {
                 let fed = framer.feed::<DecodeError>(&piece, |body| Record::decode(body).map(drop));
-                prop_assert!(framer.held.len() <= 2 + MAX_BODY);
+                prop_assert!(framer.held.len() <= 2 + MAX_BODY_LEN);
                 if fed.is_err() {
                     break;
                 }

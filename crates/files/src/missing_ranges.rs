@@ -48,7 +48,7 @@ impl FileRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunks::SMALLEST;
+    use crate::chunks::MIN_CHUNK_LEN;
 
     fn whole(size: u64) -> FileRanges {
         FileRanges::without(&Layout::new(size), &RangeSet::new(), &RangeSet::new())
@@ -62,19 +62,19 @@ mod tests {
 
     #[test]
     fn what_is_kept_does_not_travel() {
-        let layout = Layout::new(5 * SMALLEST + 10);
+        let layout = Layout::new(5 * MIN_CHUNK_LEN + 10);
         let stretches = |ranges| FileRanges::without(&layout, &kept(ranges), &RangeSet::new());
         assert_eq!(stretches(&[]), whole(layout.size));
         assert_eq!(whole(9).pieces(0, 99).collect::<Vec<_>>(), [(0, 9)]);
         assert_eq!(stretches(&[(0, 6)]), whole(0));
         let some = stretches(&[(0, 1), (3, 5)]);
-        assert_eq!(some.size(), 2 * SMALLEST + 10);
+        assert_eq!(some.size(), 2 * MIN_CHUNK_LEN + 10);
         let pieces = |offset, length| some.pieces(offset, length).collect::<Vec<_>>();
-        assert_eq!(pieces(0, 5), [(SMALLEST, 5)]);
-        assert_eq!(pieces(2 * SMALLEST - 1, 5), [(3 * SMALLEST - 1, 1), (5 * SMALLEST, 4)]);
-        assert_eq!(pieces(2 * SMALLEST + 9, 5), [(5 * SMALLEST + 9, 1)]);
-        assert_eq!(pieces(2 * SMALLEST + 10, 5), []);
-        assert_eq!(pieces(0, u64::MAX), [(SMALLEST, 2 * SMALLEST), (5 * SMALLEST, 10)]);
+        assert_eq!(pieces(0, 5), [(MIN_CHUNK_LEN, 5)]);
+        assert_eq!(pieces(2 * MIN_CHUNK_LEN - 1, 5), [(3 * MIN_CHUNK_LEN - 1, 1), (5 * MIN_CHUNK_LEN, 4)]);
+        assert_eq!(pieces(2 * MIN_CHUNK_LEN + 9, 5), [(5 * MIN_CHUNK_LEN + 9, 1)]);
+        assert_eq!(pieces(2 * MIN_CHUNK_LEN + 10, 5), []);
+        assert_eq!(pieces(0, u64::MAX), [(MIN_CHUNK_LEN, 2 * MIN_CHUNK_LEN), (5 * MIN_CHUNK_LEN, 10)]);
         assert_eq!(whole(0).pieces(0, 9).count(), 0);
         assert_eq!(FileRanges::without(&layout, &kept(&[(0, 1)]), &kept(&[(3, 5)])), some);
         assert_eq!(FileRanges::without(&layout, &kept(&[(0, 1), (4, 5)]), &kept(&[(3, 5)])), some);

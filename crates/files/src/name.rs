@@ -5,9 +5,9 @@ use thiserror::Error;
 
 /// The longest path in a manifest, in bytes (Linux `PATH_MAX` less its NUL). Also bounds a link's
 /// target.
-pub const MAX_PATH: usize = 4_095;
+pub const MAX_PATH_LEN: usize = 4_095;
 /// The longest component of a path, in bytes (Linux `NAME_MAX`).
-pub const MAX_COMPONENT: usize = 255;
+pub const MAX_COMPONENT_LEN: usize = 255;
 /// The directory below the sink in which contents grow until they are verified. No tree may hold
 /// this name at its top.
 pub const PARTIAL_DIRECTORY: &str = ".byway-partial";
@@ -18,7 +18,7 @@ pub enum NameError {
     /// No bytes at all.
     #[error("the name is empty")]
     Empty,
-    /// Over [`MAX_PATH`], or a component over [`MAX_COMPONENT`].
+    /// Over [`MAX_PATH_LEN`], or a component over [`MAX_COMPONENT_LEN`].
     #[error("the name is too long")]
     Long,
     /// Begins or ends with a slash, or has two in a row.
@@ -41,7 +41,7 @@ pub fn check_name(path: &[u8]) -> Result<(), NameError> {
     if path.is_empty() {
         return Err(NameError::Empty);
     }
-    if path.len() > MAX_PATH {
+    if path.len() > MAX_PATH_LEN {
         return Err(NameError::Long);
     }
     if path.contains(&0) {
@@ -51,7 +51,7 @@ pub fn check_name(path: &[u8]) -> Result<(), NameError> {
         match component {
             b"" => return Err(NameError::EmptyComponent),
             b"." | b".." => return Err(NameError::Dots),
-            _ if component.len() > MAX_COMPONENT => return Err(NameError::Long),
+            _ if component.len() > MAX_COMPONENT_LEN => return Err(NameError::Long),
             _ if index == 0 && component == PARTIAL_DIRECTORY.as_bytes() => return Err(NameError::Reserved),
             _ => {}
         }

@@ -18,23 +18,25 @@
 
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};
-use crate::name::{MAX_PATH, Printable};
+use crate::name::{MAX_PATH_LEN, Printable};
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader};
 use std::fmt;
 
-const VERIFIED: u8 = 0x00;
-const FAILED: u8 = 0x01;
-const REFUSED: u8 = 0x02;
-const DONE: u8 = 0x03;
-const HAVE: u8 = 0x04;
-const LIMIT: u8 = 0x05;
-const LAST: u8 = 0x01;
-const PLACED: u8 = 0x02;
+// Types of reports.
+const VERIFIED_REPORT: u8 = 0x00;
+const FAILED_REPORT: u8 = 0x01;
+const REFUSED_REPORT: u8 = 0x02;
+const DONE_REPORT: u8 = 0x03;
+const HAVE_REPORT: u8 = 0x04;
+const LIMIT_REPORT: u8 = 0x05;
+// Flags of HAVE.
+const HAVE_LAST_FLAG: u8 = 0x01;
+const HAVE_PLACED_FLAG: u8 = 0x02;
 /// Hashes in one HAVE at most.
-pub(crate) const HAVE_MAX: usize = 240;
+pub(crate) const MAX_HAVE_HASHES: usize = 240;
 /// The longest detail, in bytes.
-pub const MAX_DETAIL: usize = 512;
+pub const MAX_DETAIL_LEN: usize = 512;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
@@ -148,18 +150,18 @@ pub enum Report {
 }
 
 impl Report {
-    /// Appends the report. A detail over [`MAX_DETAIL`] is cut, a path never is: manifests bound
+    /// Appends the report. A detail over [`MAX_DETAIL_LEN`] is cut, a path never is: manifests bound
     /// it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Verified { object } => append(out, 0, |writer| {
-                writer.u8(VERIFIED);
+                writer.u8(VERIFIED_REPORT);
                 writer.varint(object.0.into());
             }),
             Self::Failed { object, reason, detail } => {
                 let detail = cut(detail);
                 append(out, detail.len(), |writer| {
-                    writer.u8(FAILED);
+                    writer.u8(FAILED_REPORT);
                     writer.varint(object.0.into());
                     writer.u8(reason.code());
                     writer.bytes(detail.as_bytes());
@@ -167,9 +169,9 @@ impl Report {
             }
             Self::Refused { path, reason, detail } => {
                 let detail = cut(detail);
-                let path = path.get(..MAX_PATH).unwrap_or(path);
+                let path = path.get(..MAX_PATH_LEN).unwrap_or(path);
                 append(out, path.len() + detail.len(), |writer| {
-                    writer.u8(REFUSED);
+                    writer.u8(REFUSED_REPORT);
                     writer.u8(reason.code());
                     writer.varint(path.len() as u64);
                     writer.bytes(path);
@@ -177,22 +179,24 @@ impl Report {
                 });
             }
             Self::Done { files, bytes, failed } => append(out, 0, |writer| {
-                writer.u8(DONE);
+                writer.u8(DONE_REPORT);
                 for count in [*files, *bytes, *failed] {
                     writer.varint(count);
                 }
             }),
             Self::Have { object, first, hashes, placed, last } => {
                 append(out, hashes.len() * 32, |writer| {
-                    writer.u8(HAVE);
+                    writer.u8(HAVE_REPORT);
                     writer.varint(object.0.into());
-                    writer.u8(if *last { LAST } else { 0 } | if *placed { PLACED } else { 0 });
+                    writer
+                        .u8(if *last { HAVE_LAST_FLAG } else { 0 }
+                            | if *placed { HAVE_PLACED_FLAG } else { 0 });
                     writer.varint((*first).into());
                     hashes.iter().for_each(|hash| writer.bytes(hash));
                 });
             }
             Self::Limit { bytes_per_second } => append(out, 0, |writer| {
-                writer.u8(LIMIT);
+                writer.u8(LIMIT_REPORT);
                 writer.varint((*bytes_per_second).min(VARINT_MAX));
             }),
         }
@@ -201,34 +205,38 @@ impl Report {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         let report = match reader.u8()? {
-            VERIFIED => Self::Verified { object: read_object(&mut reader)? },
-            FAILED => Self::Failed {
+            VERIFIED_REPORT => Self::Verified { object: read_object(&mut reader)? },
+            FAILED_REPORT => Self::Failed {
                 object: read_object(&mut reader)?,
                 reason: Reason::from_code(reader.u8()?)?,
                 detail: read_detail(reader.take_rest())?,
             },
-            REFUSED => {
+            REFUSED_REPORT => {
                 let reason = Reason::from_code(reader.u8()?)?;
                 let length =
                     usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
                 let path = read_path(reader.bytes(length)?)?.to_vec();
                 Self::Refused { path, reason, detail: read_detail(reader.take_rest())? }
             }
-            DONE => Self::Done { files: reader.varint()?, bytes: reader.varint()?, failed: reader.varint()? },
-            HAVE => {
+            DONE_REPORT => {
+                Self::Done { files: reader.varint()?, bytes: reader.varint()?, failed: reader.varint()? }
+            }
+            HAVE_REPORT => {
                 let (object, flags) = (read_object(&mut reader)?, reader.u8()?);
                 let first = reader.varint_u32("chunk")?;
                 let mut hashes = Vec::new();
                 while !reader.is_empty() {
                     hashes.push(reader.array()?);
                 }
-                if flags > LAST | PLACED || u64::from(first) + hashes.len() as u64 > chunks::MOST {
+                if flags > HAVE_LAST_FLAG | HAVE_PLACED_FLAG
+                    || u64::from(first) + hashes.len() as u64 > chunks::MAX_CHUNKS
+                {
                     return Err(DecodeError::Range("chunk"));
                 }
-                let (placed, last) = (flags & PLACED != 0, flags & LAST != 0);
+                let (placed, last) = (flags & HAVE_PLACED_FLAG != 0, flags & HAVE_LAST_FLAG != 0);
                 Self::Have { object, first, hashes, placed, last }
             }
-            LIMIT => Self::Limit { bytes_per_second: reader.varint()? },
+            LIMIT_REPORT => Self::Limit { bytes_per_second: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(report) } else { Err(DecodeError::Range("record length")) }
@@ -236,12 +244,12 @@ impl Report {
 }
 
 fn cut(text: &str) -> &str {
-    let end = (0..=MAX_DETAIL.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let end = (0..=MAX_DETAIL_LEN.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
 fn read_detail(bytes: &[u8]) -> Result<String, DecodeError> {
-    if bytes.len() > MAX_DETAIL {
+    if bytes.len() > MAX_DETAIL_LEN {
         Err(DecodeError::Range("detail"))
     } else {
         Ok(Printable(bytes).to_string())

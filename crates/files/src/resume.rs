@@ -96,10 +96,10 @@ pub(crate) fn resumed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunks::SMALLEST;
+    use crate::chunks::MIN_CHUNK_LEN;
 
     fn layout() -> Layout {
-        Layout::new(4 * SMALLEST)
+        Layout::new(4 * MIN_CHUNK_LEN)
     }
 
     fn set(chunks: &[(u64, u64)]) -> RangeSet {

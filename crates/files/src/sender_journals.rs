@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 /// A journal's hashes are used only if the journal was made more than this many seconds after the
 /// file's last change. File times are coarse: a journal could miss a second write that gives the
 /// file the same time.
-const QUIET: i64 = 2;
+const MIN_QUIET_SECONDS: i64 = 2;
 /// Journals held open at a time.
-const OPEN: usize = 64;
+const MAX_OPEN_JOURNALS: usize = 64;
 
 /// A sender's journals of one transfer, locked while it is sent.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Journals {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { path: path.to_owned(), directory, open: OpenFiles::new(OPEN), was_begun })
+        Ok(Self { path: path.to_owned(), directory, open: OpenFiles::new(MAX_OPEN_JOURNALS), was_begun })
     }
 
     /// Whether the transfer was begun by an earlier run.
@@ -100,7 +100,8 @@ impl Journals {
     ) -> io::Result<Option<Journal<'_>>> {
         let journal = self.of(object, path, status, layout)?;
         let made = journal.made(&identity(path, status))?;
-        let settled = |made: Timestamp| status.changed.seconds.saturating_add(QUIET) < made.seconds;
+        let settled =
+            |made: Timestamp| status.changed.seconds.saturating_add(MIN_QUIET_SECONDS) < made.seconds;
         Ok(made.is_some_and(settled).then_some(journal))
     }
 

@@ -18,7 +18,7 @@ mod small_files;
 use crate::chunks::Layout;
 use crate::contained_dir::Beneath;
 use crate::error::SinkError;
-use crate::manifest::{Counts, Framer, Metadata, Record, VERSION};
+use crate::manifest::{Counts, Framer, MANIFEST_VERSION, Metadata, Record};
 use crate::name::check_name;
 use crate::receiver_report::{Reason, Report};
 use crate::tree_walk::to_path;
@@ -38,10 +38,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Problems kept until [`Sink::problems`] takes them; later ones are only counted.
-const PROBLEMS_MAX: usize = 1_024;
+const MAX_PROBLEMS: usize = 1_024;
 
 /// Ranges of holes remembered at most, of all files together: 16 MiB.
-const HOLES_MOST: usize = 1 << 20;
+const MAX_HOLES: usize = 1 << 20;
 
 /// What may be chosen about receiving.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +306,7 @@ impl Sink {
 
     fn record(&mut self, record: Record<'_>) -> Result<(), SinkError> {
         match (self.stage, record) {
-            (SinkState::Begun, Record::Start { version: VERSION }) => {
+            (SinkState::Begun, Record::Start { version: MANIFEST_VERSION }) => {
                 self.stage = SinkState::Receiving;
                 Ok(())
             }
@@ -418,7 +418,7 @@ impl Sink {
             Some((reason, detail)) => self.report_failure(object, incoming.path, reason, detail),
             None => {
                 self.holes_held += incoming.hashes.holes.count();
-                if self.holes_held > HOLES_MOST {
+                if self.holes_held > MAX_HOLES {
                     return Err(SinkError::TooMany("holes"));
                 }
                 if asked {
@@ -483,7 +483,7 @@ impl Sink {
     fn note(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
         self.summary.failed += 1;
         self.last_failure = reason;
-        if self.problems.len() < PROBLEMS_MAX {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push_back(Problem { path: to_path(path), reason, detail });
         }
     }

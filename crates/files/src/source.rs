@@ -4,7 +4,7 @@
 mod contents;
 
 use crate::error::SourceError;
-use crate::manifest::{ChunkRanges, Counts, MODE_MASK, Record, VERSION, Withdrawal};
+use crate::manifest::{ChunkRanges, Counts, MANIFEST_VERSION, MODE_MASK, Record, Withdrawal};
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
 use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
@@ -17,9 +17,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 /// Warnings kept until [`Source::warnings`] takes them; later ones are only counted.
-const WARNINGS_MAX: usize = 1_024;
+const MAX_WARNINGS: usize = 1_024;
 /// Entries that one call of [`Source::next_records`] looks at, whatever room there is.
-const ENTRIES_MAX: usize = 4_096;
+const MAX_ENTRIES: usize = 4_096;
 
 /// What may be chosen about sending.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +185,7 @@ impl Source {
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.stage == SourceState::Begun {
-            Record::Start { version: VERSION }.encode(&mut self.out);
+            Record::Start { version: MANIFEST_VERSION }.encode(&mut self.out);
             if self.resuming {
                 Record::Resume.encode(&mut self.out);
             }
@@ -193,7 +193,7 @@ impl Source {
         }
         self.catch_up();
         self.say_settled(limit, &mut batch);
-        let mut entries = ENTRIES_MAX;
+        let mut entries = MAX_ENTRIES;
         while self.stage == SourceState::Walking
             && self.out.len() < limit
             && batch.objects.len() < objects
@@ -399,7 +399,7 @@ impl Source {
 
     fn warn(&mut self, warning: Warning) {
         self.unsent += u64::from(warning.kind.is_loss());
-        if self.warnings.len() < WARNINGS_MAX {
+        if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push_back(warning);
         }
     }

@@ -18,14 +18,16 @@ pub struct Generated {
     pub counts: Counts,
 }
 
-/// Files of the three kinds: small ones to be many, large ones to be most of the bytes.
-const SMALL_MAX: u64 = 8 << 10;
-const MEDIUM_MAX: u64 = 1 << 20;
-const LARGE_FILES: u64 = 3;
+/// Bytes of the largest small file, of which there are many.
+const MAX_SMALL_LEN: u64 = 8 << 10;
+/// Bytes of the largest medium file.
+const MAX_MEDIUM_LEN: u64 = 1 << 20;
+/// Large files, which have most of the bytes.
+const LARGE_FILE_COUNT: u64 = 3;
 /// Files in one directory.
-const PER_DIRECTORY: u64 = 50;
+const FILES_PER_DIRECTORY: u64 = 50;
 /// Small files at most, however large the tree: beyond, their bytes go to the medium ones.
-const SMALL_FILES_MAX: u64 = 2_000;
+const MAX_SMALL_FILES: u64 = 2_000;
 
 struct TreeMaker {
     top: PathBuf,
@@ -50,22 +52,22 @@ pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Gen
     };
     maker.oddities()?;
     let mut left = total_bytes;
-    let mut small = (total_bytes / 10).min(SMALL_FILES_MAX * SMALL_MAX / 2);
+    let mut small = (total_bytes / 10).min(MAX_SMALL_FILES * MAX_SMALL_LEN / 2);
     let mut index = 0;
-    while small > 0 && index < SMALL_FILES_MAX {
-        let size = (1 + maker.below(SMALL_MAX)).min(small);
+    while small > 0 && index < MAX_SMALL_FILES {
+        let size = (1 + maker.below(MAX_SMALL_LEN)).min(small);
         maker.numbered("small", index, size)?;
         (small, left, index) = (small - size, left - size, index + 1);
     }
     let mut medium = (total_bytes / 10 * 3).min(left);
     index = 0;
     while medium > 0 {
-        let size = (SMALL_MAX + maker.below(MEDIUM_MAX)).min(medium);
+        let size = (MAX_SMALL_LEN + maker.below(MAX_MEDIUM_LEN)).min(medium);
         maker.numbered("medium", index, size)?;
         (medium, left, index) = (medium - size, left - size, index + 1);
     }
-    for index in 0..LARGE_FILES {
-        let size = if index + 1 == LARGE_FILES { left } else { left / 2 };
+    for index in 0..LARGE_FILE_COUNT {
+        let size = if index + 1 == LARGE_FILE_COUNT { left } else { left / 2 };
         maker.numbered("large", index, size)?;
         left -= size;
     }
@@ -105,8 +107,8 @@ impl TreeMaker {
         if index == 0 {
             self.directory(kind, 0o755)?;
         }
-        let directory = PathBuf::from(format!("{kind}/{:03}", index / PER_DIRECTORY));
-        if index.is_multiple_of(PER_DIRECTORY) {
+        let directory = PathBuf::from(format!("{kind}/{:03}", index / FILES_PER_DIRECTORY));
+        if index.is_multiple_of(FILES_PER_DIRECTORY) {
             self.directory(&directory, 0o750)?;
         }
         self.file(&directory.join(format!("{index:05}.bin")), size, 0o644)

@@ -321,7 +321,7 @@ impl TreeWriter {
             Ok(small) => {
                 self.gathered += small.length();
                 self.together.push(small);
-                let enough = self.together.len() >= SmallFile::TOGETHER || self.gathered >= TOGETHER;
+                let enough = self.together.len() >= SmallFile::BATCH_FILES || self.gathered >= TOGETHER;
                 return if enough { self.make() } else { Ok(Ok(())) };
             }
             Err(data) => write.data = data,

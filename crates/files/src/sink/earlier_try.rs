@@ -4,11 +4,11 @@
 
 use super::Sink;
 use super::contents::{Contents, is_zero};
-use crate::chunks::{Hash, Hashing, READ, hole};
+use crate::chunks::{HASH_READ_LEN, Hash, Hashing, hole};
 use crate::error::SinkError;
 use crate::manifest::Timestamp;
 use crate::missing_ranges::FileRanges;
-use crate::receiver_report::{HAVE_MAX, Reason, Report};
+use crate::receiver_report::{MAX_HAVE_HASHES, Reason, Report};
 use crate::resume::{self, Resumed};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// What looking for one file costs of the budget of [`Sink::work`], in bytes.
-const LOOK: u64 = 16 * 1_024;
+const LOOK_COST: u64 = 16 * 1_024;
 
 /// A file being read back.
 #[derive(Debug)]
@@ -55,18 +55,18 @@ impl Sink {
 
     /// Reads on in the file being read back, up to about `budget` bytes; returns what it spent.
     pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
-        let Some(mut recall) = self.recall.take().or_else(|| self.look()) else { return Ok(LOOK) };
+        let Some(mut recall) = self.recall.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
         // It may have been withdrawn meanwhile.
         if !self.objects.contains_key(&recall.object) {
-            return Ok(LOOK);
+            return Ok(LOOK_COST);
         }
         let mut spent = 0;
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; HASH_READ_LEN];
         while spent < budget {
             match self.read_on(&mut recall, &mut buffer) {
                 Ok(0) => {
                     self.offer(&mut recall, true);
-                    return Ok(spent + LOOK);
+                    return Ok(spent + LOOK_COST);
                 }
                 Ok(read) => spent += read,
                 // What cannot be read is not there.
@@ -131,7 +131,7 @@ impl Sink {
                 && !has_data(file, start, end)
             {
                 self.found(recall, index, hole());
-                return Ok(LOOK);
+                return Ok(LOOK_COST);
             }
             (recall.hashing, recall.zeros) = (Some((index, Hashing::new(&layout, index))), true);
         }
@@ -141,7 +141,7 @@ impl Sink {
             PriorContents::Placed(file) => file,
             _ => self.partials.file(object, key)?,
         };
-        let length = usize::try_from(hashing.left()).unwrap_or(READ).min(buffer.len());
+        let length = usize::try_from(hashing.left()).unwrap_or(HASH_READ_LEN).min(buffer.len());
         let piece = buffer.get_mut(..length).unwrap_or_default();
         file.read_exact_at(piece, hashing.at)?;
         recall.zeros &= is_zero(piece);
@@ -163,7 +163,7 @@ impl Sink {
                 false => incoming.hashes.set(index, hash),
             }
         }
-        if recall.first + recall.run.len() as u32 != index || recall.run.len() >= HAVE_MAX {
+        if recall.first + recall.run.len() as u32 != index || recall.run.len() >= MAX_HAVE_HASHES {
             self.offer(recall, false);
             recall.first = index;
         }

@@ -3,10 +3,10 @@
 
 use crate::manifest::MODE_MASK;
 
-/// Reading, writing and executing, for all.
-const PERMISSIONS: u16 = 0o777;
-/// Of a directory: who may write there may not remove what others made.
-const STICKY: u16 = 0o1000;
+/// The mode bits of reading, writing and executing, for all.
+const PERMISSION_BITS: u16 = 0o777;
+/// The mode bit of a directory in which nobody removes what others made.
+const STICKY_BIT: u16 = 0o1000;
 
 /// Which bits of the modes that were sent are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub enum Modes {
 impl Modes {
     /// The mode of a directory that was sent with `mode`.
     pub(super) const fn of_directory(self, mode: u16) -> u16 {
-        self.of_file(mode) | mode & STICKY
+        self.of_file(mode) | mode & STICKY_BIT
     }
 
     /// The mode of a file that was sent with `mode`.
     pub(super) const fn of_file(self, mode: u16) -> u16 {
         match self {
             Self::Kept => mode & MODE_MASK,
-            Self::Masked(umask) => mode & PERMISSIONS & !umask,
+            Self::Masked(umask) => mode & PERMISSION_BITS & !umask,
         }
     }
 }

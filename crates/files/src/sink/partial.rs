@@ -22,11 +22,11 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// Times to make the directory again that another transfer, just complete, took away.
-const TRIES: u32 = 8;
+/// How often the directory is made again that another transfer, just complete, took away.
+const MAX_TRIES: u32 = 8;
 /// The name under which a symbolic link is made before it is moved into place. No key looks like
 /// it.
-const LINK: &str = "link";
+const LINK_NAME: &str = "link";
 
 /// The name of a partial file, as the file system has it.
 pub(super) type Name = [u8; 32];
@@ -95,7 +95,7 @@ impl Partials {
     pub(super) fn open(root: OwnedFd, transfer: [u8; 16], open_files: usize) -> Result<Self> {
         let transfer = hex(&transfer);
         let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             make(&root, PARTIAL_DIRECTORY)?;
             let opened =
                 rustix::fs::openat(&root, PARTIAL_DIRECTORY, listed, Mode::empty()).and_then(|all| {
@@ -132,7 +132,7 @@ impl Partials {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
         let made_so = early.is_some_and(|known| known != Some(false));
-        let (last, mode) = (mode, if made_so { Mode::from_raw_mode(mode.into()) } else { OWNER });
+        let (last, mode) = (mode, if made_so { Mode::from_raw_mode(mode.into()) } else { OWNER_MODE });
         let file = match rustix::fs::openat(&*self.directory, &key.name()[..], flags, mode) {
             // What an earlier run left goes, together with any link that somebody gave it.
             Err(Errno::EXIST) => {
@@ -284,10 +284,10 @@ impl Partials {
         if rustix::fs::readlinkat(directory, leaf, Vec::new()).is_ok_and(|now| now.as_bytes() == target) {
             return rustix::fs::utimensat(directory, leaf, &times(mtime), AtFlags::SYMLINK_NOFOLLOW);
         }
-        let _ = rustix::fs::unlinkat(&*self.directory, LINK, AtFlags::empty());
-        rustix::fs::symlinkat(target, &*self.directory, LINK)?;
-        rustix::fs::utimensat(&*self.directory, LINK, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
-        rustix::fs::renameat(&*self.directory, LINK, directory, leaf)
+        let _ = rustix::fs::unlinkat(&*self.directory, LINK_NAME, AtFlags::empty());
+        rustix::fs::symlinkat(target, &*self.directory, LINK_NAME)?;
+        rustix::fs::utimensat(&*self.directory, LINK_NAME, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::renameat(&*self.directory, LINK_NAME, directory, leaf)
     }
 
     /// Removes the file of `key`, if there is one.
@@ -331,8 +331,8 @@ impl Drop for Partials {
     }
 }
 
-/// What unfinished files have whose final mode has to wait.
-const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The mode of unfinished files whose final mode has to wait.
+const OWNER_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Whether an unfinished file may have `mode`: it can be opened again, and gives nothing away but
 /// to be read and written.

@@ -17,7 +17,7 @@ use std::io;
 /// What a rename, a link or a directory counts for in the budget of [`Sink::work`], in bytes.
 const ENTRY_COST: u64 = 16 * 1_024;
 /// Reports that may wait to be taken before [`Sink::work`] rests, in bytes.
-const REPORTS_HIGH: usize = 1 << 20;
+const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
 /// What waits until every file is in place.
 #[derive(Debug, Default)]
@@ -87,7 +87,8 @@ impl Sink {
     pub fn work(&mut self, budget: u64) -> Result<bool, SinkError> {
         let mut left = budget.max(1);
         while left > 0 {
-            if self.out.len() > REPORTS_HIGH || matches!(self.stage, SinkState::Broken | SinkState::Complete)
+            if self.out.len() > MAX_QUEUED_REPORT_BYTES
+                || matches!(self.stage, SinkState::Broken | SinkState::Complete)
             {
                 return Ok(false);
             }

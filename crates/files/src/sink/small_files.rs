@@ -37,8 +37,8 @@ pub struct MadeFile {
 }
 
 impl SmallFile {
-    /// As many as are worth being handed over at once.
-    pub const TOGETHER: usize = 16;
+    /// Files that are handed over at once.
+    pub const BATCH_FILES: usize = 16;
 
     /// Bytes that the batch takes.
     #[must_use]
@@ -130,7 +130,7 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Counts, Metadata, Record, VERSION};
+    use crate::manifest::{Counts, MANIFEST_VERSION, Metadata, Record};
     use crate::{Finish, SinkOptions, Written};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -149,7 +149,7 @@ mod tests {
             let top = tempfile::tempdir().unwrap();
             let sink = Sink::open(&top.path().join("in"), SinkOptions::default()).unwrap();
             let mut host = Self { top, sink, objects: 0 };
-            host.say(&Record::Start { version: VERSION });
+            host.say(&Record::Start { version: MANIFEST_VERSION });
             host
         }
 

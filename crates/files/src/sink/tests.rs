@@ -29,7 +29,7 @@ impl Host {
         fs::write(top.path().join("outside/treasure"), "gold").unwrap();
         let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
         let mut host = Self { top, sink, counts: Counts::default() };
-        host.say(&Record::Start { version: VERSION }).unwrap();
+        host.say(&Record::Start { version: MANIFEST_VERSION }).unwrap();
         host
     }
 
@@ -83,7 +83,7 @@ impl Host {
         assert!(!self.at(".byway-partial").exists());
         let mut all = self.problems();
         let reports = Reports::new().feed(&self.sink.reports()).unwrap();
-        all.truncate(PROBLEMS_MAX);
+        all.truncate(MAX_PROBLEMS);
         let done = matches!(reports.last(), Some(Report::Done { failed, .. }) if *failed == all.len() as u64);
         assert!(done, "{reports:?}");
         outside_is_untouched(self.top.path());
@@ -97,7 +97,7 @@ impl Host {
         drop(sink);
         let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
         let mut host = Self { top, sink, counts: Counts::default() };
-        host.say(&Record::Start { version: VERSION }).unwrap();
+        host.say(&Record::Start { version: MANIFEST_VERSION }).unwrap();
         host.say(&Record::Resume).unwrap();
         host
     }
@@ -340,7 +340,7 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
     fs::hard_link(top.path().join("outside/treasure"), &partials[0]).unwrap();
     let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
     let mut host = Host { top, sink, counts: Counts::default() };
-    host.say(&Record::Start { version: VERSION }).unwrap();
+    host.say(&Record::Start { version: MANIFEST_VERSION }).unwrap();
     assert_eq!(host.send(b"secret", b"0123456789"), Finish::Verified);
     assert_eq!(host.end().0, []);
 }
@@ -361,7 +361,7 @@ fn modes_that_cannot_be_had_at_once_come_at_the_end() {
                 fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
                 let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
                 host = Host { top, sink, counts };
-                host.say(&Record::Start { version: VERSION }).unwrap();
+                host.say(&Record::Start { version: MANIFEST_VERSION }).unwrap();
             }
             let partial = |host: &Host| {
                 let all = fs::read_dir(host.at(".byway-partial").join("00".repeat(16))).unwrap();
@@ -431,7 +431,7 @@ fn manifests_that_break_the_rules_are_stopped() {
     let file = |object| Record::File { object: ObjectId(object), size: 1, metadata: META, path: b"a" };
     let hash = Record::Hash { object: ObjectId(0), hash: [0; 32] };
     let end = Record::End(Counts { files: 1, bytes: 1, ..Counts::default() });
-    let start = Record::Start { version: VERSION };
+    let start = Record::Start { version: MANIFEST_VERSION };
     let cases: [&[Record<'_>]; 9] = [
         &[start],                                         // twice
         &[file(1)],                                       // a gap
@@ -464,7 +464,7 @@ fn memory_has_a_bound_that_the_sender_cannot_pass() {
     let top = tempfile::tempdir().unwrap();
     let options = SinkOptions { memory: 10_000, ..SinkOptions::default() };
     let mut host = Host { sink: Sink::open(top.path(), options).unwrap(), top, counts: Counts::default() };
-    host.say(&Record::Start { version: VERSION }).unwrap();
+    host.say(&Record::Start { version: MANIFEST_VERSION }).unwrap();
     let link = Record::Symlink { mtime: META.mtime, path: b"l", target: &[b'x'; 1_000] };
     let taken = (0..20).take_while(|_| host.say(&link).is_ok()).count();
     assert!((5..10).contains(&taken), "{taken}");

@@ -16,10 +16,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Chunks read by one call of [`Source::next_records`] to bring hashes up to date.
-const CATCH_UP: usize = 16;
+const CATCH_UP_CHUNKS: usize = 16;
 
 /// Ranges of holes told of one file at most; what is left is sent as zeros.
-const HOLES_MOST: usize = 256;
+const MAX_HOLES: usize = 256;
 
 /// A file that was announced and is not settled at the receiver.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(super) fn holes(file: Option<&File>, status: &FileStatus) -> RangeSet {
     if at < status.size && rustix::fs::seek(file, SeekFrom::Data(at)).is_ok() {
         return holes;
     }
-    let gaps = data.gaps(0, layout.count().into()).take(HOLES_MOST);
+    let gaps = data.gaps(0, layout.count().into()).take(MAX_HOLES);
     gaps.for_each(|(start, end)| _ = holes.insert(start, end));
     holes
 }
@@ -195,7 +195,7 @@ impl Source {
 
     /// Hashes what reads in another order than the file's left out: a few chunks per call.
     pub(super) fn catch_up(&mut self) {
-        for _ in 0..CATCH_UP {
+        for _ in 0..CATCH_UP_CHUNKS {
             let Some(object) = self.behind.first().copied() else { return };
             self.catch_up_on(object);
         }

@@ -77,7 +77,7 @@ fn a_file_of_one_hole_has_its_size_and_takes_no_room() {
 /// it is not believed.
 #[test]
 fn what_lies_where_a_hole_shall_be_is_emptied() {
-    let chunk = crate::chunks::SMALLEST;
+    let chunk = crate::chunks::MIN_CHUNK_LEN;
     for lies in [false, true] {
         let mut host = Host::new();
         let contents = vec![7; 4 * chunk as usize];

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CHUNK: usize = crate::chunks::SMALLEST as usize;
+const CHUNK: usize = crate::chunks::MIN_CHUNK_LEN as usize;
 
 /// A file of four chunks of which an earlier try brought the first, half of the second, and the
 /// third.
