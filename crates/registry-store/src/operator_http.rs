@@ -32,14 +32,14 @@ use tokio::task::AbortHandle;
 use utoipa::{OpenApi, ToSchema};
 
 /// How long a request may take once its head has come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request's head may take, also the first of a connection.
-const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections at once. One more closes the oldest, which nobody misses: a request takes
 /// milliseconds.
 const MAX_CONNECTIONS: usize = 64;
 /// How long to wait where the system has no descriptor for a connection.
-const REST: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A page that is served, until this is dropped.
 pub struct Page {
@@ -99,12 +99,12 @@ async fn serve(listener: tokio::net::TcpListener, router: Router) {
     let mut connections: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(REST).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let service = TowerToHyperService::new(router.clone());
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         // A client that breaks off is nobody's trouble.
         let task = tokio::spawn(async { drop(connection.await) });
@@ -137,7 +137,7 @@ async fn local(request: Request, next: Next) -> Response {
     if !names_this_host(&request) {
         return StatusCode::MISDIRECTED_REQUEST.into_response();
     }
-    let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
     answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }
 

@@ -12,10 +12,10 @@ use std::path::Path;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The names of the two words that every registry has.
-pub const JOIN: &str = "join";
-/// See [`JOIN`].
-pub const USE: &str = "use";
+/// The name of the word with which relays join, which every registry has.
+pub const JOIN_WORD_NAME: &str = "join";
+/// The name of the word with which hosts ask for relays, which every registry has.
+pub const USE_WORD_NAME: &str = "use";
 
 /// Why a store does not do what it is asked.
 #[derive(Debug, Error)]
@@ -254,5 +254,5 @@ pub fn standard(keeper: &mut dyn OperatorStore, at: u64) -> Result<[WordRow; 2],
             other => other,
         }
     };
-    Ok([find(WordKind::Join, JOIN)?, find(WordKind::Use, USE)?])
+    Ok([find(WordKind::Join, JOIN_WORD_NAME)?, find(WordKind::Use, USE_WORD_NAME)?])
 }

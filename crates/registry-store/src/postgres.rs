@@ -7,8 +7,8 @@ use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_HOLDS, LastHeartbeat, MOST_WORDS, RelayRow,
-    Store, StoreReply, StoreRequest, WordRow, judge,
+    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_EPOCH_SECONDS, LastHeartbeat, MAX_WORDS,
+    RelayRow, Store, StoreReply, StoreRequest, WordRow, judge,
 };
 use byway_registry::word::WordKind;
 use byway_wire::heartbeat::RelayId;
@@ -28,20 +28,20 @@ use tokio_postgres::{Config, IsolationLevel, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use zeroize::Zeroizing;
 
-/// Connections of one registry.
-const CONNECTIONS: usize = 2;
+/// Connections of one registry to the data base.
+const MAX_CONNECTIONS: usize = 2;
 /// How long to wait for a connection, and for a statement.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a data base may take to answer for the first time. It may have begun together with this
 /// host.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Entries of the audit log that are kept.
-const LOG: i64 = 100_000;
-/// What the lock of a migration is known by.
-const LOCK: i64 = 0x6279_7761_7972;
+const MAX_LOG_ENTRIES: i64 = 100_000;
+/// The number of the advisory lock that a migration takes.
+const MIGRATION_LOCK_ID: i64 = 0x6279_7761_7972;
 
 /// What each version of the format adds to the one before.
-const MIGRATIONS: [&str; 2] = ["
+const SCHEMA_MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BYTEA NOT NULL);
     CREATE TABLE state (
         id INT PRIMARY KEY CHECK (id = 1), version BIGINT NOT NULL, revision BIGINT NOT NULL,
@@ -66,8 +66,8 @@ const MIGRATIONS: [&str; 2] = ["
     ALTER TABLE relays ADD COLUMN tcp BOOLEAN NOT NULL DEFAULT FALSE;
     "];
 
-const WORD: &str = "number, kind, name, uses, rate, quota, expires, revoked";
-const RELAY: &str =
+const WORD_COLUMNS: &str = "number, kind, name, uses, rate, quota, expires, revoked";
+const RELAY_COLUMNS: &str =
     "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked, tcp";
 
 /// A store in a data base.
@@ -100,7 +100,7 @@ impl Postgres {
         let began = Instant::now();
         loop {
             match store.wait(store.base.migrate()) {
-                Err(StoreError::Silent) if began.elapsed() < START => {}
+                Err(StoreError::Silent) if began.elapsed() < START_TIMEOUT => {}
                 outcome => return outcome.map(|()| store),
             }
         }
@@ -108,7 +108,7 @@ impl Postgres {
 
     /// Waits for an answer, and no longer than is bearable.
     fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let limited = async { tokio::time::timeout(2 * PATIENCE, work).await };
+        let limited = async { tokio::time::timeout(2 * STATEMENT_TIMEOUT, work).await };
         self.runtime.block_on(limited).unwrap_or(Err(StoreError::Silent))
     }
 }
@@ -116,7 +116,7 @@ impl Postgres {
 fn pool(url: &str) -> Result<Pool> {
     let (url, roots) = split(url);
     let mut config: Config = url.parse()?;
-    config.connect_timeout(PATIENCE).keepalives_idle(Duration::from_secs(30));
+    config.connect_timeout(STATEMENT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
     if config.get_application_name().is_none() {
         config.application_name("byway registry");
     }
@@ -126,9 +126,12 @@ fn pool(url: &str) -> Result<Pool> {
     } else {
         Manager::from_config(config, MakeRustlsConnect::new(tls(roots.as_deref())?), recycling)
     };
-    let builder = Pool::builder(manager).max_size(CONNECTIONS).runtime(deadpool_postgres::Runtime::Tokio1);
     let builder =
-        builder.wait_timeout(Some(PATIENCE)).create_timeout(Some(PATIENCE)).recycle_timeout(Some(PATIENCE));
+        Pool::builder(manager).max_size(MAX_CONNECTIONS).runtime(deadpool_postgres::Runtime::Tokio1);
+    let builder = builder
+        .wait_timeout(Some(STATEMENT_TIMEOUT))
+        .create_timeout(Some(STATEMENT_TIMEOUT))
+        .recycle_timeout(Some(STATEMENT_TIMEOUT));
     builder.build().map_err(|error| StoreError::DataBase(error.to_string()))
 }
 
@@ -175,16 +178,16 @@ impl Database {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         // Of several registries that begin at once one makes the tables.
-        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK_ID]).await?;
         let there = "SELECT to_regclass('state') IS NOT NULL";
         let there: bool = transaction.query_one(there, &[]).await?.get(0);
         let version: i64 =
             if there { transaction.query_one("SELECT version FROM state", &[]).await?.get(0) } else { 0 };
-        let latest = MIGRATIONS.len() as i64;
+        let latest = SCHEMA_MIGRATIONS.len() as i64;
         if version > latest {
             return Err(StoreError::Later(version));
         }
-        for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+        for migration in SCHEMA_MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
             transaction.batch_execute(migration).await?;
         }
         if version == 0 {
@@ -207,9 +210,9 @@ impl Database {
         let mut changes = Changes { revision, epoch, ..Changes::default() };
         if revision > since || since == 0 {
             let after: &[&(dyn ToSql + Sync)] = &[&signed(since)];
-            let query = format!("SELECT {WORD} FROM words WHERE revision > $1");
+            let query = format!("SELECT {WORD_COLUMNS} FROM words WHERE revision > $1");
             changes.words = all(&transaction, &query, after, word).await?;
-            let query = format!("SELECT {RELAY} FROM relays WHERE revision > $1");
+            let query = format!("SELECT {RELAY_COLUMNS} FROM relays WHERE revision > $1");
             changes.relays = all(&transaction, &query, after, relay).await?;
             if since == 0 {
                 changes.seen =
@@ -225,12 +228,12 @@ impl Database {
         let transaction = client.transaction().await?;
         let revision = next_revision(&transaction).await?;
         let name = &row.relay.0[..];
-        let query = format!("SELECT {WORD} FROM words WHERE number = $1");
+        let query = format!("SELECT {WORD_COLUMNS} FROM words WHERE number = $1");
         let of_word = all(&transaction, &query, &[&i64::from(row.word)], word).await?;
-        let query = format!("SELECT {RELAY} FROM relays WHERE relay = $1");
+        let query = format!("SELECT {RELAY_COLUMNS} FROM relays WHERE relay = $1");
         let mut others = all(&transaction, &query, &[&name], relay).await?;
         let query = format!(
-            "SELECT {RELAY} FROM relays WHERE relay <> $2 AND relay IN (SELECT relay FROM relay_ips WHERE ip = ANY($1))"
+            "SELECT {RELAY_COLUMNS} FROM relays WHERE relay <> $2 AND relay IN (SELECT relay FROM relay_ips WHERE ip = ANY($1))"
         );
         let ips = ips_of(&row.addresses);
         others.extend(all(&transaction, &query, &[&ips, &name], relay).await?);
@@ -306,7 +309,7 @@ impl Database {
         transaction.execute("SELECT 1 FROM state FOR UPDATE", &[]).await?;
         let (_, epoch) = state(&transaction).await?;
         if epoch.number == from {
-            roll(&transaction, from, at, LAST_HOLDS).await?;
+            roll(&transaction, from, at, LAST_EPOCH_SECONDS).await?;
             let detail = format!("epoch {} begins, the last one holds for an hour", from + 1);
             log(&transaction, &[AuditEntry { at, what: "rolled", who: String::new(), detail }]).await?;
         }
@@ -339,7 +342,7 @@ impl Database {
         let last: i64 =
             transaction.query_one("SELECT coalesce(max(number), 0) FROM words", &[]).await?.try_get(0)?;
         let number =
-            u32::try_from(last + 1).ok().filter(|number| *number <= MOST_WORDS).ok_or(StoreError::Full)?;
+            u32::try_from(last + 1).ok().filter(|number| *number <= MAX_WORDS).ok_or(StoreError::Full)?;
         let row = issue.row(number);
         let values: [&(dyn ToSql + Sync); 8] = [
             &i64::from(number),
@@ -364,7 +367,7 @@ impl Database {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         let revision = signed(next_revision(&transaction).await?);
-        let query = format!("SELECT {WORD} FROM words WHERE name = $1 AND NOT revoked");
+        let query = format!("SELECT {WORD_COLUMNS} FROM words WHERE name = $1 AND NOT revoked");
         let (revoked, detail) = if let Some(row) = all(&transaction, &query, &[&name], word).await?.pop() {
             let query = "UPDATE words SET revoked = TRUE, revision = $2 WHERE number = $1";
             transaction.execute(query, &[&i64::from(row.number), &revision]).await?;
@@ -500,7 +503,7 @@ async fn log(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<()
     }
     if !entries.is_empty() {
         let query = "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - $1";
-        transaction.execute(query, &[&LOG]).await?;
+        transaction.execute(query, &[&MAX_LOG_ENTRIES]).await?;
     }
     Ok(())
 }

@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use thiserror::Error;
 
-/// Requests that wait for the store: more than a registry has at once.
-const REQUESTS: usize = 2_048;
-/// Events that wait for the program.
-const EVENTS: usize = 64;
+/// Requests that wait for the store at most: more than a registry has at once.
+const MAX_QUEUED_REQUESTS: usize = 2_048;
+/// Events that wait for the program at most.
+const MAX_QUEUED_EVENTS: usize = 64;
 /// How often the clock is compared with the system's, which somebody may set.
-const CLOCK: Duration = Duration::from_secs(10);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often what is shown of the registry is brought up to date.
-const SHOW: Duration = Duration::from_secs(1);
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How to run a registry.
 pub struct RegistryPlan {
@@ -126,13 +126,13 @@ impl Running {
         registry.probe_from(probe_from);
         registry.try_tcp();
         let control = Control::new()?;
-        let (requests, asked) = sync_channel(REQUESTS);
-        let (answered, replies) = sync_channel(REQUESTS);
+        let (requests, asked) = sync_channel(MAX_QUEUED_REQUESTS);
+        let (answered, replies) = sync_channel(MAX_QUEUED_REQUESTS);
         let waker = control.waker().clone();
         let store = Builder::new()
             .name("byway store".into())
             .spawn(move || ask_store(keeper, &asked, &answered, &waker))?;
-        let (events, told) = sync_channel(EVENTS);
+        let (events, told) = sync_channel(MAX_QUEUED_EVENTS);
         let view = Arc::new(Mutex::new(View { store_answers: true, ..View::default() }));
         let owner = Operator {
             requests: Some(requests),
@@ -140,7 +140,7 @@ impl Running {
             events,
             view: Arc::clone(&view),
             store_answers: true,
-            clock_at: clock.now() + CLOCK,
+            clock_at: clock.now() + CLOCK_CHECK_INTERVAL,
             show_at: clock.now(),
         };
         let driver = byway_net::spawn_with(control, "byway registry", registry, owner, sockets, clock)?;
@@ -232,7 +232,7 @@ impl Owner for Operator {
 
     fn turn(&mut self, registry: &mut Registry, now: Instant) -> LoopControl {
         if now >= self.clock_at {
-            self.clock_at = now + CLOCK;
+            self.clock_at = now + CLOCK_CHECK_INTERVAL;
             registry.set_clock(now, unix_millis());
         }
         loop {
@@ -257,7 +257,7 @@ impl Owner for Operator {
             let _ = self.events.try_send(event);
         }
         if now >= self.show_at {
-            self.show_at = now + SHOW;
+            self.show_at = now + STATUS_INTERVAL;
             *self.view.lock().unwrap_or_else(PoisonError::into_inner) = self.look(registry, now);
         }
         LoopControl::Continue

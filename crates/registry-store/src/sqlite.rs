@@ -6,8 +6,8 @@ use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_HOLDS, LastHeartbeat, MOST_WORDS, RelayRow,
-    Store, StoreReply, StoreRequest, WordRow, judge,
+    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_EPOCH_SECONDS, LastHeartbeat, MAX_WORDS,
+    RelayRow, Store, StoreReply, StoreRequest, WordRow, judge,
 };
 use byway_registry::word::WordKind;
 use byway_wire::heartbeat::RelayId;
@@ -21,12 +21,12 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// How long to wait while another process writes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Entries of the audit log that are kept.
-const LOG: i64 = 100_000;
+const MAX_LOG_ENTRIES: i64 = 100_000;
 
 /// What each version of the format adds to the one before.
-const MIGRATIONS: [&str; 2] = ["
+const SCHEMA_MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE state (
         id INTEGER PRIMARY KEY CHECK (id = 1), revision INTEGER NOT NULL,
@@ -52,8 +52,8 @@ const MIGRATIONS: [&str; 2] = ["
     ALTER TABLE relays ADD COLUMN tcp INTEGER NOT NULL DEFAULT 0;
     "];
 
-const WORD: &str = "number, kind, name, uses, rate, quota, expires, revoked";
-const RELAY: &str =
+const WORD_COLUMNS: &str = "number, kind, name, uses, rate, quota, expires, revoked";
+const RELAY_COLUMNS: &str =
     "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked, tcp";
 
 /// A store in one file.
@@ -70,7 +70,7 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         make(path, false)?;
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         // An enrolment that was answered is there after a power failure too.
         connection.pragma_update(None, "synchronous", "full")?;
@@ -88,10 +88,18 @@ impl Sqlite {
         let mut changes = Changes { revision, epoch, ..Changes::default() };
         if revision > since || since == 0 {
             let since = signed(since);
-            changes.words =
-                all(&transaction, &format!("SELECT {WORD} FROM words WHERE revision > ?"), [since], word)?;
-            changes.relays =
-                all(&transaction, &format!("SELECT {RELAY} FROM relays WHERE revision > ?"), [since], relay)?;
+            changes.words = all(
+                &transaction,
+                &format!("SELECT {WORD_COLUMNS} FROM words WHERE revision > ?"),
+                [since],
+                word,
+            )?;
+            changes.relays = all(
+                &transaction,
+                &format!("SELECT {RELAY_COLUMNS} FROM relays WHERE revision > ?"),
+                [since],
+                relay,
+            )?;
             if since == 0 {
                 changes.seen = all(&transaction, "SELECT relay, at, counter, load FROM seen", [], seen)?;
             }
@@ -101,13 +109,13 @@ impl Sqlite {
 
     fn enrol(&mut self, row: &RelayRow, at: u64) -> Result<Result<(), EnrolRefusal>, StoreError> {
         let transaction = self.begin()?;
-        let query = format!("SELECT {WORD} FROM words WHERE number = ?");
+        let query = format!("SELECT {WORD_COLUMNS} FROM words WHERE number = ?");
         let of_word = transaction.query_row(&query, [row.word], word).optional()?;
         let mut others: Vec<RelayRow> = Vec::new();
-        let query = format!("SELECT {RELAY} FROM relays WHERE relay = ?1");
+        let query = format!("SELECT {RELAY_COLUMNS} FROM relays WHERE relay = ?1");
         others.extend(transaction.query_row(&query, [row.relay.0], relay).optional()?);
         let query = format!(
-            "SELECT {RELAY} FROM relays WHERE relay IN (SELECT relay FROM relay_ips WHERE ip = ?1) AND relay <> ?2"
+            "SELECT {RELAY_COLUMNS} FROM relays WHERE relay IN (SELECT relay FROM relay_ips WHERE ip = ?1) AND relay <> ?2"
         );
         for ip in ips_of(&row.addresses) {
             for other in all(&transaction, &query, params![ip, row.relay.0], relay)? {
@@ -179,7 +187,7 @@ impl Sqlite {
         let transaction = self.begin()?;
         let (_, epoch) = state(&transaction)?;
         if epoch.number == from {
-            roll(&transaction, from, at, LAST_HOLDS)?;
+            roll(&transaction, from, at, LAST_EPOCH_SECONDS)?;
             let detail = format!("epoch {} begins, the last one holds for an hour", from + 1);
             log(&transaction, &[AuditEntry { at, what: "rolled", who: String::new(), detail }])?;
         }
@@ -234,7 +242,7 @@ impl OperatorStore for Sqlite {
         let last: Option<u32> =
             transaction.query_row("SELECT max(number) FROM words", [], |row| row.get(0))?;
         let number = last.unwrap_or(0) + 1;
-        if number > MOST_WORDS {
+        if number > MAX_WORDS {
             return Err(StoreError::Full);
         }
         let row = issue.row(number);
@@ -260,7 +268,7 @@ impl OperatorStore for Sqlite {
 
     fn revoke(&mut self, name: &str, at: u64) -> Result<Revoked, StoreError> {
         let transaction = self.begin()?;
-        let query = format!("SELECT {WORD} FROM words WHERE name = ? AND revoked = 0");
+        let query = format!("SELECT {WORD_COLUMNS} FROM words WHERE name = ? AND revoked = 0");
         let found = transaction.query_row(&query, [name], word).optional()?;
         let revision = next_revision(&transaction)?;
         let (revoked, detail) = if let Some(row) = found {
@@ -342,11 +350,11 @@ fn make(path: &Path, new: bool) -> Result<(), StoreError> {
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let known = MIGRATIONS.len() as i64;
+    let known = SCHEMA_MIGRATIONS.len() as i64;
     if version > known {
         return Err(StoreError::Later(version));
     }
-    for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+    for migration in SCHEMA_MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
     }
     if version == 0 {
@@ -395,7 +403,8 @@ fn log(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), rusq
         put.execute(params![signed(entry.at), entry.what, entry.who, entry.detail])?;
     }
     if !entries.is_empty() {
-        transaction.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", [LOG])?;
+        transaction
+            .execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", [MAX_LOG_ENTRIES])?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! complaint is about a relay that is of no use, such as one that does not answer. The registry
 //! then tests the relay.
 
-use crate::message::{MOST_COMPLAINTS, RelayList};
+use crate::message::{MAX_COMPLAINTS, RelayList};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_engine::{RelayState, RelayStatus, RelayTrouble};
@@ -11,12 +11,12 @@ use byway_wire::relay::Reason;
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// Between two complaints: several relays often turn out to be of no use at once.
-const APART: Duration = Duration::from_secs(5);
-/// A relay is complained of no sooner again.
-const AGAIN: Duration = Duration::from_secs(600);
+/// Time between two complaints: several relays often turn out to be of no use at once.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(5);
+/// Time from a complaint of a relay to the next of the same relay.
+const REPEAT_COMPLAINT_DELAY: Duration = Duration::from_secs(600);
 /// Relays that are known at most: more than a session has.
-const MOST: usize = 4_096;
+const MAX_RELAYS: usize = 4_096;
 
 /// The complaints of one sender.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Complaints {
     pub fn learn(&mut self, list: &RelayList) {
         for listed in &list.relays {
             for address in listed.word.relays() {
-                if self.names.len() < MOST {
+                if self.names.len() < MAX_RELAYS {
                     self.names.insert(*address, listed.relay);
                 }
             }
@@ -44,8 +44,10 @@ impl Complaints {
     pub fn look(&mut self, now: Instant, relays: &[RelayStatus]) {
         for status in relays.iter().filter(|status| may_be_its_fault(status)) {
             let Some(name) = self.names.get(&status.relay) else { continue };
-            if self.told.get(name).is_none_or(|told| now.since(*told) >= AGAIN) && self.due.insert(*name) {
-                self.next.get_or_insert(now + APART);
+            if self.told.get(name).is_none_or(|told| now.since(*told) >= REPEAT_COMPLAINT_DELAY)
+                && self.due.insert(*name)
+            {
+                self.next.get_or_insert(now + COMPLAINT_INTERVAL);
             }
         }
     }
@@ -56,13 +58,13 @@ impl Complaints {
             return Vec::new();
         }
         let mut relays = Vec::new();
-        while relays.len() < MOST_COMPLAINTS
+        while relays.len() < MAX_COMPLAINTS
             && let Some(name) = self.due.pop_first()
         {
             self.told.insert(name, now);
             relays.push(name);
         }
-        self.next = (!self.due.is_empty()).then_some(now + APART);
+        self.next = (!self.due.is_empty()).then_some(now + COMPLAINT_INTERVAL);
         relays
     }
 

@@ -2,20 +2,20 @@
 //! store mint the same relay word for a client. So the relay has one count of the client's traffic,
 //! whichever registry the client asked.
 
-use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
+use crate::store::{Epoch, LAST_EPOCH_SECONDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 
 /// Seconds for which an epoch lasts if nobody ends it sooner.
 pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of what the registry mints for itself, to test relays with.
-pub const OWN: u32 = 0;
+pub const REGISTRY_SERIAL: u32 = 0;
 
 /// When relay words (permissions to use a relay) of `epoch` expire at the latest. The result is in
 /// seconds of Unix time, and a multiple of 60. An epoch lasts a day, or less if the registry
 /// revokes words.
 #[must_use]
 pub const fn end_of(epoch: &Epoch) -> u64 {
-    Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()
+    Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_EPOCH_SECONDS)).unix()
 }
 
 /// The relay word for the holder of `word`. `None`: the relay has no addresses.
@@ -39,7 +39,7 @@ pub fn own(relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
         quota: QuotaClass::at_most(64 << 20),
         scope: Scope::ALL,
     };
-    issue(OWN, terms, relay, epoch, key)
+    issue(REGISTRY_SERIAL, terms, relay, epoch, key)
 }
 
 fn issue(serial: u32, terms: Terms, relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {

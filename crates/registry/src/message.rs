@@ -30,23 +30,24 @@ use core::fmt;
 use core::net::SocketAddr;
 
 /// Relays that one answer names at most.
-pub const MOST_RELAYS: usize = 100;
+pub const MAX_RELAYS: usize = 100;
 /// Addresses of a relay at most: as many as its words name.
-pub const MOST_ADDRESSES: usize = relay::MAX_ADDRESSES;
+pub const MAX_ADDRESSES: usize = relay::MAX_ADDRESSES;
 /// Relays that one complaint names at most.
-pub const MOST_COMPLAINTS: usize = 16;
+pub const MAX_COMPLAINTS: usize = 16;
 /// Bytes of a text at most.
-pub const LONGEST_TEXT: usize = 48;
+pub const MAX_TEXT_LEN: usize = 48;
 /// Bytes of the longest request.
-pub const LONGEST_REQUEST: usize = 512;
-/// Flags of a list.
-const MORE: u8 = 1;
+pub const MAX_REQUEST_LEN: usize = 512;
+/// The flag of a list after which there are more relays.
+const MORE_RELAYS: u8 = 1;
+/// The flag of a list whose entries tell carriers.
 const TELLS_CARRIERS: u8 = 2;
-/// Carriers of an entry.
-const UDP: u8 = 1;
-const TCP: u8 = 2;
+/// The bits of an entry's carriers.
+const CARRIER_UDP: u8 = 1;
+const CARRIER_TCP: u8 = 2;
 /// Bytes of the longest answer.
-pub const LONGEST_ANSWER: usize = 40_000;
+pub const MAX_ANSWER_LEN: usize = 40_000;
 
 /// A short text without control characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +59,7 @@ impl Label {
     pub fn new(text: &str) -> Self {
         let mut label = String::new();
         for letter in text.chars().filter(|letter| !letter.is_control()) {
-            if label.len() + letter.len_utf8() > LONGEST_TEXT {
+            if label.len() + letter.len_utf8() > MAX_TEXT_LEN {
                 break;
             }
             label.push(letter);
@@ -80,7 +81,7 @@ impl Label {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(self.0.len() as u8); // at most LONGEST_TEXT
+        writer.u8(self.0.len() as u8); // at most MAX_TEXT_LEN
         writer.bytes(self.0.as_bytes());
     }
 }
@@ -110,7 +111,7 @@ pub struct Enrol {
     pub operator: Label,
     /// Where it is, in its operator's words.
     pub region: Label,
-    /// Where it can be reached: one to [`MOST_ADDRESSES`].
+    /// Where it can be reached: one to [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
     /// Whether the relay may stand behind a NAT. Then the address that its heartbeats come from is
     /// tested, too.
@@ -408,7 +409,7 @@ impl Request {
             }),
             0x04 => Self::Complain {
                 proof: WordProof::read(&mut reader)?,
-                relays: read_list(&mut reader, MOST_COMPLAINTS, |reader| Ok(RelayId(reader.array()?)))?,
+                relays: read_list(&mut reader, MAX_COMPLAINTS, |reader| Ok(RelayId(reader.array()?)))?,
             },
             other => return Err(DecodeError::UnknownType(other)),
         };
@@ -418,7 +419,7 @@ impl Request {
     /// The record. Addresses and relays beyond what is taken are left out.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(LONGEST_REQUEST, |writer| match self {
+        to_bytes(MAX_REQUEST_LEN, |writer| match self {
             Self::Enrol(enrol) => {
                 writer.u8(0x01);
                 enrol.proof.write(writer);
@@ -442,7 +443,7 @@ impl Request {
             Self::Complain { proof, relays } => {
                 writer.u8(0x04);
                 proof.write(writer);
-                let relays = relays.iter().take(MOST_COMPLAINTS);
+                let relays = relays.iter().take(MAX_COMPLAINTS);
                 writer.u8(relays.len() as u8);
                 relays.for_each(|relay| writer.bytes(&relay.0));
             }
@@ -464,7 +465,7 @@ impl Listed {
         let length = usize::from(reader.u8()?);
         let word =
             relay::Word::from_bytes(reader.bytes(length)?).map_err(|_| DecodeError::Range("relay word"))?;
-        let tcp = tells_carriers && reader.u8()? & TCP != 0;
+        let tcp = tells_carriers && reader.u8()? & CARRIER_TCP != 0;
         Ok(Self { relay, operator, region, seen, load, tcp, word })
     }
 
@@ -477,7 +478,7 @@ impl Listed {
         let word = self.word.to_bytes();
         writer.u8(word.len() as u8); // at most 112
         writer.bytes(&word);
-        writer.u8(if self.tcp { UDP | TCP } else { UDP });
+        writer.u8(if self.tcp { CARRIER_UDP | CARRIER_TCP } else { CARRIER_UDP });
     }
 }
 
@@ -495,16 +496,16 @@ impl RelayList {
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (made, until, flags) = (reader.u64()?, reader.u64()?, reader.u8()?);
         let entry = |reader: &mut Reader<'_>| Listed::read(reader, flags & TELLS_CARRIERS != 0);
-        let relays = read_list(reader, MOST_RELAYS, entry)?;
-        Ok(Self { made, until, more: flags & MORE != 0, relays })
+        let relays = read_list(reader, MAX_RELAYS, entry)?;
+        Ok(Self { made, until, more: flags & MORE_RELAYS != 0, relays })
     }
 
-    /// Writes it, without relays beyond [`MOST_RELAYS`].
+    /// Writes it, without relays beyond [`MAX_RELAYS`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.made);
         writer.u64(self.until);
-        writer.u8(TELLS_CARRIERS | if self.more { MORE } else { 0 });
-        let relays = self.relays.iter().take(MOST_RELAYS);
+        writer.u8(TELLS_CARRIERS | if self.more { MORE_RELAYS } else { 0 });
+        let relays = self.relays.iter().take(MAX_RELAYS);
         writer.u8(relays.len() as u8);
         relays.for_each(|relay| relay.write(writer));
     }
@@ -522,7 +523,7 @@ impl Answer {
             0x82 => Self::Enrolled {
                 beat_millis: reader.u32()?,
                 passed: read_addresses(&mut reader, 0)?,
-                failed: read_list(&mut reader, MOST_ADDRESSES, |reader| {
+                failed: read_list(&mut reader, MAX_ADDRESSES, |reader| {
                     let address = read_address(reader)?;
                     Ok((address, Failure::of(reader.u8()?).ok_or(DecodeError::Range("failure"))?))
                 })?,
@@ -541,7 +542,7 @@ impl Answer {
     /// The bytes of the message as a record.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(LONGEST_ANSWER, |writer| match self {
+        to_bytes(MAX_ANSWER_LEN, |writer| match self {
             Self::Epoch { epoch, last_holds } => {
                 writer.u8(0x81);
                 writer.u32(*epoch);
@@ -551,7 +552,7 @@ impl Answer {
                 writer.u8(0x82);
                 writer.u32(*beat_millis);
                 write_addresses(writer, passed);
-                let failed = failed.iter().take(MOST_ADDRESSES);
+                let failed = failed.iter().take(MAX_ADDRESSES);
                 writer.u8(failed.len() as u8);
                 failed.for_each(|(address, why)| {
                     write_address(writer, *address);
@@ -583,7 +584,7 @@ fn to_bytes(most: usize, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 }
 
 fn read_addresses(reader: &mut Reader<'_>, least: usize) -> Result<Vec<SocketAddr>, DecodeError> {
-    let addresses = read_list(reader, MOST_ADDRESSES, read_address)?;
+    let addresses = read_list(reader, MAX_ADDRESSES, read_address)?;
     let bad = |address: &SocketAddr| {
         let ip = address.ip();
         let mapped = matches!(ip, core::net::IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
@@ -596,7 +597,7 @@ fn read_addresses(reader: &mut Reader<'_>, least: usize) -> Result<Vec<SocketAdd
 }
 
 fn write_addresses(writer: &mut Writer<'_>, addresses: &[SocketAddr]) {
-    let addresses = addresses.iter().take(MOST_ADDRESSES);
+    let addresses = addresses.iter().take(MAX_ADDRESSES);
     writer.u8(addresses.len() as u8);
     addresses.for_each(|address| write_address(writer, *address));
 }

@@ -44,20 +44,20 @@ use sessions::{SessionStep, Sessions};
 use store_queue::{PendingReply, StoreQueue};
 use words::Words;
 
-/// Between two looks at what changed in the store.
-const REFRESH: Duration = Duration::from_secs(1);
-/// Between two times that the store is told who was heard of.
-const FLUSH: Duration = Duration::from_secs(5);
-/// Into so many draws the hosts that share a word are divided: so many a word's holder sees in an
-/// hour.
-const SLOTS: u8 = 16;
-/// A relay that is told of a new epoch comes no sooner.
-const SOON: Duration = Duration::from_secs(1);
-/// Answers to heartbeats that wait to be sent.
-const MOST_ANSWERS: usize = 4_096;
-/// A relay that was heard of so many seconds before a registry begins counts as alive until it
-/// misses heartbeats.
-const RECENT: u64 = 600;
+/// Time between two looks at what changed in the store.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two reports to the store of which relays sent heartbeats.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
+/// Draws of relays per word and hour. Hosts that share a word are divided among them, so nobody with
+/// the word sees more.
+const DRAW_SLOTS: u8 = 16;
+/// The shortest time until the next heartbeat of a relay that is told of a new epoch.
+const EPOCH_HEARTBEAT_DELAY: Duration = Duration::from_secs(1);
+/// Answers to heartbeats that wait to be sent at most.
+const MAX_QUEUED_ANSWERS: usize = 4_096;
+/// Seconds before a registry begins. A relay whose last heartbeat came within them counts as alive
+/// until it misses heartbeats.
+const RECENT_SECONDS: u64 = 600;
 
 /// What a registry is made with.
 pub struct RegistryConfig {
@@ -115,14 +115,14 @@ impl Registry {
             answers: VecDeque::new(),
             untold: EpochNotices::new(now),
             counters: RegistryCounters::default(),
-            refresh_at: now + REFRESH,
-            flush_at: now + FLUSH,
+            refresh_at: now + REFRESH_INTERVAL,
+            flush_at: now + FLUSH_INTERVAL,
         };
         let seen = config.begin.seen.clone();
         registry.learn(config.begin, None);
         for seen in &seen {
             registry.book.remember(seen);
-            if seen.at.saturating_add(RECENT) >= unix {
+            if seen.at.saturating_add(RECENT_SECONDS) >= unix {
                 registry.book.found_alive(now, seen.relay);
             }
         }
@@ -266,7 +266,7 @@ impl Registry {
         if self.book.get(name).is_some_and(crate::relay_directory::KnownRelay::has_failed) {
             self.retest(now, name);
         }
-        if self.answers.len() < MOST_ANSWERS {
+        if self.answers.len() < MAX_QUEUED_ANSWERS {
             let orders = self.orders(now, beat.report.counter, next, listed);
             self.answers.push_back((local, remote, written(orders, &key)));
         }
@@ -288,7 +288,7 @@ impl Registry {
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
         let relay = self.book.get(name)?;
         let (local, remote, key) = relay.way()?;
-        let next = SOON + Duration::from_millis(u64::from(name.0[0]) * 16);
+        let next = EPOCH_HEARTBEAT_DELAY + Duration::from_millis(u64::from(name.0[0]) * 16);
         Some((local, remote, written(self.orders(now, relay.counter, next, false), key)))
     }
 
@@ -382,7 +382,7 @@ impl Registry {
         let word = self.words.find(&ask.proof, WordKind::Use, unix)?.clone();
         self.words.may_ask(now, word.number, self.network_of(handle))?;
         self.counters.questions += 1;
-        let slot = blake3::hash(&peer.0).as_bytes()[0] % SLOTS;
+        let slot = blake3::hash(&peer.0).as_bytes()[0] % DRAW_SLOTS;
         let seed = self.words.secrets().draw(word.number, slot, unix / 3_600);
         let list = list(&mut self.book, &self.epoch, &word, ask, seed, (now, unix));
         self.counters.grants += list.relays.len() as u64;
@@ -540,7 +540,7 @@ impl Registry {
             self.endpoint.dismiss(now, handle, 1, "the registry waits no longer");
         }
         if self.refresh_at <= now {
-            self.refresh_at = now + REFRESH;
+            self.refresh_at = now + REFRESH_INTERVAL;
             self.book.sweep(now);
             self.desk.refresh();
             let unix = self.unix(now);
@@ -552,7 +552,7 @@ impl Registry {
             }
         }
         if self.flush_at <= now {
-            self.flush_at = now + FLUSH;
+            self.flush_at = now + FLUSH_INTERVAL;
             self.flush(now);
         }
     }

@@ -1,7 +1,7 @@
 //! The other side: what is asked of a registry in a session of one's own endpoint, beside whatever
 //! else that endpoint does.
 
-use crate::message::{Answer, LONGEST_ANSWER, Reason, Request};
+use crate::message::{Answer, MAX_ANSWER_LEN, Reason, Request};
 use crate::stream_records::{self, Records, TooLong};
 use crate::word::RegistryWord;
 use alloc::string::String;
@@ -12,18 +12,20 @@ use byway_engine::{Connect, ConnectError, Endpoint, EndpointEvent, Handle};
 use byway_wire::{DecodeError, Duration, Instant, StreamId};
 use thiserror::Error;
 
-/// After so long without an end an exchange is given up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long an exchange may take.
+pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Relays that a transfer asks for at first.
-pub const FIRST: usize = 24;
-/// Relays that it asks for each time when all were tried.
-pub const MORE: usize = 48;
-/// The most that one transfer asks for.
-pub const MOST: usize = 400;
+pub const FIRST_ASK_RELAYS: usize = 24;
+/// Relays that a transfer asks for each time after it tried all.
+pub const NEXT_ASK_RELAYS: usize = 48;
+/// Relays that one transfer asks for at most.
+pub const MAX_ASKED_RELAYS: usize = 400;
 
-const FORTH: StreamId = StreamId(0);
-const BACK: StreamId = StreamId(1);
+/// The stream of requests.
+const REQUEST_STREAM: StreamId = StreamId(0);
+/// The stream of answers.
+const ANSWER_STREAM: StreamId = StreamId(1);
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -80,9 +82,9 @@ impl ClientExchange {
             out: Vec::new(),
             finishing: false,
             finished: false,
-            records: Records::new(LONGEST_ANSWER),
+            records: Records::new(MAX_ANSWER_LEN),
             ended: false,
-            until: now + PATIENCE,
+            until: now + EXCHANGE_TIMEOUT,
         })
     }
 
@@ -139,12 +141,12 @@ impl ClientExchange {
         while connection.incoming().next_event().is_some() {}
         if !self.finished && closed.is_none() {
             let out = connection.outgoing();
-            out.open_stream(FORTH);
-            let taken = out.write(FORTH, &self.out);
+            out.open_stream(REQUEST_STREAM);
+            let taken = out.write(REQUEST_STREAM, &self.out);
             self.out.drain(..taken);
             if self.finishing && self.out.is_empty() {
                 self.finished = true;
-                out.finish(FORTH);
+                out.finish(REQUEST_STREAM);
                 connection.finishing();
             }
         }
@@ -156,7 +158,7 @@ impl ClientExchange {
                     answer => Ok(Some(answer)),
                 };
             }
-            let Some(read) = connection.incoming().read(BACK, &mut piece) else { break };
+            let Some(read) = connection.incoming().read(ANSWER_STREAM, &mut piece) else { break };
             self.records.push(piece.get(..read.length).unwrap_or_default());
             self.ended |= read.finished;
             if read.length == 0 && !read.finished {

@@ -9,16 +9,16 @@ use byway_wire::relay::{EpochKey, MacKey};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
-/// Between the heartbeats of a relay, as long as there are few.
-pub const INTERVAL: Duration = Duration::from_secs(10);
+/// Time between two heartbeats of a relay while there are few relays.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// Heartbeats that all relays together may send in a second: with more relays they come less often.
-const BEATS_PER_SECOND: u64 = 2_000;
-/// Between two times that what is drawn from is made anew, where there are many relays.
-const CALM: Duration = Duration::from_secs(1);
-/// Relays beyond which that is so.
-const MANY: usize = 1_000;
-/// A relay with fewer bytes left than that is not worth a try.
-const SPENT: u64 = 64 << 10;
+const HEARTBEATS_PER_SECOND: u64 = 2_000;
+/// Time between two rebuilds of the pool that relays are drawn from, with [`MANY_RELAYS`] or more.
+const REBUILD_INTERVAL: Duration = Duration::from_secs(1);
+/// From this many relays on, the pool that relays are drawn from is rebuilt less often.
+const MANY_RELAYS: usize = 1_000;
+/// Bytes that a listed relay has left at least. With fewer it is not worth a try.
+const MIN_LEFT_BYTES: u64 = 64 << 10;
 
 /// A relay that is enrolled.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ impl RelayDirectory {
         relay.from = Some(from);
         relay.counter = report.counter;
         (relay.load, relay.grants, relay.draining) = (report.rate, report.grants, report.is_draining());
-        (relay.busy, relay.spent) = (report.is_busy(), report.left < SPENT);
+        (relay.busy, relay.spent) = (report.is_busy(), report.left < MIN_LEFT_BYTES);
         // What it says of an epoch that never was counts as the first.
         relay.epoch = if report.epoch <= self.epoch { report.epoch } else { 0 };
         (relay.seen, relay.alive_until) = (Some(now), now + patience(interval));
@@ -230,7 +230,7 @@ impl RelayDirectory {
     #[must_use]
     pub fn interval(&self) -> Duration {
         let all = self.relays.len() as u64;
-        INTERVAL.max(Duration::from_millis(all * 1_000 / BEATS_PER_SECOND))
+        HEARTBEAT_INTERVAL.max(Duration::from_millis(all * 1_000 / HEARTBEATS_PER_SECOND))
     }
 
     /// What is known of a relay.
@@ -270,7 +270,8 @@ impl RelayDirectory {
 
     /// Relays for who has this seed, and whether there are more. Only those that are listed now.
     pub fn draw(&mut self, now: Instant, seed: u64, skip: usize, most: usize) -> (Vec<&KnownRelay>, bool) {
-        let calm = self.relays.len() < MANY || self.made.is_none_or(|made| now.since(made) >= CALM);
+        let calm = self.relays.len() < MANY_RELAYS
+            || self.made.is_none_or(|made| now.since(made) >= REBUILD_INTERVAL);
         if self.stale && calm {
             (self.stale, self.made) = (false, Some(now));
             let listed = || self.relays.values().filter(|relay| relay.is_listed(now));
@@ -364,13 +365,16 @@ mod tests {
         let (mut book, at) = (book(), |seconds| Instant::ZERO + Duration::from_secs(seconds));
         assert!(book.draw(at(1), 0, 0, 9).0.is_empty(), "never heard of");
         let (heard, key) = book.hear(at(1), FROM, &beat(1, 9, 0));
-        assert_eq!((heard, key.is_some()), (HeartbeatResult::Taken { next: INTERVAL, listed: true }, true));
+        assert_eq!(
+            (heard, key.is_some()),
+            (HeartbeatResult::Taken { next: HEARTBEAT_INTERVAL, listed: true }, true)
+        );
         assert_eq!(book.draw(at(35), 0, 0, 9).0.len(), 1);
         book.sweep(at(37));
         assert_eq!(book.draw(at(37), 0, 0, 9).0.len(), 0);
         assert_eq!(
             book.hear(at(40), FROM, &beat(2, 9, 0)).0,
-            HeartbeatResult::Taken { next: INTERVAL, listed: true }
+            HeartbeatResult::Taken { next: HEARTBEAT_INTERVAL, listed: true }
         );
         assert_eq!(book.draw(at(41), 0, 0, 9).0.len(), 1);
         assert_eq!(
@@ -400,9 +404,11 @@ mod tests {
             let report = HeartbeatReport { left, ..beat(counter, 9, HeartbeatReport::BUSY).report };
             Heartbeat::new(report, &key().range_key(9).heartbeat_key())
         };
-        for (counter, left, listed) in [(1, SPENT, true), (2, SPENT - 1, false), (3, u64::MAX, true)] {
+        for (counter, left, listed) in
+            [(1, MIN_LEFT_BYTES, true), (2, MIN_LEFT_BYTES - 1, false), (3, u64::MAX, true)]
+        {
             let heard = book.hear(now, FROM, &with(counter, left)).0;
-            assert_eq!(heard, HeartbeatResult::Taken { next: INTERVAL, listed });
+            assert_eq!(heard, HeartbeatResult::Taken { next: HEARTBEAT_INTERVAL, listed });
             assert_eq!(book.draw(now, 0, 0, 9).0.len(), usize::from(listed));
         }
     }
@@ -416,7 +422,7 @@ mod tests {
         book.found_alive(now, key().id());
         assert_eq!(book.draw(now, 0, 0, 9).0.len(), 1);
         let heard = book.hear(now, FROM, &beat(2, 9, HeartbeatReport::DRAINING)).0;
-        assert_eq!(heard, HeartbeatResult::Taken { next: INTERVAL, listed: false });
+        assert_eq!(heard, HeartbeatResult::Taken { next: HEARTBEAT_INTERVAL, listed: false });
         assert!(book.draw(now, 0, 0, 9).0.is_empty());
     }
 }

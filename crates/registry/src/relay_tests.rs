@@ -13,20 +13,21 @@ use byway_wire::{ConnectionChange, Duration, Instant, Local, TcpRequest, Writer}
 use core::net::SocketAddr;
 
 /// How long one try takes.
-const TRY: Duration = Duration::from_millis(700);
-/// Tries of a greeting, and of a packet.
-const TRIES: u32 = 3;
-/// A relay may take so long to accept a TCP connection: the kernel has repeated the SYN once by
+const TRY_TIMEOUT: Duration = Duration::from_millis(700);
+/// Tries of a greeting, and of a packet, at most.
+const MAX_TRIES: u32 = 3;
+/// How long a relay may take to accept a TCP connection. The kernel has repeated the SYN once by
 /// then.
-const DIAL: Duration = Duration::from_millis(2_500);
-/// Addresses that are tested at once.
-const AT_ONCE: usize = 512;
-/// Addresses that wait for that.
-const WAITING: usize = 4_096;
+const DIAL_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// Addresses that are tested at once, at most.
+const MAX_CONCURRENT_TESTS: usize = 512;
+/// Addresses that wait for a test at most.
+const MAX_WAITING_ADDRESSES: usize = 4_096;
 /// Bytes of what is sent through a relay: a byte that begins no session's packet, then what only
 /// the registry knows.
 const PROBE_LEN: usize = 17;
-const PROBE: u8 = 0x72;
+/// The first byte of what is sent through a relay.
+const PROBE_BYTE: u8 = 0x72;
 
 /// Which address of whom, as the caller numbers them.
 pub type Key = u64;
@@ -131,7 +132,7 @@ impl RelayTests {
     /// Whether no more can be begun.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.waiting.len() >= WAITING
+        self.waiting.len() >= MAX_WAITING_ADDRESSES
     }
 
     /// Begins the test of an address from a socket. What is begun before it goes first.
@@ -141,7 +142,7 @@ impl RelayTests {
     }
 
     fn start(&mut self, now: Instant) {
-        while self.running.len() < AT_ONCE
+        while self.running.len() < MAX_CONCURRENT_TESTS
             && let Some((key, word, local, address)) = self.waiting.pop_front()
         {
             let nonce = self.nonce();
@@ -203,11 +204,11 @@ impl RelayTests {
 
     /// Begins the same over TCP.
     fn dial(&mut self, now: Instant, key: Key, mut running: RunningTest) {
-        (running.over_tcp, running.stage, running.tries) = (true, TestState::Dialing, TRIES);
+        (running.over_tcp, running.stage, running.tries) = (true, TestState::Dialing, MAX_TRIES);
         // A little more than the driver has: it says so itself.
-        running.at = now + DIAL + TRY;
+        running.at = now + DIAL_TIMEOUT + TRY_TIMEOUT;
         self.due.insert((running.at, key));
-        self.asks.push_back(TcpRequest::Dial { peer: running.address, patience: DIAL });
+        self.asks.push_back(TcpRequest::Dial { peer: running.address, patience: DIAL_TIMEOUT });
         self.running.insert(key, running);
     }
 
@@ -251,7 +252,7 @@ impl RelayTests {
     /// Sends once more, or gives up.
     fn again(&mut self, now: Instant, key: Key) {
         let Some(running) = self.running.get_mut(&key) else { return };
-        if running.tries >= TRIES {
+        if running.tries >= MAX_TRIES {
             let failure = match running.stage {
                 TestState::Dialing | TestState::Greeting { .. } => Failure::NoAnswer,
                 TestState::Packet { .. } => running.refused.unwrap_or(Failure::NoPacket),
@@ -260,7 +261,7 @@ impl RelayTests {
         }
         running.tries += 1;
         self.due.remove(&(running.at, key));
-        running.at = now + TRY;
+        running.at = now + TRY_TIMEOUT;
         self.due.insert((running.at, key));
         let bytes = match &running.stage {
             TestState::Dialing => return,
@@ -294,12 +295,12 @@ impl RelayTests {
         self.greetings.remove(&greeted.nonce);
         let (first, second) = (self.nonce(), self.nonce());
         let Some(running) = self.running.get_mut(&key) else { return false };
-        let mut probe = [PROBE; PROBE_LEN];
+        let mut probe = [PROBE_BYTE; PROBE_LEN];
         probe[1..9].copy_from_slice(&first);
         probe[9..].copy_from_slice(&second);
         // An answer to an earlier try makes the round trip seem longer: wrong by less than the
         // clocks may differ.
-        let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY.as_nanos() as u64));
+        let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY_TIMEOUT.as_nanos() as u64));
         self.probes.insert(probe, key);
         self.consents.insert((running.address, greeted.consent.tag.to_be_bytes()), key);
         running.stage = TestState::Packet {
@@ -318,7 +319,7 @@ impl RelayTests {
     pub fn on_delivered(&mut self, now: Instant, packet: &[u8]) -> bool {
         let Ok(delivered) = Delivered::read(packet) else { return false };
         let Some(inner) = packet.get(delivered.inner..) else { return false };
-        if inner.len() != PROBE_LEN || inner.first() != Some(&PROBE) {
+        if inner.len() != PROBE_LEN || inner.first() != Some(&PROBE_BYTE) {
             return false;
         }
         if let Some(key) = self.probes.get(inner).copied() {

@@ -13,12 +13,12 @@ use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
 use core::net::{IpAddr, SocketAddr};
 
-/// Relays that are taken at one IP address.
-pub const MOST_AT_ADDRESS: usize = 2;
+/// Relays that are taken at one IP address, at most.
+pub const MAX_RELAYS_AT_ADDRESS: usize = 2;
 /// Seconds for which the last epoch holds after a planned roll.
-pub const LAST_HOLDS: u64 = 3_600;
+pub const LAST_EPOCH_SECONDS: u64 = 3_600;
 /// Serial numbers that words may have: one of a range each. The first is the registry's own.
-pub const MOST_WORDS: u32 = byway_wire::relay::SERIAL_COUNT - 1;
+pub const MAX_WORDS: u32 = byway_wire::relay::SERIAL_COUNT - 1;
 
 /// A word that was given out. Its secret follows from its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,8 +212,9 @@ pub fn judge<'a>(
     if before.is_some_and(|before| before.key != row.key) {
         return Err(EnrolRefusal::OtherKey);
     }
-    let crowded =
-        |address: &SocketAddr| neighbours.get(&address.ip()).is_some_and(|count| *count >= MOST_AT_ADDRESS);
+    let crowded = |address: &SocketAddr| {
+        neighbours.get(&address.ip()).is_some_and(|count| *count >= MAX_RELAYS_AT_ADDRESS)
+    };
     if row.addresses.iter().any(crowded) {
         return Err(EnrolRefusal::Crowded);
     }
@@ -321,7 +322,7 @@ impl Store for Memory {
             StoreRequest::Roll { from, at } => {
                 if self.epoch.number == from {
                     self.revision += 1;
-                    self.epoch = Epoch { number: from + 1, began: at, last_until: at + LAST_HOLDS };
+                    self.epoch = Epoch { number: from + 1, began: at, last_until: at + LAST_EPOCH_SECONDS };
                 }
                 StoreReply::Changes(Changes {
                     revision: self.revision,

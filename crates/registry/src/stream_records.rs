@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 /// Bytes of the length before a record.
-pub const HEAD: usize = 2;
+pub const HEAD_LEN: usize = 2;
 /// Bytes of the longest record that is written.
-pub const LONGEST: usize = 60_000;
+pub const MAX_RECORD_LEN: usize = 60_000;
 
 /// Puts pieces of a stream together. It holds one unfinished record at most, beside what came in
 /// one piece.
@@ -43,13 +43,13 @@ impl Records {
     /// It is longer than is taken.
     pub fn take(&mut self) -> Result<Option<&[u8]>, TooLong> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let Some((head, rest)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let Some((head, rest)) = rest.split_first_chunk::<HEAD_LEN>() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*head));
         if length > self.longest {
             return Err(TooLong(length));
         }
         let Some(record) = rest.get(..length) else { return Ok(None) };
-        self.at += HEAD + length;
+        self.at += HEAD_LEN + length;
         Ok(Some(record))
     }
 
@@ -62,7 +62,7 @@ impl Records {
 
 /// Appends a record to `stream`. One that is too long is not written.
 pub fn append(stream: &mut Vec<u8>, record: &[u8]) {
-    if record.len() <= LONGEST
+    if record.len() <= MAX_RECORD_LEN
         && let Ok(length) = u16::try_from(record.len())
     {
         stream.extend_from_slice(&length.to_be_bytes());

@@ -22,11 +22,11 @@ use thiserror::Error;
 use zeroize::Zeroize as _;
 
 /// What the text of every registry word begins with.
-pub const PREFIX: &str = "byway-registry-";
+pub const WORD_PREFIX: &str = "byway-registry-";
 /// Addresses that a word names at most.
 pub const MAX_ADDRESSES: usize = 4;
 
-const FORMAT: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
 
 /// What a word is good for.
@@ -98,7 +98,7 @@ pub struct RegistryWord {
 /// Why something is not a registry word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RegistryWordError {
-    /// The text does not begin with [`PREFIX`].
+    /// The text does not begin with [`WORD_PREFIX`].
     #[error("a registry word begins with \"byway-registry-\"")]
     Prefix,
     /// A character that no word contains.
@@ -131,7 +131,7 @@ impl RegistryWord {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RegistryWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
-            FORMAT => {}
+            FORMAT_VERSION => {}
             other => return Err(RegistryWordError::Format(other)),
         }
         let kind = WordKind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
@@ -156,7 +156,7 @@ impl RegistryWord {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; MAX_LEN];
         let mut writer = Writer::new(&mut bytes);
-        writer.u8(FORMAT);
+        writer.u8(FORMAT_VERSION);
         writer.u8(self.kind.number());
         writer.bytes(&self.key.0);
         self.proof.write(&mut writer);
@@ -172,7 +172,7 @@ impl RegistryWord {
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
-        let text = checked_text::encode(PREFIX, &bytes);
+        let text = checked_text::encode(WORD_PREFIX, &bytes);
         bytes.zeroize();
         text
     }
@@ -182,7 +182,7 @@ impl FromStr for RegistryWord {
     type Err = RegistryWordError;
 
     fn from_str(text: &str) -> Result<Self, RegistryWordError> {
-        let mut bytes = checked_text::decode(PREFIX, text).map_err(|error| match error {
+        let mut bytes = checked_text::decode(WORD_PREFIX, text).map_err(|error| match error {
             TextError::Prefix => RegistryWordError::Prefix,
             TextError::Character { found, at } => RegistryWordError::Character { found, at },
             TextError::TooLong => RegistryWordError::Checksum,
@@ -256,7 +256,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..160), text in "\\PC{0,80}") {
             let _ = RegistryWord::from_bytes(&bytes);
-            let _ = format!("{PREFIX}{text}").parse::<RegistryWord>();
+            let _ = format!("{WORD_PREFIX}{text}").parse::<RegistryWord>();
         }
     }
 }

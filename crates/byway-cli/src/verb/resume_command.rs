@@ -16,7 +16,7 @@ pub(super) fn command() -> String {
 
 /// Whether it is a relay's or a registry's word, or an option with one.
 fn holds_word(argument: &str) -> bool {
-    [relay::WORD_PREFIX, word::PREFIX].iter().any(|prefix| argument.contains(prefix))
+    [relay::WORD_PREFIX, word::WORD_PREFIX].iter().any(|prefix| argument.contains(prefix))
 }
 
 fn line(arguments: &[String], secrets: bool) -> String {

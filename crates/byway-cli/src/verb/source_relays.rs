@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Output};
 use anyhow::Result;
-use byway_registry::message::{Listed, MOST_RELAYS};
+use byway_registry::message::{Listed, MAX_RELAYS};
 use byway_registry::word::RegistryWord;
 use byway_transfer::Identity;
 use byway_transfer::registry::{FindEvent, FindPlan, RelayDiscovery, ask};
@@ -24,7 +24,7 @@ impl RegistryRelays {
         word: RegistryWord,
         output: &mut Output,
     ) -> Result<(Self, Vec<Word>)> {
-        let plan = FindPlan { first: MOST_RELAYS, ..FindPlan::new(word, Some(state.registries())) };
+        let plan = FindPlan { first: MAX_RELAYS, ..FindPlan::new(word, Some(state.registries())) };
         let list = match ask(identity, &plan.word)? {
             Ok(list) => list,
             Err(error) => {

@@ -6,7 +6,7 @@ use super::transfers::TransferHosts;
 use super::{RunError, network, recorder};
 use crate::setup::{Carrier, Setup};
 use byway_engine::data::IncomingLimits;
-use byway_registry::registry_client::MOST;
+use byway_registry::registry_client::MAX_ASKED_RELAYS;
 use byway_sim::World;
 use byway_sim::topology::{Direction, Graph, MEMORY_PER_PACKET, Traffic};
 use byway_wire::time::nanos;
@@ -51,7 +51,8 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
     let packets = under_way.saturating_mul(carried + 2 * MEMORY_PER_PACKET);
     let samples = nanos(setup.duration) / nanos(setup.sample).max(1) + 2;
     let hosts = actors.transfers.iter().map(|moving| {
-        let listed = if moving.placed.asks() { actors.relays.enrolled().len().min(MOST) } else { 0 };
+        let listed =
+            if moving.placed.asks() { actors.relays.enrolled().len().min(MAX_ASKED_RELAYS) } else { 0 };
         let ways = (moving.ways.len() + listed) as u64;
         let host = match moving.ends {
             TransferHosts::Session(_) | TransferHosts::Exchange(_) => SESSION + ways * CONNECTION,

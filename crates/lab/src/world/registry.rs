@@ -7,7 +7,7 @@ use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
 use byway_registry::message::{Answer, Label, RelayList, RelayQuery, Request};
-use byway_registry::registry_client::{ClientExchange, FIRST, MORE, MOST};
+use byway_registry::registry_client::{ClientExchange, FIRST_ASK_RELAYS, MAX_ASKED_RELAYS, NEXT_ASK_RELAYS};
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{
     LastHeartbeat, Memory, RelayRow, Store, StoreReply, StoreRequest as Wish, WordRow,
@@ -205,7 +205,7 @@ impl RegistryClient {
     }
 
     fn ask(&mut self, now: Instant) {
-        let most = if self.had == 0 { FIRST } else { MORE };
+        let most = if self.had == 0 { FIRST_ASK_RELAYS } else { NEXT_ASK_RELAYS };
         let ask = RelayQuery {
             proof: self.word.proof.clone(),
             most: u8::try_from(most).unwrap_or(u8::MAX),
@@ -223,7 +223,7 @@ impl RegistryClient {
         let mut offers = self.offers.0.borrow_mut();
         self.had += list.relays.len();
         // A registry that just came back knows of nobody yet.
-        offers.complete = !list.more && self.had > 0 || self.had >= MOST;
+        offers.complete = !list.more && self.had > 0 || self.had >= MAX_ASKED_RELAYS;
         offers.used_up = false;
         offers.words.extend(list.relays.into_iter().map(|listed| listed.word));
     }

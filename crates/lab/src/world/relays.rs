@@ -4,7 +4,7 @@ use super::RunError;
 use super::lending_relay::{LendingRelay, NodeCounters};
 use super::registry::{RANGE, RegistryBuilder};
 use crate::setup::LendLimit;
-use byway_registry::registry_client::MOST;
+use byway_registry::registry_client::MAX_ASKED_RELAYS;
 use byway_relay::{Config, LendingConfig, Policy, Relay};
 use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig};
 use byway_sim::topology::{Built, Graph};
@@ -147,10 +147,11 @@ impl RelayNodes {
     }
 
     /// Reserves memory for grants (permissions to send through a relay) at every enrolled relay.
-    /// With `MOST` relays per client, a relay has `clients * MOST / relays` clients on average.
+    /// With `MAX_ASKED_RELAYS` relays per client, a relay has `clients * MAX_ASKED_RELAYS / relays`
+    /// clients on average.
     /// Each gets room for four times as many grants plus 64, at most one per client.
     pub(super) fn expect(&mut self, clients: u32) {
-        let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
+        let named = u64::from(clients) * MAX_ASKED_RELAYS as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));
         for site in self.at.values_mut().filter(|site| site.enrolled.is_some()) {
             site.grants += clients;

@@ -4,7 +4,7 @@ use crate::server::Server;
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    AuditEntry, Changes, EnrolRefusal, LAST_HOLDS, LastHeartbeat, RelayRow, Store as _, StoreReply,
+    AuditEntry, Changes, EnrolRefusal, LAST_EPOCH_SECONDS, LastHeartbeat, RelayRow, Store as _, StoreReply,
     StoreRequest, WordRow,
 };
 use byway_registry::word::WordKind;
@@ -169,7 +169,11 @@ fn epochs(open: Open<'_>, at: &Path) {
         let reply = keeper.answer(StoreRequest::Roll { from: 1, at: AT });
         let StoreReply::Changes(changes) = reply else { panic!("{reply:?}") };
         let epoch = changes.epoch;
-        assert_eq!((epoch.number, epoch.began, epoch.last_until), (2, AT, AT + LAST_HOLDS), "only once");
+        assert_eq!(
+            (epoch.number, epoch.began, epoch.last_until),
+            (2, AT, AT + LAST_EPOCH_SECONDS),
+            "only once"
+        );
     }
 }
 

@@ -55,7 +55,7 @@ fn answers_are_read_as_they_were_written_and_the_longest_fits() {
     let mut long = listed();
     let text = Label::new(&"x".repeat(100));
     (long.operator, long.region) = (text.clone(), text);
-    let longest = Answer::List(RelayList { relays: vec![long; MOST_RELAYS], ..many(0) });
+    let longest = Answer::List(RelayList { relays: vec![long; MAX_RELAYS], ..many(0) });
     let enrolled = Answer::Enrolled {
         beat_millis: 10_000,
         passed: vec![address()],
@@ -74,8 +74,8 @@ fn an_entry_that_tells_no_carriers_is_of_a_relay_over_udp_alone() {
     let list = RelayList { made: 1, until: 2, more: true, relays: vec![listed(); 2] };
     let mut bytes = Answer::List(list.clone()).to_bytes();
     let (head, entries) = bytes.split_at_mut(1 + 8 + 8 + 2);
-    assert_eq!(head[17..], [MORE | TELLS_CARRIERS, 2]);
-    head[17] = MORE;
+    assert_eq!(head[17..], [MORE_RELAYS | TELLS_CARRIERS, 2]);
+    head[17] = MORE_RELAYS;
     let entry = entries.len() / 2;
     let old = [head, &entries[..entry - 1], &entries[entry..2 * entry - 1]].concat();
     let relays = vec![Listed { tcp: false, ..listed() }; 2];
@@ -102,7 +102,7 @@ fn what_nobody_writes_is_refused() {
 #[test]
 fn a_label_is_short_and_shows_nothing_strange() {
     assert_eq!(Label::new("a\x1b[2Jb\n").as_str(), "a[2Jb");
-    assert_eq!(Label::new(&"é".repeat(60)).as_str().len(), LONGEST_TEXT);
+    assert_eq!(Label::new(&"é".repeat(60)).as_str().len(), MAX_TEXT_LEN);
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Relays that are tested: those that want in, and those that somebody complained of.
 
-use crate::message::{Failure, MOST_ADDRESSES, Reason};
+use crate::message::{Failure, MAX_ADDRESSES, Reason};
 use crate::relay_tests::{Key, Passed};
 use crate::store::RelayRow;
 use alloc::boxed::Box;
@@ -11,10 +11,10 @@ use byway_engine::Handle;
 use byway_wire::heartbeat::{Heartbeat, RelayId};
 use core::net::SocketAddr;
 
-/// Relays that want in at once.
-const MOST: usize = 1_024;
-/// Addresses that heartbeats of one come from: one of each family.
-const MOST_SEEN: usize = 2;
+/// Applicants at once.
+const MAX_APPLICANTS: usize = 1_024;
+/// Addresses from which heartbeats of one applicant are taken: one of each family.
+const MAX_SEEN_ADDRESSES: usize = 2;
 
 /// A relay that wants in.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Applicants {
     }
 
     pub fn is_full(&self) -> bool {
-        self.applicants.len() >= MOST
+        self.applicants.len() >= MAX_APPLICANTS
     }
 
     /// `seen`: the address that its heartbeats come from is to be tested too.
@@ -118,7 +118,7 @@ impl Applicants {
         let handle = *self.names.get(&beat.report.relay)?;
         let applicant = self.applicants.get_mut(&handle)?;
         let seen = applicant.seen.as_mut()?;
-        let is_new = seen.len() < MOST_SEEN && !seen.contains(&from);
+        let is_new = seen.len() < MAX_SEEN_ADDRESSES && !seen.contains(&from);
         if !is_new || !beat.is_authentic(&applicant.row.range_key.heartbeat_key()) {
             return None;
         }
@@ -192,7 +192,7 @@ impl Applicants {
     ) -> Option<TestOutcome> {
         let applicant = self.applicants.get_mut(&handle)?;
         match outcome {
-            Ok(passed) if applicant.row.addresses.len() < MOST_ADDRESSES => {
+            Ok(passed) if applicant.row.addresses.len() < MAX_ADDRESSES => {
                 applicant.row.addresses.push(address);
                 applicant.row.tcp |= passed.tcp;
             }

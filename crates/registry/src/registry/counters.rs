@@ -4,8 +4,8 @@ use crate::message::Reason;
 use crate::relay_directory::HeartbeatResult;
 use alloc::collections::VecDeque;
 
-/// Events that wait for the owner.
-const EVENTS: usize = 64;
+/// Events that wait for the owner at most.
+const MAX_QUEUED_EVENTS: usize = 64;
 
 /// Something for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl RegistryCounters {
         if let Some(count) = self.refused.get_mut(reason as usize) {
             *count += 1;
         }
-        if self.events.len() < EVENTS {
+        if self.events.len() < MAX_QUEUED_EVENTS {
             self.events.push_back(LogEvent::Refused(reason));
         }
     }

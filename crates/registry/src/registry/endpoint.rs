@@ -1,6 +1,6 @@
 //! The endpoint of a registry's sessions: many, short, with little to say.
 
-use super::sessions::{MAX_SESSIONS, PATIENCE};
+use super::sessions::{MAX_SESSIONS, SESSION_TIMEOUT};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_control::Class;
@@ -10,18 +10,18 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
 
 /// Memory for what arrives in one session.
-const SESSION_MEMORY: usize = 16 << 10;
+const SESSION_MEMORY_BYTES: usize = 16 << 10;
 
 /// Sessions that end beside [`MAX_SESSIONS`]. A datagram brings one at most, and the driver takes
 /// 64 buffers of datagrams before it sends and wakes.
 const ENDING_SESSIONS: usize = 256;
 
 /// Memory for what arrives in sessions, all together: the endpoint shares out half of it.
-const MEMORY: usize = 2 * SESSION_MEMORY * (MAX_SESSIONS + ENDING_SESSIONS);
+const SHARED_MEMORY_BYTES: usize = 2 * SESSION_MEMORY_BYTES * (MAX_SESSIONS + ENDING_SESSIONS);
 
 /// Handshakes of strangers in a second: answering them is what a registry is for. One network has a
 /// fourth of these.
-const HELLOS: u32 = 2_000;
+const HELLOS_PER_SECOND: u32 = 2_000;
 
 /// Lets everybody in: who has no word is refused by a record, with a reason.
 struct AdmitAll;
@@ -37,15 +37,15 @@ pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> En
     let connection = Config {
         outgoing: OutgoingLimits { memory: 256 << 10, read_size: 1 << 10, objects: 1 },
         incoming: IncomingLimits {
-            memory: SESSION_MEMORY,
+            memory: SESSION_MEMORY_BYTES,
             stream_start: 8 << 10,
             stream_window: 8 << 10,
             streams: 2,
             objects: 1,
         },
-        shared_memory: Some(MEMORY),
-        hellos_per_second: HELLOS,
-        idle_timeout: PATIENCE,
+        shared_memory: Some(SHARED_MEMORY_BYTES),
+        hellos_per_second: HELLOS_PER_SECOND,
+        idle_timeout: SESSION_TIMEOUT,
         relays_per_peer: 0,
         ..Config::default()
     };

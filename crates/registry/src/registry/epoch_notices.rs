@@ -6,8 +6,9 @@ use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 
 /// How many relays are told at once of a new epoch. A pause follows before others are told.
-const AT_ONCE: u32 = 64;
-const PAUSE: Duration = Duration::from_millis(20);
+const BATCH_RELAYS: u32 = 64;
+/// Time between two batches of relays that are told of a new epoch.
+const BATCH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Who they are.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl EpochNotices {
 
     pub const fn wake(&mut self, now: Instant) {
         if self.at.as_nanos() <= now.as_nanos() && self.left == 0 {
-            self.left = AT_ONCE;
+            self.left = BATCH_RELAYS;
         }
     }
 
@@ -37,7 +38,7 @@ impl EpochNotices {
     pub fn next(&mut self, now: Instant) -> Option<RelayId> {
         self.left = self.left.checked_sub(1)?;
         if self.left == 0 {
-            self.at = now + PAUSE;
+            self.at = now + BATCH_INTERVAL;
         }
         let name = self.names.pop();
         if name.is_none() {

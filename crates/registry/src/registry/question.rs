@@ -1,9 +1,9 @@
 //! What a question is answered with.
 
 use crate::grant_minting;
-use crate::message::{Listed, MOST_RELAYS, RelayList, RelayQuery};
+use crate::message::{Listed, MAX_RELAYS, RelayList, RelayQuery};
 use crate::relay_directory::RelayDirectory;
-use crate::store::{Epoch, LAST_HOLDS, WordRow};
+use crate::store::{Epoch, LAST_EPOCH_SECONDS, WordRow};
 use byway_wire::Instant;
 
 /// The relays for the holder of a word whose draw has this seed. `now`: by either clock.
@@ -17,10 +17,10 @@ pub(super) fn list(
 ) -> RelayList {
     let last = Epoch {
         number: epoch.number.saturating_sub(1),
-        began: epoch.last_until.saturating_sub(grant_minting::EPOCH_LIFE + LAST_HOLDS),
+        began: epoch.last_until.saturating_sub(grant_minting::EPOCH_LIFE + LAST_EPOCH_SECONDS),
         last_until: 0,
     };
-    let most = usize::from(ask.most).min(MOST_RELAYS);
+    let most = usize::from(ask.most).min(MAX_RELAYS);
     let (relays, more) = book.draw(now, seed, usize::from(ask.skip), most);
     let mut until = grant_minting::end_of(epoch).min(word.expires);
     let listed = relays.into_iter().filter_map(|relay| {

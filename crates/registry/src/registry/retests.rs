@@ -5,8 +5,8 @@ use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 
-/// A relay is tested no sooner again after a complaint, or after it failed.
-const APART: Duration = Duration::from_secs(60);
+/// Time from a test to the next of the same relay, after a complaint or a failure.
+const RETEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The relays that were tested of late.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Retests {
     /// Whether a relay may be tested again.
     pub fn may_begin(&mut self, now: Instant, relay: RelayId) -> bool {
         while let Some((at, old)) = self.order.front()
-            && now.since(*at) >= APART
+            && now.since(*at) >= RETEST_INTERVAL
         {
             self.recent.remove(old);
             self.order.pop_front();

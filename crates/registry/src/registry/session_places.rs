@@ -7,7 +7,7 @@ use core::cmp::Reverse;
 /// Sessions at once.
 pub(super) const MAX_SESSIONS: usize = 2_048;
 /// Sessions of one network at once.
-const MAX_OF_NETWORK: usize = MAX_SESSIONS / 8;
+const MAX_SESSIONS_OF_NETWORK: usize = MAX_SESSIONS / 8;
 
 /// What one network holds.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl<H: Copy + Ord> SessionPlaces<H> {
         self.sessions.insert(handle, (network, None));
         let holding = self.networks.entry(network).or_insert(Holding { sessions: 0, idle: BTreeSet::new() });
         holding.sessions += 1;
-        let crowded = holding.sessions > MAX_OF_NETWORK;
+        let crowded = holding.sessions > MAX_SESSIONS_OF_NETWORK;
         self.set_idle(handle);
         let from = if crowded {
             self.networks.get(&network)
@@ -103,14 +103,14 @@ mod tests {
     fn a_network_has_an_eighth_and_its_own_session_that_is_idle_longest_goes_first() {
         let mut places = SessionPlaces::default();
         let of = |number: usize| number as u32;
-        assert!((0..MAX_OF_NETWORK).all(|it| places.enter(of(it), network(1)).is_none()));
+        assert!((0..MAX_SESSIONS_OF_NETWORK).all(|it| places.enter(of(it), network(1)).is_none()));
         // The client of the first waits for the registry, and the second has just had an answer.
         places.set_busy(0);
         places.set_busy(1);
         places.set_idle(1);
         assert_eq!(places.enter(9_000, network(2)), None);
         assert_eq!(places.enter(9_001, network(1)), Some(2));
-        (3..of(MAX_OF_NETWORK)).chain([1, 9_001]).for_each(|it| places.set_busy(it));
+        (3..of(MAX_SESSIONS_OF_NETWORK)).chain([1, 9_001]).for_each(|it| places.set_busy(it));
         assert_eq!(places.enter(9_002, network(1)), Some(9_002), "all others wait for the registry");
         places.leave(5);
         assert_eq!(places.enter(9_003, network(1)), None);

@@ -2,7 +2,7 @@
 //! gets.
 
 use super::session_places::SessionPlaces;
-use crate::message::{LONGEST_REQUEST, Request};
+use crate::message::{MAX_REQUEST_LEN, Request};
 use crate::stream_records::{self, Records};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -11,16 +11,17 @@ use byway_wire::{Duration, Instant, NetworkPrefix, StreamId};
 
 /// How long a session may take. All that is asked in one takes two or three round trips, and a
 /// test.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long the first whole request may take from when the client has shown that it is there. The
 /// request is in flight by then: it needs half a round trip, or one more if it is lost.
-const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(2);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) use super::session_places::MAX_SESSIONS;
-/// Requests of a session.
-const REQUESTS: u32 = 16;
-/// From who asks, and back.
-const FORTH: StreamId = StreamId(0);
-const BACK: StreamId = StreamId(1);
+/// Requests of a session at most.
+const MAX_REQUESTS: u32 = 16;
+/// The stream of requests, from the host that asks.
+const REQUEST_STREAM: StreamId = StreamId(0);
+/// The stream of answers.
+const ANSWER_STREAM: StreamId = StreamId(1);
 
 #[derive(Debug)]
 struct ClientSession {
@@ -59,11 +60,11 @@ pub(super) struct Sessions {
 impl Sessions {
     /// A session begins. Returns the one whose place it takes, if any: that one is to be dismissed.
     pub fn begin(&mut self, now: Instant, handle: Handle, network: NetworkPrefix) -> Option<Handle> {
-        let records = Records::new(LONGEST_REQUEST);
+        let records = Records::new(MAX_REQUEST_LEN);
         let session = ClientSession { records, busy: false, requests: 0, ended: false, finished: false };
         self.sessions.insert(handle, session);
-        self.first_until.push_back((now + FIRST_REQUEST_PATIENCE, handle));
-        self.until.push_back((now + PATIENCE, handle));
+        self.first_until.push_back((now + FIRST_REQUEST_TIMEOUT, handle));
+        self.until.push_back((now + SESSION_TIMEOUT, handle));
         let dismissed = self.places.enter(handle, network);
         if let Some(dismissed) = dismissed {
             self.end(dismissed);
@@ -106,7 +107,7 @@ impl Sessions {
     /// Reads no more of a client that says nothing that is understood.
     pub fn stop(&mut self, handle: Handle) {
         if let Some(session) = self.sessions.get_mut(&handle) {
-            session.requests = REQUESTS;
+            session.requests = MAX_REQUESTS;
         }
     }
 
@@ -120,8 +121,8 @@ impl Sessions {
             return SessionStep::Wait;
         };
         loop {
-            if session.requests >= REQUESTS {
-                connection.incoming().stop(FORTH, 1);
+            if session.requests >= MAX_REQUESTS {
+                connection.incoming().stop(REQUEST_STREAM, 1);
                 session.finish(connection);
                 return SessionStep::Wait;
             }
@@ -142,7 +143,9 @@ impl Sessions {
                 return SessionStep::Wait;
             }
             let mut piece = [0; 1024];
-            let Some(read) = connection.incoming().read(FORTH, &mut piece) else { return SessionStep::Wait };
+            let Some(read) = connection.incoming().read(REQUEST_STREAM, &mut piece) else {
+                return SessionStep::Wait;
+            };
             session.records.push(piece.get(..read.length).unwrap_or_default());
             session.ended = read.finished;
             if read.length == 0 && !read.finished {
@@ -158,14 +161,14 @@ impl Sessions {
         };
         session.busy = false;
         self.places.set_idle(handle);
-        let mut record = Vec::with_capacity(stream_records::HEAD + answer.len());
+        let mut record = Vec::with_capacity(stream_records::HEAD_LEN + answer.len());
         stream_records::append(&mut record, answer);
         let out = connection.outgoing();
-        out.open_stream(BACK);
+        out.open_stream(ANSWER_STREAM);
         // A session's answers fit into what it may hold, or it does not take them: then it waits in
         // vain.
-        if out.write(BACK, &record) < record.len() {
-            out.reset(BACK, 1);
+        if out.write(ANSWER_STREAM, &record) < record.len() {
+            out.reset(ANSWER_STREAM, 1);
             session.finished = true;
         }
     }
@@ -182,8 +185,8 @@ impl ClientSession {
     fn finish(&mut self, connection: &mut Connection) {
         self.finished = true;
         let out = connection.outgoing();
-        out.open_stream(BACK);
-        out.finish(BACK);
+        out.open_stream(ANSWER_STREAM);
+        out.finish(ANSWER_STREAM);
         connection.finishing();
     }
 }

@@ -4,7 +4,7 @@ use crate::message::Reason;
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, Meter, NetworkPrefix};
 
-/// One network has one part in so many, once half of what may come at once is used.
+/// One network gets one part in this many, once half of what may come at once is used.
 const NETWORK_SHARE: u64 = 4;
 /// Networks with a meter of their own.
 const MAX_NETWORKS: usize = 64;

@@ -6,8 +6,8 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-/// Entries of the log that wait to be written. Others are left out.
-const ENTRIES: usize = 1_000;
+/// Entries of the log that wait to be written at most. Further ones are left out.
+const MAX_QUEUED_ENTRIES: usize = 1_000;
 
 /// What is done with an answer.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl StoreQueue {
 
     /// Something for the log, with the next note.
     pub fn log(&mut self, entry: AuditEntry) {
-        if self.entries.len() < ENTRIES {
+        if self.entries.len() < MAX_QUEUED_ENTRIES {
             self.entries.push(entry);
         }
     }

@@ -8,10 +8,10 @@ use crate::word::{WordKind, WordProof};
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, NetworkPrefix};
 
-/// Questions that a word's holders may ask.
-const ASKS: Limits = Limits { per_second: 50, at_once: 500 };
-/// Relays that its holders may complain of.
-const COMPLAINTS: Limits = Limits { per_second: 4, at_once: 64 };
+/// Limits on the questions of a word's holders.
+const ASK_LIMITS: Limits = Limits { per_second: 50, at_once: 500 };
+/// Limits on the relays that a word's holders complain of.
+const COMPLAINT_LIMITS: Limits = Limits { per_second: 4, at_once: 64 };
 
 /// All words that were given out.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Words {
 
     /// Counts a question, if the word's holder in this network may ask one now.
     pub fn may_ask(&mut self, now: Instant, number: u32, network: NetworkPrefix) -> Result<(), Reason> {
-        self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASKS)).spend(now, network, 1)
+        self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASK_LIMITS)).spend(now, network, 1)
     }
 
     /// Counts a complaint of so many relays.
@@ -68,7 +68,7 @@ impl Words {
         network: NetworkPrefix,
         relays: usize,
     ) -> Result<(), Reason> {
-        let limit = self.complaints.entry(number).or_insert_with(|| SharedLimit::new(COMPLAINTS));
+        let limit = self.complaints.entry(number).or_insert_with(|| SharedLimit::new(COMPLAINT_LIMITS));
         limit.spend(now, network, relays as u64)
     }
 }

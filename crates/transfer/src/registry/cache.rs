@@ -5,7 +5,7 @@
 //! format 1 (1), checksum (4), list
 //! ```
 
-use byway_registry::message::{LONGEST_ANSWER, RelayList};
+use byway_registry::message::{MAX_ANSWER_LEN, RelayList};
 use byway_registry::word::RegistryWord;
 use byway_wire::checked_text::{CHECKSUM_LEN, checksum};
 use byway_wire::{Reader, Writer};
@@ -25,7 +25,7 @@ pub fn path_of(directory: &Path, word: &RegistryWord) -> PathBuf {
 /// The list, if there is one that is whole and good at `unix` (seconds).
 pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LONGEST_ANSWER as u64 + 64).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_ANSWER_LEN as u64 + 64).read_to_end(&mut bytes).ok()?;
     let mut reader = Reader::new(&bytes);
     let (format, sum) = (reader.u8().ok()?, reader.array::<CHECKSUM_LEN>().ok()?);
     let rest = reader.clone().take_rest();
@@ -38,7 +38,7 @@ pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
 
 /// Puts a list in place of the one before.
 pub fn write(path: &Path, list: &RelayList) -> io::Result<()> {
-    let mut bytes = vec![0; LONGEST_ANSWER];
+    let mut bytes = vec![0; MAX_ANSWER_LEN];
     let mut writer = Writer::new(&mut bytes);
     list.write(&mut writer);
     let list = writer.written();

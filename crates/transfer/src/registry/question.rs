@@ -6,7 +6,7 @@ use crate::identity::Identity;
 use crate::sockets;
 use byway_engine::{Config, Endpoint};
 use byway_net::{Clock, LoopControl, Owner};
-use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
+use byway_registry::message::{Answer, MAX_RELAYS, RelayList, RelayQuery, Request};
 use byway_registry::registry_client::{AskError, ClientExchange};
 use byway_registry::word::RegistryWord;
 use byway_wire::Instant;
@@ -45,7 +45,7 @@ impl QueryOwner {
             Some(exchange) => exchange,
             None => {
                 let mut exchange = ClientExchange::begin(endpoint, now, &self.word)?;
-                let most = MOST_RELAYS as u8; // 100
+                let most = MAX_RELAYS as u8; // 100
                 exchange.ask(&Request::Ask(RelayQuery { proof: self.word.proof.clone(), most, skip: 0 }));
                 exchange.finish();
                 self.exchange.insert(exchange)

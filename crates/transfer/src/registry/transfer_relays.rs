@@ -6,8 +6,10 @@ use super::cache;
 use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
 use byway_net::unix_seconds;
 use byway_registry::complaints::Complaints;
-use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
-use byway_registry::registry_client::{AskError, ClientExchange, FIRST, MORE, MOST};
+use byway_registry::message::{Answer, MAX_RELAYS, RelayList, RelayQuery, Request};
+use byway_registry::registry_client::{
+    AskError, ClientExchange, FIRST_ASK_RELAYS, MAX_ASKED_RELAYS, NEXT_ASK_RELAYS,
+};
 use byway_registry::word::RegistryWord;
 use byway_wire::{Duration, Instant, relay};
 use std::collections::BTreeSet;
@@ -45,7 +47,7 @@ impl FindPlan {
     /// As many relays as a transfer tries at first.
     #[must_use]
     pub const fn new(word: RegistryWord, cache: Option<PathBuf>) -> Self {
-        Self { word, cache, first: FIRST }
+        Self { word, cache, first: FIRST_ASK_RELAYS }
     }
 
     /// The last list of the registry, if it was kept and its words are still good.
@@ -219,7 +221,7 @@ impl Finder {
     /// What is asked now, if anything is: for relays, or that those of no use be tested.
     fn request(&mut self, now: Instant) -> Option<Request> {
         let due = self.next.is_some_and(|next| next <= now);
-        let more = !due && self.used_up && self.more && self.had < MOST && self.failures == 0;
+        let more = !due && self.used_up && self.more && self.had < MAX_ASKED_RELAYS && self.failures == 0;
         self.complains = !due && !more;
         if self.complains {
             let relays = self.complaints.take(now);
@@ -228,11 +230,11 @@ impl Finder {
         }
         if more {
             // The time for the next renewal stays: what is here ends when it would.
-            (self.skip, self.most) = (self.had, MORE);
+            (self.skip, self.most) = (self.had, NEXT_ASK_RELAYS);
         } else {
             self.next = None;
         }
-        let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
+        let most = u8::try_from(self.most.min(MAX_RELAYS)).unwrap_or(u8::MAX);
         let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
         Some(Request::Ask(RelayQuery { proof: self.word.proof.clone(), most, skip }))
     }
