@@ -28,9 +28,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 /// Time between two looks at progress.
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a receiver may take to say goodbye after its sender was told that all is well.
-const GOODBYE: Duration = Duration::from_secs(5);
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The lines of a demo that are the same for all its rounds.
 pub struct DemoNetwork {
@@ -115,7 +115,7 @@ pub fn transfer(
     })?;
     let mut goes_on = true;
     while !sending.is_over() {
-        while let Some(news) = sending.next(TICK) {
+        while let Some(news) = sending.next(POLL_INTERVAL) {
             goes_on = goes_on && watch(news);
         }
         while receiving.next(Duration::ZERO).is_some() {}
@@ -129,12 +129,12 @@ pub fn transfer(
     }
     std::mem::replace(&mut sent.outcome, Ok(())).map_err(DemoError::Transfer)?;
     // The receiver hears the goodbye, or has everything and may go without.
-    let ticks = GOODBYE.as_millis() / TICK.as_millis();
+    let ticks = GOODBYE_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
     for _ in 0..ticks {
         if receiving.is_over() {
             break;
         }
-        while receiving.next(TICK).is_some() {}
+        while receiving.next(POLL_INTERVAL).is_some() {}
     }
     receiving.cancel();
     receiving.join()?;

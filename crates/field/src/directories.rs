@@ -53,12 +53,15 @@ impl Directories {
     pub(crate) fn headlines(&self) -> Result<Vec<Headline>> {
         let text = match &self.experiments {
             None => experiment::embedded_headlines().to_owned(),
-            Some(directory) => fs::read_to_string(directory.join(experiment::HEADLINES)).unwrap_or_default(),
+            Some(directory) => {
+                fs::read_to_string(directory.join(experiment::HEADLINES_FILE)).unwrap_or_default()
+            }
         };
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        headlines::read(&text).map_err(|error| Error::Usage(format!("{}: {error}", experiment::HEADLINES)))
+        headlines::read(&text)
+            .map_err(|error| Error::Usage(format!("{}: {error}", experiment::HEADLINES_FILE)))
     }
 
     /// The directory for what comes of `id`.

@@ -28,10 +28,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use transfers::RunningTransfer;
 
-/// After a run is over, so long is waited for what its programs report.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long the programs of a run that is over may take to report.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a run is to end.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs every variant of a plan with every seed, one after another, because all runs use this
 /// machine. `tell` gets the progress, and a warning about each unreliable run.
@@ -122,14 +122,14 @@ fn one(site: &RunLab, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<E
             if over || left.is_zero() {
                 break;
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
         links.note(&site.lab.status().about(|| "the lab has ended")?);
         gateways.iter_mut().for_each(|pair| pair.note(at.as_secs_f64()));
     }
     let transfers = carried
         .into_iter()
-        .map(|carried: RunningTransfer| carried.finish(setup, begun + setup.duration + GRACE));
+        .map(|carried: RunningTransfer| carried.finish(setup, begun + setup.duration + REPORT_TIMEOUT));
     let mut transfers = transfers.collect::<Result<Vec<_>>>()?;
     let gateways =
         gateways.into_iter().map(|pair| pair.finish(setup, &mut transfers)).collect::<Result<_>>()?;

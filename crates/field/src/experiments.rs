@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How experiments are run.
 #[derive(Clone, Debug)]
@@ -297,7 +297,7 @@ fn simulated(
     let teller = Mutex::new((tell, Instant::now()));
     runner::run(plan, cancel, &|done, of| {
         if let Ok(mut teller) = teller.lock()
-            && teller.1.elapsed() >= PROGRESS
+            && teller.1.elapsed() >= PROGRESS_INTERVAL
         {
             teller.1 = Instant::now();
             (teller.0)(ExperimentEvent::Progress(done, of));

@@ -2,7 +2,7 @@
 
 use crate::error::{About as _, Error, Result};
 use byway_lab::fuzz::{Finding, judge, setup};
-use byway_lab::plan::{MOST_SEED, plan_text};
+use byway_lab::plan::{MAX_SEED, plan_text};
 use rayon::prelude::*;
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How many worlds run between two looks at whether to go on.
-const BATCH: usize = 50;
+const BATCH_WORLDS: usize = 50;
 
 /// Which worlds are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub fn run(
     let (mut left, time) = seeds.all();
     let over = || time.is_some_and(|time| begun.elapsed() >= time);
     while !stop() && !over() {
-        let batch: Vec<u64> = left.by_ref().take(BATCH).collect();
+        let batch: Vec<u64> = left.by_ref().take(BATCH_WORLDS).collect();
         if batch.is_empty() {
             break;
         }
@@ -183,8 +183,8 @@ impl Drop for QuietPanics {
 /// # Errors
 /// The seed is larger than a plan's may be.
 pub fn world_plan(seed: u64, finding: Option<&str>) -> Result<String> {
-    if seed > MOST_SEED {
-        return Err(Error::Usage(format!("the seeds of plans end at {MOST_SEED}, and this is {seed}")));
+    if seed > MAX_SEED {
+        return Err(Error::Usage(format!("the seeds of plans end at {MAX_SEED}, and this is {seed}")));
     }
     let title = match finding {
         Some(what) => format!("The random world of seed {seed}: {what}"),
@@ -214,7 +214,7 @@ mod tests {
         let outcome = runner::run(&plan, &AtomicBool::new(false), &|_, _| {});
         let record = judge(seed).expect("a world that keeps the laws");
         assert_eq!((outcome.error, outcome.records), (None, vec![record]));
-        assert!(world_plan(MOST_SEED + 1, None).is_err());
+        assert!(world_plan(MAX_SEED + 1, None).is_err());
     }
 
     #[test]

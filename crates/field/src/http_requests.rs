@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// One request that a fetcher is to make. A fetcher reads all of its tasks first, and begins after
-/// a line with [`GO`].
+/// a line with [`GO_LINE`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchTask {
     /// The errand's place in the list.
@@ -40,7 +40,7 @@ pub(crate) struct FetchResult {
 }
 
 /// The line after which time counts.
-pub(crate) const GO: &str = "go";
+pub(crate) const GO_LINE: &str = "go";
 
 /// Answers requests until the process ends. Answers use the kernel's congestion control
 /// `congestion`. Prints `ready` once it accepts connections.
@@ -61,7 +61,7 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
 /// Number of bytes that the server writes at a time, as other web servers do. A smaller write could
 /// end with a packet that is not full. TCP holds such a packet back for one more ACK (Nagle's
 /// algorithm), which would delay the answer.
-const PIECE: usize = 64 * 1024;
+const WRITE_LEN: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.
 fn answer(mut asker: TcpStream) -> io::Result<()> {
@@ -69,7 +69,7 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
     asker.read_exact(&mut request)?;
     let [a, b, c, d, e, f, g, h, ..] = request;
     let size = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-    let mut answer = io::BufWriter::with_capacity(PIECE, asker);
+    let mut answer = io::BufWriter::with_capacity(WRITE_LEN, asker);
     io::copy(&mut io::repeat(0x5a).take(size), &mut answer)?;
     answer.flush()
 }
@@ -84,7 +84,7 @@ pub fn fetch(server: SocketAddr) -> Result<()> {
     let mut open = Vec::new();
     for line in io::stdin().lock().lines() {
         let line = line?;
-        if line == GO {
+        if line == GO_LINE {
             break;
         }
         let errand: FetchTask = serde_json::from_str(&line)?;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// What a keeper says when its lab can be entered.
-const READY: &str = "ready";
+const READY_LINE: &str = "ready";
 
 /// A lab on this machine, as it is now.
 #[derive(Clone, Debug, Serialize)]
@@ -96,7 +96,7 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     if let Some(said) = keeper.stdout.take() {
         BufReader::new(said).read_line(&mut word)?;
     }
-    if word.trim() == READY {
+    if word.trim() == READY_LINE {
         return Ok(());
     }
     let _ = keeper.wait();
@@ -115,7 +115,7 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
     let ready = || {
-        let _ = writeln!(io::stdout(), "{READY}");
+        let _ = writeln!(io::stdout(), "{READY_LINE}");
     };
     let input = io::stdin();
     let owner = owned.then(|| input.as_fd());

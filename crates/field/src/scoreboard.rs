@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How many hexadecimal digits of a program's hash tell it from any other.
-const DIGITS: usize = 16;
+const HASH_DIGITS: usize = 16;
 
 /// What happens while cells are run.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl<T: FnMut(ScoreboardEvent)> RowWriter<'_, T> {
         if let Err(error) = self.store.add(row) {
             self.failed.get_or_insert(error);
         }
-        if self.told.elapsed() >= PROGRESS {
+        if self.told.elapsed() >= PROGRESS_INTERVAL {
             self.told = Instant::now();
             let seconds = self.begun.elapsed().as_secs_f64();
             (self.tell)(ScoreboardEvent::Progress { done: self.done, of: self.of, seconds });
@@ -167,5 +167,5 @@ fn commit() -> String {
 fn own_hash() -> Result<String> {
     let own =
         std::env::current_exe().and_then(std::fs::read).about(|| "the program itself cannot be read")?;
-    Ok(blake3::hash(&own).to_hex().chars().take(DIGITS).collect())
+    Ok(blake3::hash(&own).to_hex().chars().take(HASH_DIGITS).collect())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 /// The experiments that travel in the program.
-static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
+static EMBEDDED_EXPERIMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
 /// One folder of `experiments/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Experiment {
 /// The experiments in the program, by name.
 #[must_use]
 pub fn embedded() -> Vec<Experiment> {
-    let mut found: Vec<Experiment> = EMBEDDED
+    let mut found: Vec<Experiment> = EMBEDDED_EXPERIMENTS
         .dirs()
         .filter_map(|folder| {
             let id = folder.path().file_name()?.to_str()?;
@@ -51,12 +51,12 @@ pub fn embedded() -> Vec<Experiment> {
 }
 
 /// The name of the file with the sentences of the papers' abstracts, beside the experiments.
-pub const HEADLINES: &str = "headlines.toml";
+pub const HEADLINES_FILE: &str = "headlines.toml";
 
 /// The text of the headlines in the program. See [`read`](crate::headlines::read).
 #[must_use]
 pub fn embedded_headlines() -> &'static str {
-    EMBEDDED.get_file(HEADLINES).and_then(|file| file.contents_utf8()).unwrap_or_default()
+    EMBEDDED_EXPERIMENTS.get_file(HEADLINES_FILE).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
 /// The experiments in a directory, by name.

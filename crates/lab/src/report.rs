@@ -25,7 +25,7 @@ pub struct ReportEntry {
     pub figures: Vec<String>,
 }
 
-const STYLE: &str = "\
+const STYLE_SHEET: &str = "\
 :root{color-scheme:light dark;--ink:#222;--soft:#666;--line:#ddd;--page:#fff;--pass:#0a7d4f;--known:#a66300;--fail:#b3261e}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#aaa;--line:#444;--page:#181818;--pass:#4cc38a;--known:#e0a33e;--fail:#f2827c}}\
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:60rem;margin:2rem auto;padding:0 1rem}\
@@ -40,7 +40,7 @@ pub fn html(entries: &[ReportEntry], headlines: &[HeadlineResult]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>byway: the papers' claims</title>\n<style>{STYLE}</style>\n<h1>The papers' claims, held against byway's simulator</h1>\n"
+         <title>byway: the papers' claims</title>\n<style>{STYLE_SHEET}</style>\n<h1>The papers' claims, held against byway's simulator</h1>\n"
     );
     page += &of_abstracts(headlines);
     page += &summary(entries);

@@ -1,18 +1,18 @@
 //! What somebody may have meant.
 
 /// Names longer than this are not compared: the work grows with the square of it.
-const MOST_LETTERS: usize = 40;
+const MAX_LETTERS: usize = 40;
 
 /// The name among `known` that is closest to `name`, if it is close enough to be a slip.
 #[must_use]
 pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
-    if letters > MOST_LETTERS {
+    if letters > MAX_LETTERS {
         return None;
     }
     known
         .into_iter()
-        .filter(|known| known.chars().count() <= MOST_LETTERS)
+        .filter(|known| known.chars().count() <= MAX_LETTERS)
         .map(|known| (strsim::levenshtein(name, known), known))
         .min_by_key(|&(distance, _)| distance)
         .filter(|&(distance, _)| distance <= 1 + letters / 4)

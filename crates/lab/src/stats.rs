@@ -19,7 +19,7 @@ pub struct Interval {
 }
 
 /// How sure an interval shall be, two-sided.
-const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE_LEVEL: f64 = 0.95;
 
 fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -71,7 +71,7 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let count = sorted.len();
     let outside = |rank: usize| (0..rank).map(|below| 2.0 * half_binomial(count, below)).sum::<f64>();
     let mut rank = 1;
-    while 2 * (rank + 1) <= count && 1.0 - outside(rank + 1) >= CONFIDENCE {
+    while 2 * (rank + 1) <= count && 1.0 - outside(rank + 1) >= CONFIDENCE_LEVEL {
         rank += 1;
     }
     Some(Interval {

@@ -1,9 +1,9 @@
 //! How much of a line is used, and how soon.
 
-/// The part of a line that is as good as all of it.
-pub const MOST_OF_IT: f64 = 0.9;
-/// Seconds for which it has to be used.
-const FOR: f64 = 1.0;
+/// The part of a line (0 to 1) that counts as the whole line.
+pub const USED_SHARE: f64 = 0.9;
+/// Seconds for which [`USED_SHARE`] of a line has to be used.
+const USED_SECONDS: f64 = 1.0;
 
 /// A cumulative series at a time. `sample` is the time between two of its values; both are in
 /// seconds.
@@ -19,16 +19,16 @@ pub fn between(series: &[u64], sample: f64, from: f64, to: f64) -> u64 {
     at(series, sample, to).saturating_sub(at(series, sample, from))
 }
 
-/// Seconds from `from` to the end of the first second that carried [`MOST_OF_IT`] of the line's
+/// Seconds from `from` to the end of the first second that carried [`USED_SHARE`] of the line's
 /// capacity. `sent` is the bytes carried so far, every `sample` seconds; `most(a, b)` is the
 /// capacity in bytes from second a to b.
 pub fn filled_after(sent: &[u64], sample: f64, from: f64, most: impl Fn(f64, f64) -> f64) -> Option<f64> {
-    let window = libm::round(FOR / sample) as usize;
+    let window = libm::round(USED_SECONDS / sample) as usize;
     let first = libm::ceil(from / sample) as usize;
     (first..sent.len().saturating_sub(window)).find_map(|begin| {
         let (before, after) = (sent.get(begin)?, sent.get(begin + window)?);
         let times = (begin as f64 * sample, (begin + window) as f64 * sample);
-        let enough = MOST_OF_IT * most(times.0, times.1);
+        let enough = USED_SHARE * most(times.0, times.1);
         // Times are not exact: half a byte is nothing.
         (after.saturating_sub(*before) as f64 + 0.5 >= enough).then_some(times.1 - from)
     })

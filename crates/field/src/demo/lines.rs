@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Bytes that the demo generates, and for which the rates below are meant.
 pub const DEFAULT_BYTES: u64 = 32 << 20;
 /// The largest packet of the lines, as on most of the Internet.
-pub const MTU: usize = 1500;
+pub const LINE_MTU: usize = 1500;
 
 /// One way from sender to receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl PathSpec {
     #[must_use]
     pub fn pipe(&self, pipes: u32) -> PipeConfig {
         PipeConfig {
-            mtu: Some(MTU),
+            mtu: Some(LINE_MTU),
             overhead: OVERHEAD_IPV4,
             ..PipeConfig::new(self.rate, self.rtt / 2 / pipes).queue(self.queue)
         }

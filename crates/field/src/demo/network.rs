@@ -14,9 +14,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How long the words of the demo's relays are good.
-const WORDS_LAST: u64 = 3_600;
+const WORD_LIFETIME_SECONDS: u64 = 3_600;
 /// Hosts that may be behind one shaper at a time: the sender and the receiver, of both rounds.
-const CLIENTS: usize = 8;
+const MAX_CLIENTS: usize = 8;
 
 /// An owner that leaves its machine alone.
 struct IdleOwner<M>(PhantomData<fn() -> M>);
@@ -67,7 +67,7 @@ pub fn relayed(line: &PathSpec, id: u32) -> Result<RelayLine> {
     let socket = loopback_socket()?;
     let (front, shaper) = shape(line, 2, socket.address())?;
     let terms = Terms {
-        expiry: Minute::from_unix(unix + WORDS_LAST),
+        expiry: Minute::from_unix(unix + WORD_LIFETIME_SECONDS),
         rate: RateClass::UNLIMITED,
         quota: QuotaClass::UNLIMITED,
         scope: Scope::ALL,
@@ -83,7 +83,7 @@ fn shape(line: &PathSpec, pipes: u32, server: SocketAddr) -> Result<(SocketAddr,
     config.idle = Duration::from_secs(2);
     let first = loopback_socket()?;
     let front = first.address();
-    let others = (0..CLIENTS).map(|_| loopback_socket());
+    let others = (0..MAX_CLIENTS).map(|_| loopback_socket());
     let sockets: Vec<Socket> = std::iter::once(Ok(first)).chain(others).collect::<Result<_>>()?;
     let shaper =
         byway_net::spawn("line", Shaper::new(config), IdleOwner(PhantomData), sockets, Clock::new())?;

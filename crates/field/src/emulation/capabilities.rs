@@ -5,7 +5,8 @@ use byway_lab::Setup;
 use byway_lab::setup::{Attack, Carrier, Changed, Demand, NodeChoice, PathChoice, Transfer};
 
 /// Controllers of simulated TCP hosts, and what the kernel calls the like.
-const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
+const KERNEL_CONTROLLERS: [(&str, &str); 4] =
+    [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 const NO_OPTIONS: &str = "the kernel's TCP has no options of its controllers";
 
 /// Whether real programs can do what a variant asks for.
@@ -66,7 +67,7 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
         Carrier::Tcp(_) if matches!(transfer.paths.as_slice(), [PathChoice::Any(..)]) => {
             Err("ways chosen by the seed are only simulated".into())
         }
-        Carrier::Tcp(_) if name == utp::NAME => utp::check(transfer),
+        Carrier::Tcp(_) if name == utp::CONTROLLER_NAME => utp::check(transfer),
         Carrier::Tcp(_) | Carrier::Gateways(..) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
         Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, PathChoice::Any(..))) => {
             Err("relays chosen by the seed are only simulated".into())
@@ -87,11 +88,11 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
 
 /// What the kernel calls a controller of this name.
 pub(super) fn kernel(name: &str) -> Option<&'static str> {
-    KERNEL.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
+    KERNEL_CONTROLLERS.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
 }
 
 fn unknown(name: &str) -> String {
-    let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
+    let known: Vec<_> = KERNEL_CONTROLLERS.iter().map(|(name, _)| *name).collect();
     format!("the kernel's TCP has no {name}: there are {}", known.join(", "))
 }
 

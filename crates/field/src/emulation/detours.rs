@@ -2,7 +2,7 @@
 //! at each node of the way.
 
 use super::run_lab::{RunLab, set_routes};
-use super::transfer_setup::PORT;
+use super::transfer_setup::FIRST_SERVER_PORT;
 use crate::error::{Error, Result};
 use byway_lab::Setup;
 use byway_lab::setup::{Carrier, NodeChoice, PathChoice, Transfer};
@@ -10,8 +10,8 @@ use byway_sim::topology::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Tables of routing, one for each transfer.
-pub(super) const TABLE: u32 = 20_000;
+/// The number of the first transfer's routing table; each transfer has its own.
+pub(super) const FIRST_TABLE: u32 = 20_000;
 
 /// The node that a transfer over the kernel's TCP goes through, if it does.
 pub(super) fn through(transfer: &Transfer) -> Option<&str> {
@@ -30,7 +30,7 @@ pub(super) fn set_up(site: &RunLab, setup: &Setup, graph: &Graph) -> Result<()> 
         else {
             continue;
         };
-        let (port, table) = (PORT + place as u16, TABLE + place as u32);
+        let (port, table) = (FIRST_SERVER_PORT + place as u16, FIRST_TABLE + place as u32);
         let ends = [("dport", site.address(to)?), ("sport", site.address(from)?)];
         let way = graph.way(from, to, &[node])?;
         let mut met: BTreeSet<&str> = BTreeSet::new();

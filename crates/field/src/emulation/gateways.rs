@@ -5,7 +5,7 @@
 use super::process::{HelperProcess, ready, text};
 use super::run_lab::RunLab;
 use super::status::ask;
-use super::transfer_setup::PORT;
+use super::transfer_setup::FIRST_SERVER_PORT;
 use crate::error::{About as _, Error, Result};
 use byway_gateway::gateway_options::{GATEWAY_OPTIONS, GatewayOption, Value, ValueKind};
 use byway_gateway::machine::{Bundle, Settings};
@@ -22,14 +22,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The port of the first pair's gateways and relays; each pair has its own.
-const OURS: u16 = 4749;
+const FIRST_GATEWAY_PORT: u16 = 4749;
 /// The firewall mark of the first pair's gateways; each pair has its own.
-const MARK: u32 = 25_207;
-/// The time that gateways have to find each other, and that each of their paths has.
-const PATIENCE: Duration = Duration::from_secs(15);
-const PAUSE: Duration = Duration::from_millis(100);
-/// A window is told in bytes; so many are a packet of a path.
-const PACKET: f32 = 1_400.0;
+const FIRST_MARK: u32 = 25_207;
+/// How long gateways may take to find each other, and how long each of their paths may take.
+const PATHS_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time between two looks at the gateways' paths.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes of a path's packet, to tell windows in packets.
+const PACKET_BYTES: f32 = 1_400.0;
 
 /// Whether real gateways can do what a variant asks for.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
@@ -104,7 +105,7 @@ pub(super) struct RunningGateways {
 pub(super) fn start(site: &RunLab, setup: &Setup) -> Result<Vec<RunningGateways>> {
     used(setup)
         .enumerate()
-        .map(|(number, gateways)| one(site, setup, gateways, OURS + number as u16))
+        .map(|(number, gateways)| one(site, setup, gateways, FIRST_GATEWAY_PORT + number as u16))
         .collect()
 }
 
@@ -136,7 +137,7 @@ fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<R
                 hosts.push(address);
             }
         }
-        ports.push(PORT + place as u16);
+        ports.push(FIRST_SERVER_PORT + place as u16);
     }
     let sockets = [a, b].map(|host| site.directory.path().join(format!("{name}-{host}.sock")));
     let [here, there] = &hosts;
@@ -148,7 +149,7 @@ fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<R
             "status": socket,
             "congestion": gateways.congestion.to_string(),
             "tun": format!("gw{port}"),
-            "mark": MARK + u32::from(port - OURS),
+            "mark": FIRST_MARK + u32::from(port - FIRST_GATEWAY_PORT),
         });
         let mut limits = json!({});
         for (option, value) in told_to(&gateways.settings) {
@@ -176,18 +177,18 @@ fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<R
     let [entry, exit] = sockets;
     let begun = Instant::now();
     while !(ready_to_carry(&entry, paths.len()) && ready_to_carry(&exit, paths.len())) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > PATHS_TIMEOUT {
             let said = |host: &str| {
                 fs::read_to_string(site.directory.path().join(format!("{name}-{host}.log")))
                     .unwrap_or_default()
             };
             return Err(Error::Failed(format!(
-                "gateways {name}: not all their paths are there after {PATIENCE:?}; {} {}",
+                "gateways {name}: not all their paths are there after {PATHS_TIMEOUT:?}; {} {}",
                 said(a),
                 said(b)
             )));
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let before = ask(&exit)?;
     Ok(RunningGateways { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
@@ -252,7 +253,7 @@ impl RunningGateways {
             for index in 0..received.len() {
                 let seen = at(index);
                 record.acked.push(seen.map_or(0, |path| path.sent_bytes));
-                record.window.push(seen.map_or(0.0, |path| path.window as f32 / PACKET));
+                record.window.push(seen.map_or(0.0, |path| path.window as f32 / PACKET_BYTES));
                 record.rtt.push(seen.map_or(0.0, |path| (path.srtt * 1e3) as f32));
                 record.lost.push(seen.map_or(0, |path| u32::try_from(path.lost).unwrap_or(u32::MAX)));
                 record.choked.push(seen.is_some_and(|path| path.state == "choked"));
@@ -277,7 +278,7 @@ impl RunningGateways {
             .gateways
             .iter()
             .any(|gateways| gateways.name == self.name && gateways.settings.bundle == Bundle::Flow);
-        for ((transfer, record), port) in setup.transfers.iter().zip(transfers).zip(PORT..) {
+        for ((transfer, record), port) in setup.transfers.iter().zip(transfers).zip(FIRST_SERVER_PORT..) {
             if matches!(&transfer.carrier, Carrier::Gateways(_, by) if *by == self.name) {
                 let own = each.then_some(port);
                 record.paths = self.paths(&record.received, setup.sample.as_secs_f64(), own);

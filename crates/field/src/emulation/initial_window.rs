@@ -2,7 +2,7 @@
 //! Linux the initial window is an attribute of a route (`initcwnd`). So it is set on the sender's
 //! route to the receiver.
 
-use super::detours::{TABLE, through};
+use super::detours::{FIRST_TABLE, through};
 use super::run_lab::{RunLab, set_routes};
 use super::utp;
 use crate::error::{Error, Result};
@@ -29,12 +29,12 @@ pub(super) fn of(setup: &Setup) -> Result<Beginnings<'_>, String> {
     };
     for (place, transfer) in setup.transfers.iter().enumerate() {
         let (Carrier::Tcp(tcp) | Carrier::Gateways(tcp, _)) = &transfer.carrier else { continue };
-        if transfer.congestion.name == utp::NAME {
+        if transfer.congestion.name == utp::CONTROLLER_NAME {
             continue;
         }
         let (NodeChoice::Node(from), NodeChoice::Node(to)) = (&transfer.from, &transfer.to) else { continue };
         let table =
-            through(transfer).map_or_else(|| "main".to_owned(), |_| (TABLE + place as u32).to_string());
+            through(transfer).map_or_else(|| "main".to_owned(), |_| (FIRST_TABLE + place as u32).to_string());
         add(from.as_str(), to.as_str(), table, tcp.initial_window)?;
     }
     for requests in &setup.requests {
@@ -79,7 +79,7 @@ mod tests {
     fn a_detour_has_a_route_of_its_own_and_one_route_begins_in_one_way() {
         let detour = setup(&format!("paths = [\"x\"]\n{ASKED}"));
         let all: Vec<_> = of(&detour).unwrap().into_iter().collect();
-        let (table, main) = (TABLE.to_string(), "main".to_owned());
+        let (table, main) = (FIRST_TABLE.to_string(), "main".to_owned());
         assert_eq!(all, [(("a", "b", table), 2), (("a", "b", main), 10)]);
         let direct = setup(&format!("paths = [\"direct\"]\n{ASKED}"));
         assert!(of(&direct).unwrap_err().contains("with 2 packets and with 10"));

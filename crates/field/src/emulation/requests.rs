@@ -4,7 +4,7 @@ use super::capabilities::kernel;
 use super::process::{HelperProcess, later, said_ready};
 use super::run_lab::RunLab;
 use crate::error::{Error, OrFailed as _, Result};
-use crate::http_requests::{FetchResult, FetchTask, GO};
+use crate::http_requests::{FetchResult, FetchTask, GO_LINE};
 use byway_lab::Setup;
 use byway_lab::record::{RequestRecord, RequestsRecord};
 use byway_lab::world;
@@ -15,8 +15,8 @@ use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// The first port of servers.
-const PORT: u16 = 8000;
+/// The port of the first HTTP server; each has its own.
+const FIRST_HTTP_PORT: u16 = 8000;
 
 /// Requests that are under way.
 pub(super) struct RunningRequests {
@@ -30,7 +30,7 @@ pub(super) struct RunningRequests {
 pub(super) fn start(site: &RunLab, setup: &Setup, seed: u64, begun: Instant) -> Result<Vec<RunningRequests>> {
     let mut all = Vec::new();
     for (number, requests) in setup.requests.iter().enumerate() {
-        let port = PORT + number as u16;
+        let port = FIRST_HTTP_PORT + number as u16;
         let congestion = kernel(&requests.congestion.name).unwrap_or("cubic");
         let program = site.program.to_string_lossy().into_owned();
         let serve = [program.as_str(), "lab", "serve", &port.to_string(), "--congestion", congestion];
@@ -56,7 +56,7 @@ pub(super) fn start(site: &RunLab, setup: &Setup, seed: u64, begun: Instant) -> 
         }
         let end = begun + setup.duration;
         let reports = later(begun, move || {
-            writeln!(told, "{GO}")?;
+            writeln!(told, "{GO_LINE}")?;
             let ending = later(end, move || {
                 // What has not come by the end of the run never comes.
                 drop(fetcher);

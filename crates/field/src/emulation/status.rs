@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A status is asked for and answered within this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a gateway may take to answer a question for its status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Asks the gateway that answers at `socket` what it is doing.
 pub(super) fn ask(socket: &Path) -> Result<GatewayReport> {
     let mut stream = UnixStream::connect(socket).about(|| socket.display().to_string())?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(STATUS_TIMEOUT))?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)

@@ -7,10 +7,10 @@ use byway_sim::Random;
 use byway_sim::topology::{Direction, Graph};
 use std::time::{Duration, Instant};
 
-/// The first port of servers.
-pub(super) const PORT: u16 = 5201;
-/// The most that a transfer without an end may have to send: it is a file.
-const MOST_BYTES: u64 = 1_000_000_000;
+/// The port of the first transfer's server; each transfer has its own.
+pub(super) const FIRST_SERVER_PORT: u16 = 5201;
+/// Bytes that a transfer without an end may have to send, at most: it is a file.
+const MAX_FILE_BYTES: u64 = 1_000_000_000;
 
 /// When and between whom.
 pub(super) struct TransferSetup<'a> {
@@ -80,7 +80,7 @@ impl TransferSetup<'_> {
             }
         }
         let bytes = rate / 8 * (self.lasts.as_secs() + 1);
-        if bytes > MOST_BYTES {
+        if bytes > MAX_FILE_BYTES {
             return Err(Error::failed(format!(
                 "{}: it would be {} MB; give it a size, or less time",
                 transfer.name,

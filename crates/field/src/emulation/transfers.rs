@@ -4,7 +4,7 @@ use super::capabilities::kernel;
 use super::process::{HelperProcess, Started, later, noise_file, ready, text};
 use super::report::{TransferReport, of_byway, of_iperf, sampled};
 use super::run_lab::RunLab;
-use super::transfer_setup::{PORT, TransferSetup, moving};
+use super::transfer_setup::{FIRST_SERVER_PORT, TransferSetup, moving};
 use super::utp;
 use crate::error::{About as _, Error, OrFailed as _, Result};
 use byway_lab::Setup;
@@ -18,9 +18,10 @@ use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Tries to reach a server that has just been started.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(40);
+/// Tries to reach a server that has just been started, at most.
+const MAX_TRIES: u32 = 50;
+/// Time between two such tries, and between two looks at whether a program has reported.
+const RETRY_INTERVAL: Duration = Duration::from_millis(40);
 
 /// A transfer that is under way.
 pub(super) struct RunningTransfer {
@@ -36,7 +37,7 @@ pub(super) fn prepare(site: &RunLab, setup: &Setup, graph: &Graph, seed: u64) ->
     for transfer in &setup.transfers {
         let Some((run, _)) = moving(setup, transfer, graph, seed, Instant::now()) else { continue };
         let sends_a_file = match transfer.carrier {
-            Carrier::Tcp(_) => transfer.congestion.name == utp::NAME,
+            Carrier::Tcp(_) => transfer.congestion.name == utp::CONTROLLER_NAME,
             Carrier::Gateways(..) => false,
             _ => true,
         };
@@ -58,9 +59,9 @@ pub(super) fn start(
     let mut all = Vec::new();
     for (number, transfer) in setup.transfers.iter().enumerate() {
         let Some((run, started)) = moving(setup, transfer, graph, seed, begun) else { continue };
-        let port = PORT + number as u16;
+        let port = FIRST_SERVER_PORT + number as u16;
         let (helpers, reports) = match transfer.carrier {
-            Carrier::Tcp(_) if transfer.congestion.name == utp::NAME => {
+            Carrier::Tcp(_) if transfer.congestion.name == utp::CONTROLLER_NAME => {
                 utp::start(site, transfer, &run, port)?
             }
             Carrier::Tcp(_) | Carrier::Gateways(..) => tcp(site, transfer, &run, port)?,
@@ -108,11 +109,11 @@ fn tcp(site: &RunLab, transfer: &Transfer, run: &TransferSetup<'_>, port: u16) -
     let mut client = site.on(run.from, &words);
     let sized = matches!(transfer.demand, Demand::Size(_));
     let reports = later(run.begins, move || {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let said: Value =
                 serde_json::from_slice(&client.output()?.stdout).about(|| "iperf3 said nothing")?;
             match said["error"].as_str() {
-                Some(error) if error.contains("unable to connect") => std::thread::sleep(PAUSE),
+                Some(error) if error.contains("unable to connect") => std::thread::sleep(RETRY_INTERVAL),
                 Some(error) if !error.contains("interrupt") => {
                     return Err(Error::Failed(format!("iperf3: {error}")));
                 }
@@ -202,7 +203,7 @@ impl RunningTransfer {
     /// What came of it. A program that says nothing by `until` is ended.
     pub(super) fn finish(self, setup: &Setup, until: Instant) -> Result<TransferRecord> {
         while !self.reports.is_finished() && Instant::now() < until {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_INTERVAL);
         }
         let done = self.reports.is_finished();
         drop(self.helpers);

@@ -12,14 +12,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 /// What the plan's controller of this name is here, with `carrier = "tcp"`.
-pub(super) const NAME: &str = "ledbat";
-const SCRIPT: &str = include_str!("utp.py");
+pub(super) const CONTROLLER_NAME: &str = "ledbat";
+const UTP_SCRIPT: &str = include_str!("utp.py");
 /// The system's own first: that is the one that has what the system's packages bring.
-const PYTHONS: [&str; 2] = ["/usr/bin/python3", "python3"];
+const PYTHON_COMMANDS: [&str; 2] = ["/usr/bin/python3", "python3"];
 
 /// A Python that knows libtorrent.
 pub(super) fn python() -> Option<&'static str> {
-    PYTHONS.into_iter().find(|python| {
+    PYTHON_COMMANDS.into_iter().find(|python| {
         let mut command = Command::new(python);
         command.args(["-c", "import libtorrent"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -52,10 +52,10 @@ pub(super) fn start(
     let (file, torrent) = (noise_file(site, bytes)?, torrent.to_string_lossy().into_owned());
     let (from, to) = (site.address(run.from)?, site.address(run.to)?);
     let port = port.to_string();
-    let seed = [python, "-c", SCRIPT, "seed", &file.to_string_lossy(), &from, &port, &torrent];
+    let seed = [python, "-c", UTP_SCRIPT, "seed", &file.to_string_lossy(), &from, &port, &torrent];
     let (seed, _) = ready(site.on(run.from, &seed))?;
     let leech =
-        [python, "-c", SCRIPT, "leech", &directory.to_string_lossy(), &to, &port, &torrent, &from, &port];
+        [python, "-c", UTP_SCRIPT, "leech", &directory.to_string_lossy(), &to, &port, &torrent, &from, &port];
     let mut child = site.on(run.to, &leech).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let (mut told, said) = (child.stdin.take().or_failed(|| "no input")?, child.stdout.take());
     let leech = HelperProcess(child);

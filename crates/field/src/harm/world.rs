@@ -8,15 +8,16 @@ use byway_lab::plan::{Mode, Overrides, Plan};
 use serde_json::json;
 
 /// Bytes of a request's answer.
-const SIZE: &str = "20 KB";
+const ANSWER_SIZE: &str = "20 KB";
 /// Milliseconds between two requests, on average.
-pub(super) const EVERY_MS: u32 = 200;
+pub(super) const REQUEST_INTERVAL_MS: u32 = 200;
 /// Seconds until the transfers begin: whoever prepares them is ready by then.
-const PREPARED: u32 = 4;
+const PREPARATION_SECONDS: u32 = 4;
 /// Seconds that transfers have the link for themselves before there are requests.
-const ALONE: u32 = 10;
-/// Seconds that they have it for themselves after: a bound more than they need.
-const AFTER: u32 = 12;
+const ALONE_SECONDS: u32 = 10;
+/// Seconds that transfers have the link for themselves after the requests: one bound more than they
+/// need.
+const RECOVERY_SECONDS: u32 = 12;
 
 /// Where requests are made, and what is in their way.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +72,7 @@ impl Rival {
 
 /// How long a run takes, in seconds.
 pub(super) fn seconds(requests: u32) -> u32 {
-    PREPARED + ALONE + (requests * EVERY_MS).div_ceil(1_000) + AFTER
+    PREPARATION_SECONDS + ALONE_SECONDS + (requests * REQUEST_INTERVAL_MS).div_ceil(1_000) + RECOVERY_SECONDS
 }
 
 /// The plan of a run: `requests` of them beside `bulk`, or alone.
@@ -104,13 +105,13 @@ pub(super) fn plan(link: AccessLink, requests: u32, bulk: Option<(&Rival, u32)>)
             "name": "requests",
             "client": "far",
             "server": "web",
-            "size": SIZE,
+            "size": ANSWER_SIZE,
             "congestion": "cubic",
             "tcp": kernel,
             "count": requests,
-            "every": format!("{EVERY_MS} ms"),
+            "every": format!("{REQUEST_INTERVAL_MS} ms"),
             "poisson": true,
-            "start": format!("{} s", PREPARED + ALONE),
+            "start": format!("{} s", PREPARATION_SECONDS + ALONE_SECONDS),
         }],
     });
     if let Some((rival, count)) = bulk {
@@ -132,7 +133,7 @@ pub(super) fn plan(link: AccessLink, requests: u32, bulk: Option<(&Rival, u32)>)
             "name": "bulk",
             "from": "source",
             "to": to,
-            "start": format!("{PREPARED} s"),
+            "start": format!("{PREPARATION_SECONDS} s"),
             "count": count,
             "carrier": carrier,
             "congestion": congestion,

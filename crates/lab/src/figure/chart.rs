@@ -6,11 +6,11 @@ use plotters::series::LineSeries;
 use std::ops::Range;
 
 /// Width and height of a figure in pixels.
-const SIZE: (u32, u32) = (860, 400);
+const FIGURE_SIZE: (u32, u32) = (860, 400);
 /// Height of a panel beneath the first.
-const BELOW: u32 = 230;
+const LOWER_PANEL_HEIGHT: u32 = 230;
 /// Colours that people who see colours differently tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
+const SERIES_COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -20,12 +20,12 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(110, 110, 110),
     RGBColor(0, 0, 0),
 ];
-const GRID: RGBColor = RGBColor(228, 228, 228);
-const INK: RGBColor = RGBColor(60, 60, 60);
-/// The legend stands to the right of the data, in so many pixels.
-const LEGEND: i32 = 190;
+const GRID_COLOUR: RGBColor = RGBColor(228, 228, 228);
+const INK_COLOUR: RGBColor = RGBColor(60, 60, 60);
+/// Width in pixels of the legend, which stands to the right of the data.
+const LEGEND_WIDTH: i32 = 190;
 /// The longest name in the legend, in characters.
-const LONGEST_NAME: usize = 27;
+const MAX_NAME_CHARS: usize = 27;
 
 /// A line: its name and its points in order of x.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ fn failed(title: &str) -> impl Fn(String) -> DrawError + '_ {
 }
 
 fn colour(index: usize) -> RGBColor {
-    COLOURS.get(index % COLOURS.len()).copied().unwrap_or(INK)
+    SERIES_COLOURS.get(index % SERIES_COLOURS.len()).copied().unwrap_or(INK_COLOUR)
 }
 
 /// A round number at or above `most`, for the end of an axis.
@@ -83,10 +83,10 @@ fn ceiling(most: f64) -> f64 {
 }
 
 fn short(name: &str) -> String {
-    if name.chars().count() <= LONGEST_NAME {
+    if name.chars().count() <= MAX_NAME_CHARS {
         return name.to_owned();
     }
-    name.chars().take(LONGEST_NAME - 1).chain(['…']).collect()
+    name.chars().take(MAX_NAME_CHARS - 1).chain(['…']).collect()
 }
 
 /// Numbers on an axis, without digits that say nothing.
@@ -145,14 +145,16 @@ pub fn panels(title: &str, x: &str, panels: &[Panel<'_>]) -> Result<String, Draw
     let below = panels.len() as u32 - 1;
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, (SIZE.0, SIZE.1 + BELOW * below)).into_drawing_area();
+        let area =
+            SVGBackend::with_string(&mut svg, (FIGURE_SIZE.0, FIGURE_SIZE.1 + LOWER_PANEL_HEIGHT * below))
+                .into_drawing_area();
         area.fill(&WHITE).map_err(|error| wrong(error.to_string()))?;
         let (mut rest, mut drawn) = (area.clone(), 0);
         for (index, panel) in panels.iter().enumerate() {
             let here = if index as u32 == below {
                 rest.clone()
             } else {
-                let height = if index == 0 { SIZE.1 } else { BELOW };
+                let height = if index == 0 { FIGURE_SIZE.1 } else { LOWER_PANEL_HEIGHT };
                 let (here, others) = rest.split_vertically(height as i32);
                 rest = others;
                 here
@@ -177,10 +179,10 @@ fn draw_panel(
 ) -> Result<(), String> {
     let low = panel.points().map(|point| point.1).fold(0.0, f64::min);
     let top = ceiling(panel.points().map(|point| point.1).fold(0.0, f64::max));
-    let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
+    let (plot, legend) = area.split_horizontally(FIGURE_SIZE.0 as i32 - LEGEND_WIDTH);
     let mut builder = ChartBuilder::on(&plot);
     if let Some(title) = title {
-        builder.caption(title, ("sans-serif", 17).into_font().color(&INK));
+        builder.caption(title, ("sans-serif", 17).into_font().color(&INK_COLOUR));
     }
     let mut chart = builder
         .margin(10)
@@ -194,11 +196,11 @@ fn draw_panel(
         .y_desc(panel.y)
         .x_label_formatter(&|value| tick(*value))
         .y_label_formatter(&|value| tick(*value))
-        .label_style(("sans-serif", 12).into_font().color(&INK))
-        .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
-        .bold_line_style(GRID)
+        .label_style(("sans-serif", 12).into_font().color(&INK_COLOUR))
+        .axis_desc_style(("sans-serif", 13).into_font().color(&INK_COLOUR))
+        .bold_line_style(GRID_COLOUR)
         .light_line_style(TRANSPARENT)
-        .axis_style(INK)
+        .axis_style(INK_COLOUR)
         .draw()
         .map_err(|error| error.to_string())?;
     for (index, line) in panel.lines.iter().enumerate() {
@@ -237,12 +239,12 @@ pub fn bars(
     let low = values().map(|value| value.0.min(value.1)).fold(0.0, f64::min);
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, FIGURE_SIZE).into_drawing_area();
         area.fill(&WHITE).map_err(|error| wrong(error.to_string()))?;
-        let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
+        let (plot, legend) = area.split_horizontally(FIGURE_SIZE.0 as i32 - LEGEND_WIDTH);
         let groups = categories.len().max(1);
         let mut chart = ChartBuilder::on(&plot)
-            .caption(title, ("sans-serif", 17).into_font().color(&INK))
+            .caption(title, ("sans-serif", 17).into_font().color(&INK_COLOUR))
             .margin(10)
             .x_label_area_size(42)
             .y_label_area_size(58)
@@ -266,11 +268,11 @@ pub fn bars(
             .y_label_formatter(&|value| tick(*value))
             .x_desc(x)
             .y_desc(y)
-            .label_style(("sans-serif", 12).into_font().color(&INK))
-            .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
-            .bold_line_style(GRID)
+            .label_style(("sans-serif", 12).into_font().color(&INK_COLOUR))
+            .axis_desc_style(("sans-serif", 13).into_font().color(&INK_COLOUR))
+            .bold_line_style(GRID_COLOUR)
             .light_line_style(TRANSPARENT)
-            .axis_style(INK)
+            .axis_style(INK_COLOUR)
             .draw()
             .map_err(|error| wrong(error.to_string()))?;
         let width = 0.8 / series.len().max(1) as f64;
@@ -283,7 +285,7 @@ pub fn bars(
                     [(from, 0.0), (from + width * 0.92, value)],
                     colour(index).mix(0.85).filled(),
                 );
-                let whisker = PathElement::new(vec![(middle, low), (middle, high)], INK);
+                let whisker = PathElement::new(vec![(middle, low), (middle, high)], INK_COLOUR);
                 chart.draw_series([bar]).map_err(|error| wrong(error.to_string()))?;
                 chart.draw_series([whisker]).map_err(|error| wrong(error.to_string()))?;
             }
@@ -303,7 +305,7 @@ fn draw_legend(area: &Area<'_>, names: &[&str], first: usize) -> Result<(), Stri
         let y = 46 + 19 * index as i32;
         area.draw(&PathElement::new(vec![(4, y), (24, y)], colour(first + index).stroke_width(3)))
             .map_err(|error| error.to_string())?;
-        area.draw(&Text::new(short(name), (30, y - 7), ("sans-serif", 12).into_font().color(&INK)))
+        area.draw(&Text::new(short(name), (30, y - 7), ("sans-serif", 12).into_font().color(&INK_COLOUR)))
             .map_err(|error| error.to_string())?;
     }
     Ok(())

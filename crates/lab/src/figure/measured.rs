@@ -64,7 +64,7 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
 }
 
 /// Percentiles from one point of a distribution to the next.
-const STEP: usize = 2;
+const PERCENTILE_STEP: usize = 2;
 
 /// Draws the distribution of a measure over `spec.over`: an axis (a setting that the plan varies)
 /// or a group of transfers. Each percentile is computed for each seed separately. The drawn value
@@ -80,7 +80,7 @@ pub fn distribution(spec: &FigureSpec, records: &Records<'_>) -> Result<String, 
         let text = format!("percentile_over({over}, {percent}, {text})");
         Measure::parse(&text).map_err(|error| wrong(error.to_string()))
     };
-    let percentiles = (0..=100).step_by(STEP).map(|percent| Ok((percent, percentile(percent)?)));
+    let percentiles = (0..=100).step_by(PERCENTILE_STEP).map(|percent| Ok((percent, percentile(percent)?)));
     let percentiles = percentiles.collect::<Result<Vec<_>, DrawError>>()?;
     let mut lines: Vec<Line> = Vec::new();
     for variant in records.variants() {

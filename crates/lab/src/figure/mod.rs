@@ -70,15 +70,15 @@ pub enum FigureKind {
 }
 
 /// The most series of one figure: more cannot be told apart.
-const MOST_SERIES: usize = 12;
+const MAX_SERIES: usize = 12;
 /// The most points of one line: more are not seen.
-const MOST_POINTS: usize = 600;
+const MAX_POINTS: usize = 600;
 /// Seconds over which rates are taken: less shows packets.
-const BIN: f64 = 0.5;
+const RATE_BIN_SECONDS: f64 = 0.5;
 /// Seconds over which rates are taken in a trace, where the reaction to a queue is to be seen.
-const TRACE_BIN: f64 = 0.1;
+const TRACE_BIN_SECONDS: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
-const FULL_PACKET: f64 = 1500.0;
+const FULL_PACKET_BYTES: f64 = 1500.0;
 
 /// Draws a series over time, or a distribution of request times. Records of one variant differ only
 /// in their seed; the first per variant is drawn.
@@ -103,9 +103,9 @@ pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> 
             beneath.extend(queues(spec, record, packet_time).into_iter().map(named));
         }
     }
-    lines.truncate(MOST_SERIES);
+    lines.truncate(MAX_SERIES);
     if spec.kind == FigureKind::Trace {
-        beneath.truncate(MOST_SERIES);
+        beneath.truncate(MAX_SERIES);
         let panels =
             [Panel { y: "rate (Mbit/s)", lines: &lines }, Panel { y: "queue (ms)", lines: &beneath }];
         return chart::panels(&spec.title, "time (s)", &panels);
@@ -160,16 +160,16 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
         transfers().map(line)
     };
     match spec.kind {
-        FigureKind::Goodput => goodput(BIN).collect(),
+        FigureKind::Goodput => goodput(RATE_BIN_SECONDS).collect(),
         FigureKind::Trace => {
             let requests = record.requests.iter().filter(|requests| wanted(&requests.name, &requests.name));
             let requests = requests.map(|requests| Line {
                 name: requests.name.clone(),
-                points: rate_of(&requests.list, record.duration, TRACE_BIN),
+                points: rate_of(&requests.list, record.duration, TRACE_BIN_SECONDS),
             });
-            goodput(TRACE_BIN).chain(requests).collect()
+            goodput(TRACE_BIN_SECONDS).chain(requests).collect()
         }
-        FigureKind::Paths => paths(&|path| rates(&path.acked, record.sample, BIN)),
+        FigureKind::Paths => paths(&|path| rates(&path.acked, record.sample, RATE_BIN_SECONDS)),
         FigureKind::Window => {
             paths(&|path| samples(path.window.iter().map(|&value| f64::from(value)), record.sample))
         }
@@ -210,7 +210,7 @@ fn queues(spec: &FigureSpec, record: &Record, unit: impl Fn(&LinkRecord) -> f64)
 
 /// Milliseconds that a full packet takes on a link, by its rate at the start.
 fn packet_time(link: &LinkRecord) -> f64 {
-    if link.rate == 0 { 0.0 } else { FULL_PACKET * 8e3 / link.rate as f64 }
+    if link.rate == 0 { 0.0 } else { FULL_PACKET_BYTES * 8e3 / link.rate as f64 }
 }
 
 /// Mbit/s of requests over bins of so many seconds: a request's bytes come evenly from its
@@ -229,9 +229,9 @@ fn rate_of(requests: &[RequestRecord], duration: f64, bin: f64) -> Vec<(f64, f64
     bits.iter().enumerate().map(|(index, bits)| ((index as f64 + 0.5) * bin, bits / bin / 1e6)).collect()
 }
 
-/// Samples as points, at most [`MOST_POINTS`] of them, each the mean of its bin.
+/// Samples as points, at most [`MAX_POINTS`] of them, each the mean of its bin.
 fn samples(values: impl ExactSizeIterator<Item = f64>, every: f64) -> Vec<(f64, f64)> {
-    let bin = values.len().div_ceil(MOST_POINTS).max(1);
+    let bin = values.len().div_ceil(MAX_POINTS).max(1);
     let all: Vec<f64> = values.collect();
     all.chunks(bin)
         .enumerate()
@@ -245,7 +245,7 @@ fn samples(values: impl ExactSizeIterator<Item = f64>, every: f64) -> Vec<(f64, 
 /// Mbit/s between samples of cumulative bytes, over bins of at least so many seconds.
 fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
     let least = libm::ceil(least / every.max(1e-6)) as usize;
-    let bin = cumulative.len().div_ceil(MOST_POINTS).max(least).max(1);
+    let bin = cumulative.len().div_ceil(MAX_POINTS).max(least).max(1);
     let marks: Vec<u64> = cumulative.iter().copied().step_by(bin).collect();
     let seconds = bin as f64 * every;
     marks
@@ -275,7 +275,7 @@ fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
 
 /// What part of a transfer each path carried, over bins of at least two seconds.
 fn shares(paths: &[PathRecord], every: f64) -> Vec<Line> {
-    let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every, BIN)).collect();
+    let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every, RATE_BIN_SECONDS)).collect();
     let total =
         |index: usize| -> f64 { rates.iter().filter_map(|rate| rate.get(index)).map(|point| point.1).sum() };
     paths
@@ -295,7 +295,7 @@ fn shares(paths: &[PathRecord], every: f64) -> Vec<Line> {
 fn distribution(mut values: Vec<f64>) -> Vec<(f64, f64)> {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
-    let step = values.len().div_ceil(MOST_POINTS).max(1);
+    let step = values.len().div_ceil(MAX_POINTS).max(1);
     let last = values.len().saturating_sub(1);
     let shown = values.iter().enumerate().filter(|(index, _)| index % step == 0 || *index == last);
     shown.map(|(index, &value)| (value, (index + 1) as f64 / count)).collect()

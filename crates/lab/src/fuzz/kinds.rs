@@ -136,12 +136,12 @@ impl WorldKind {
 }
 
 /// Bits per second above which a line is no bottleneck of these worlds.
-const FAST: u64 = 100_000_000;
+const MAX_BOTTLENECK_BPS: u64 = 100_000_000;
 
 fn network(setup: &Setup, found: &mut BTreeSet<WorldKind>) {
     let is_slow = |a: &str, b: &str| {
         let link = setup.network.links.iter().find(|link| link.from == a && link.to == b);
-        link.and_then(|link| link.spec.rate).is_some_and(|rate| rate < FAST)
+        link.and_then(|link| link.spec.rate).is_some_and(|rate| rate < MAX_BOTTLENECK_BPS)
     };
     let relays = |path: &PathChoice| match path {
         PathChoice::Through(relay) => is_slow("A", relay),

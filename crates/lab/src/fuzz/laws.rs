@@ -9,11 +9,12 @@ use byway_engine::connection::close;
 /// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
 /// as their papers say. After a change to a longer route, and where delays jump, they yield for
 /// ever, so that nothing is promised. Elsewhere they progress.
-const YIELDING: [&str; 7] =
+const YIELDING_CONTROLLERS: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
-/// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The
-/// time is long because a retransmission timeout may be a minute, and the next one may be lost too.
-const STANDSTILL: usize = 400;
+/// A transfer progresses if it received at least one byte in its last `STANDSTILL_SECONDS` seconds.
+/// The time is long because a retransmission timeout may be a minute, and the next one may be lost
+/// too.
+const STANDSTILL_SECONDS: usize = 400;
 /// After the last trouble, an attempt to connect may still end in vain for this many seconds: it
 /// begins up to a minute after the one before, and takes 20 s to give up.
 const LATE_ATTEMPT_SECONDS: f64 = 90.0;
@@ -23,7 +24,7 @@ const LATE_LOSS_SECONDS: f64 = 90.0;
 /// four times as much.
 const MEMORY_FACTOR: u64 = 4;
 /// The window is this many bytes at least, whatever a plan says.
-const LEAST_MEMORY: u64 = 16 << 10;
+const MIN_MEMORY_BYTES: u64 = 16 << 10;
 /// Requests beside transfers of the class `background` may take this many times as long as beside
 /// none, in the median.
 const MAX_STRETCH: f64 = 3.0;
@@ -69,11 +70,12 @@ fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Rec
         return Err(format!("{name} failed: {why}"));
     }
     let Some(finished) = transfer.finished else {
-        let before = transfer.received.iter().rev().nth(STANDSTILL).copied().unwrap_or_default();
+        let before = transfer.received.iter().rev().nth(STANDSTILL_SECONDS).copied().unwrap_or_default();
         let is_longer =
             setup.changes.iter().any(|change| matches!(&change.what, Changed::Link { delay: Some(_), .. }));
         let is_misled = is_longer || pace::is_jittered(setup);
-        if YIELDING.contains(&asked.congestion.name.as_str()) && (is_misled || received > before) {
+        if YIELDING_CONTROLLERS.contains(&asked.congestion.name.as_str()) && (is_misled || received > before)
+        {
             return Ok(());
         }
         let seconds = record.duration;
@@ -120,7 +122,7 @@ fn sound(
         return Err(format!("{name}: {mistake}"));
     }
     if let Some(memory) = options.memory {
-        let most = MEMORY_FACTOR * memory.max(LEAST_MEMORY);
+        let most = MEMORY_FACTOR * memory.max(MIN_MEMORY_BYTES);
         if exchange.most_memory > most {
             return Err(format!(
                 "{name}: data took {} bytes of memory, and may take {most}",

@@ -35,12 +35,12 @@ use troubles::Troubles;
 
 /// Faults and changes happen before this second, but for long sleeps; afterwards the network is as
 /// good as it began.
-const TROUBLE_END: u64 = 40;
+const TROUBLE_END_SECONDS: u64 = 40;
 /// A world that is not done ends this many seconds after the last trouble.
-const LONGEST_RUN: u64 = 1_200;
+const MAX_RUN_SECONDS: u64 = 1_200;
 
 /// Relays let nobody through to a host whose consent is older (`byway_wire::relay`).
-const LONGEST_CONSENT: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
+const MAX_CONSENT_AGE: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
 
 /// What a seed did that it should not.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,13 +105,13 @@ pub fn setup(seed: u64) -> Setup {
     let is_needed = !(requests.is_empty() && cross.is_empty());
     let changes = Troubles::draw(&network, &transfers, is_needed, random);
     let last = changes.last().map_or(Duration::ZERO, |change| change.at);
-    let trouble_end = last.max(Duration::from_secs(TROUBLE_END));
-    let is_long = trouble_end > Duration::from_secs(LONGEST_RUN);
+    let trouble_end = last.max(Duration::from_secs(TROUBLE_END_SECONDS));
+    let is_long = trouble_end > Duration::from_secs(MAX_RUN_SECONDS);
     let attacked = random.chance(0.12);
     let mut setup = Setup {
         registry,
         axes: Vec::new(),
-        duration: trouble_end + Duration::from_secs(LONGEST_RUN),
+        duration: trouble_end + Duration::from_secs(MAX_RUN_SECONDS),
         until_done: true,
         cut: Duration::ZERO,
         // Who sleeps for days is looked at less often.
@@ -141,7 +141,7 @@ fn keep_promises(setup: &mut Setup) {
         setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
     }
     // A ticket's consents hold for a day. Who sleeps longer is reached directly.
-    let is_long = setup.changes.iter().any(|change| change.at >= LONGEST_CONSENT);
+    let is_long = setup.changes.iter().any(|change| change.at >= MAX_CONSENT_AGE);
     if is_long {
         setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
     }

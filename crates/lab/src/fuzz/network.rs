@@ -1,6 +1,6 @@
 //! A random network: two sites, one with a second uplink perhaps, a line between them, and relays.
 
-use super::TROUBLE_END;
+use super::TROUBLE_END_SECONDS;
 use super::draw::{millis, one, rate, seconds, sometimes};
 use crate::setup::{Discipline, LinkSetup, LinkSpec, QueueLimit};
 use byway_sim::Random;
@@ -10,7 +10,7 @@ use byway_wire::Duration;
 const MAX_RELAYS: u64 = 5;
 /// The least MTU of a line in bytes: byway's least datagram, with the headers of IPv4 and UDP, and
 /// what a relay adds to it.
-const LEAST_MTU: u64 = 1_300;
+const MIN_MTU: u64 = 1_300;
 
 /// Which lines are slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,14 +127,14 @@ fn line(random: &mut Random) -> LinkSpec {
         discipline: discipline(random),
         mark_above: random.chance(0.1).then(|| 2 + random.below(40) as usize),
         bleaches: random.chance(0.05),
-        mtu: random.chance(0.1).then(|| (LEAST_MTU + random.below(1_500 - LEAST_MTU)) as usize),
+        mtu: random.chance(0.1).then(|| (MIN_MTU + random.below(1_500 - MIN_MTU)) as usize),
         ..LinkSpec::default()
     };
     if random.chance(0.4) {
         return clean;
     }
     let partitions = if random.chance(0.25) {
-        let from = seconds(random, 1, TROUBLE_END - 12);
+        let from = seconds(random, 1, TROUBLE_END_SECONDS - 12);
         vec![(from, from + seconds(random, 0, 10) + Duration::from_millis(1))]
     } else {
         Vec::new()

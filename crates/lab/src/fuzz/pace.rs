@@ -10,7 +10,7 @@ use byway_wire::Duration;
 use std::collections::BTreeMap;
 
 /// A transfer may take this many times as long as its bytes need on its best line.
-const SLOWNESS: f64 = 20.0;
+const MAX_SLOWDOWN_FACTOR: f64 = 20.0;
 /// A transfer may need this many seconds to notice that all is well again. A timeout, or the next
 /// attempt to connect, is up to a minute away. The attempt before takes 20 s to fail.
 const RECOVERY_SECONDS: f64 = 90.0;
@@ -18,7 +18,7 @@ const RECOVERY_SECONDS: f64 = 90.0;
 const PACKET_BITS: f64 = 1_200.0 * 8.0;
 /// The factor of the rate that random loss leaves a TCP (Mathis et al. 1997, with one ACK per
 /// packet).
-const MATHIS: f64 = 1.22;
+const MATHIS_FACTOR: f64 = 1.22;
 
 /// The second by which a transfer is done. `None`: nothing is promised.
 pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) -> Option<f64> {
@@ -38,10 +38,10 @@ pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) ->
         // What it keeps of such a line is written down as a frontier (docs/background.md).
         return None;
     }
-    let mut seconds = SLOWNESS * bytes * 8.0 / best;
+    let mut seconds = MAX_SLOWDOWN_FACTOR * bytes * 8.0 / best;
     if let Carrier::Exchange(options) = &transfer.carrier {
         for rate in [options.reads, options.writes].into_iter().flatten() {
-            seconds += SLOWNESS * bytes * 8.0 / rate as f64;
+            seconds += MAX_SLOWDOWN_FACTOR * bytes * 8.0 / rate as f64;
         }
     }
     // It may have waited for everybody else.
@@ -58,7 +58,8 @@ pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) ->
 /// Whether a session of this transfer may be lost: its peer starts anew, or nothing can pass for
 /// nearly as long as sessions wait.
 pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
-    const SLEEP: Duration = Duration::from_secs(40);
+    // The shortest sleep that may lose a session.
+    const MIN_LOSING_SLEEP: Duration = Duration::from_secs(40);
     let mut asleep: BTreeMap<_, Duration> = BTreeMap::new();
     for (at, end, what) in happenings(setup, name) {
         match what {
@@ -66,7 +67,9 @@ pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
             EndChange::Freeze(true) => {
                 asleep.insert(end, at);
             }
-            EndChange::Freeze(false) if asleep.remove(&end).is_some_and(|since| at >= since + SLEEP) => {
+            EndChange::Freeze(false)
+                if asleep.remove(&end).is_some_and(|since| at >= since + MIN_LOSING_SLEEP) =>
+            {
                 return true;
             }
             _ => {}
@@ -75,7 +78,7 @@ pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
     // A clock that jumps by more than the timeout may do the same as a sleep.
     let clocks = exchanges(setup).filter(|(known, _)| *known == name);
     let mut steps = clocks.flat_map(|(_, options)| [options.sender_clock.step, options.receiver_clock.step]);
-    steps.any(|step| step.is_some_and(|(_, by)| by >= SLEEP))
+    steps.any(|step| step.is_some_and(|(_, by)| by >= MIN_LOSING_SLEEP))
 }
 
 /// A path as a transfer finds it after all changes.
@@ -94,7 +97,7 @@ impl PathQuality {
     /// What a class gets of the path at least: chance losses and short queues hold it back.
     fn rate_of_class(&self, name: &str) -> f64 {
         let by_loss = if self.loss > 0.0 {
-            MATHIS * PACKET_BITS / (self.round_trip * libm::sqrt(self.loss))
+            MATHIS_FACTOR * PACKET_BITS / (self.round_trip * libm::sqrt(self.loss))
         } else {
             f64::INFINITY
         };

@@ -1,6 +1,6 @@
 //! Random transfers, requests and cross traffic over a random network.
 
-use super::TROUBLE_END;
+use super::TROUBLE_END_SECONDS;
 use super::draw::{bytes, millis, one, rate, seconds};
 use super::network::NetworkDraw;
 use crate::setup::{
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The most bytes that one transfer moves.
 const MAX_BYTES: u64 = 1_500_000;
 /// Bytes of objects that may be small.
-const SMALL_OBJECT: u64 = 40_000;
+const MAX_SMALL_OBJECT_BYTES: u64 = 40_000;
 
 fn transfer(number: u64, paths: Vec<PathChoice>, carrier: Carrier, random: &mut Random) -> Transfer {
     let name = format!("transfer{number}");
@@ -77,7 +77,7 @@ fn relayed(number: u64, network: &NetworkDraw, random: &mut Random) -> Transfer 
     Transfer {
         congestion: choice("newreno"),
         demand: Demand::Rate(vec![(Duration::ZERO, 50_000 + random.below(500_000))]),
-        stop: Some(seconds(random, TROUBLE_END, TROUBLE_END + 20)),
+        stop: Some(seconds(random, TROUBLE_END_SECONDS, TROUBLE_END_SECONDS + 20)),
         ..one
     }
 }
@@ -147,7 +147,7 @@ fn objects(random: &mut Random) -> Vec<u64> {
     let each = MAX_BYTES / count;
     let size = |random: &mut Random| match random.below(6) {
         0 => 0,
-        1 | 2 => random.below(SMALL_OBJECT.min(each)),
+        1 | 2 => random.below(MAX_SMALL_OBJECT_BYTES.min(each)),
         _ => bytes(random, 1_000, each.max(2_000)),
     };
     let mut sizes: Vec<u64> = (0..count).map(|_| size(random)).collect();
@@ -175,16 +175,17 @@ fn streams(random: &mut Random) -> Vec<StreamSetup> {
 }
 
 fn clock(random: &mut Random) -> ClockSetup {
-    const DAY: u64 = 86_400;
+    const DAY_SECONDS: u64 = 86_400;
     if random.chance(0.7) {
         return ClockSetup::default();
     }
     ClockSetup {
-        ahead: Duration::from_secs(random.below(2 * DAY)),
+        ahead: Duration::from_secs(random.below(2 * DAY_SECONDS)),
         drift_ppm: libm::round((random.unit() - 0.5) * 1_000.0),
         step: random.chance(0.3).then(|| {
-            let by = if random.chance(0.5) { random.below(20_000) } else { 1_000 * random.below(2 * DAY) };
-            (seconds(random, 1, TROUBLE_END), Duration::from_millis(1 + by))
+            let by =
+                if random.chance(0.5) { random.below(20_000) } else { 1_000 * random.below(2 * DAY_SECONDS) };
+            (seconds(random, 1, TROUBLE_END_SECONDS), Duration::from_millis(1 + by))
         }),
     }
 }
@@ -212,7 +213,7 @@ pub(super) fn cross(random: &mut Random) -> Cross {
         packet: 200 + random.below(1_000) as u32,
         poisson: random.chance(0.5),
         start: Duration::ZERO,
-        stop: Some(Duration::from_secs(TROUBLE_END)),
+        stop: Some(Duration::from_secs(TROUBLE_END_SECONDS)),
         delays: false,
     }
 }

@@ -1,7 +1,7 @@
 //! What happens to a random world: lines change, middleboxes drop UDP, hosts restart, sleep and
 //! move, relays and the registry crash. All of it is over at a known time.
 
-use super::TROUBLE_END;
+use super::TROUBLE_END_SECONDS;
 use super::draw::{millis, one, rate, seconds};
 use super::network::NetworkDraw;
 use crate::setup::{
@@ -57,7 +57,7 @@ impl<'a> Troubles<'a> {
     }
 
     fn at(&self, random: &mut Random) -> Duration {
-        seconds(random, 0, TROUBLE_END - 16)
+        seconds(random, 0, TROUBLE_END_SECONDS - 16)
     }
 
     fn push(&mut self, at: Duration, what: Changed) {
@@ -148,7 +148,7 @@ impl<'a> Troubles<'a> {
         };
         let both = random.chance(0.7);
         let mut at = if random.chance(0.3) { Duration::ZERO } else { self.at(random) };
-        let end = Duration::from_secs(TROUBLE_END);
+        let end = Duration::from_secs(TROUBLE_END_SECONDS);
         for _ in 0..1 + random.below(3) {
             let until = (at + seconds(random, 1, 12)).min(end);
             let mut directions = vec![(from.clone(), to.clone())];

@@ -5,7 +5,7 @@ use super::records::{ChosenLabels, Records, Selection};
 use super::series::{self, Window};
 use super::transfers::Transfers;
 use super::tree::{Argument, Call, Expr, Op, Over};
-use super::{IT, Undefined, Why, gateways, requests};
+use super::{MEMBER_NAME, Undefined, Why, gateways, requests};
 use crate::record::{GatewayRecord, LinkRecord, Record};
 use crate::spelling;
 use crate::stats;
@@ -189,7 +189,7 @@ impl<'a> Scope<'a> {
 
     fn transfers(&self, name: &str) -> Result<Transfers<'a>, Undefined> {
         let name = match self.it {
-            Some(it) if name == IT => it,
+            Some(it) if name == MEMBER_NAME => it,
             _ => name,
         };
         Transfers::named(self.record()?, name)

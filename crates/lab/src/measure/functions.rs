@@ -54,18 +54,18 @@ impl Signature {
     }
 }
 
-const TRANSFER: Parameter = Parameter::Name("transfer");
-const PATH: Parameter = Parameter::Name("path");
-const REQUESTS: Parameter = Parameter::Name("requests");
-const GATEWAYS: Parameter = Parameter::Name("gateways");
+const TRANSFER_NAME: Parameter = Parameter::Name("transfer");
+const PATH_NAME: Parameter = Parameter::Name("path");
+const REQUESTS_NAME: Parameter = Parameter::Name("requests");
+const GATEWAYS_NAME: Parameter = Parameter::Name("gateways");
 const FROM_NODE: Parameter = Parameter::Name("from node");
 const TO_NODE: Parameter = Parameter::Name("to node");
-const FROM: Parameter = Parameter::Value("from second");
-const TO: Parameter = Parameter::Value("to second");
-const PERCENTILE: Parameter = Parameter::Value("percentile");
-const RATE: Parameter = Parameter::Value("Mbit/s");
-const SECONDS: Parameter = Parameter::Value("seconds");
-const MEASURE: Parameter = Parameter::Value("measure");
+const FROM_SECOND: Parameter = Parameter::Value("from second");
+const TO_SECOND: Parameter = Parameter::Value("to second");
+const PERCENTILE_VALUE: Parameter = Parameter::Value("percentile");
+const RATE_VALUE: Parameter = Parameter::Value("Mbit/s");
+const SECONDS_VALUE: Parameter = Parameter::Value("seconds");
+const MEASURE_VALUE: Parameter = Parameter::Value("measure");
 
 macro_rules! signatures {
     ($($name:literal $function:ident [$($parameter:expr),*] $needed:literal;)*) => {
@@ -76,7 +76,7 @@ macro_rules! signatures {
         }
 
         /// Every function of the language.
-        pub(super) const SIGNATURES: &[Signature] = &[$(Signature {
+        pub(super) const FUNCTION_SIGNATURES: &[Signature] = &[$(Signature {
             name: $name,
             function: Function::$function,
             parameters: &[$($parameter),*],
@@ -86,57 +86,57 @@ macro_rules! signatures {
 }
 
 signatures! {
-    "goodput" Goodput [TRANSFER, FROM, TO] 1;
-    "path" Path [TRANSFER, PATH, FROM, TO] 2;
-    "share" Share [TRANSFER, PATH, FROM, TO] 2;
-    "window" Window [TRANSFER, PATH, FROM, TO] 2;
-    "rtt" Rtt [TRANSFER, PATH, FROM, TO] 2;
-    "completion" Completion [TRANSFER] 1;
-    "dropped_at" DroppedAt [TRANSFER, PATH] 2;
-    "deviation" Deviation [TRANSFER, FROM, TO] 1;
-    "settles" Settles [TRANSFER, Parameter::Value("part"), Parameter::Value("last seconds")] 2;
-    "reaches" Reaches [TRANSFER, RATE, FROM] 2;
-    "fairness" Fairness [TRANSFER, FROM, TO] 1;
-    "fairness_worst" FairnessWorst [TRANSFER, SECONDS, FROM, TO] 2;
-    "least" Least [TRANSFER, FROM, TO] 1;
-    "most" Most [TRANSFER, FROM, TO] 1;
-    "below" Below [TRANSFER, RATE, FROM, TO] 2;
-    "losses" Losses [TRANSFER] 1;
-    "reorder" Reorder [TRANSFER] 1;
-    "usable" Usable [TRANSFER, FROM, TO] 1;
-    "opened" Opened [TRANSFER, Parameter::Value("by second")] 1;
-    "abroad" Abroad [TRANSFER] 1;
-    "base_rtt" BaseRtt [TRANSFER] 1;
-    "requests" Requests [REQUESTS, PERCENTILE, FROM, TO] 2;
-    "stretch" Stretch [REQUESTS, PERCENTILE, Parameter::Variant, FROM, TO] 3;
-    "finished" Finished [REQUESTS, FROM, TO] 1;
-    "utilisation" Utilisation [FROM_NODE, TO_NODE, FROM, TO] 2;
-    "queue" Queue [FROM_NODE, TO_NODE, FROM, TO] 2;
-    "drops" Drops [FROM_NODE, TO_NODE, FROM, TO] 2;
-    "waits" Waits [GATEWAYS, Parameter::Value("milliseconds")] 2;
-    "in_vain" InVain [GATEWAYS] 1;
-    "refused" Refused [GATEWAYS] 1;
-    "found" Found [GATEWAYS, PERCENTILE] 2;
+    "goodput" Goodput [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "path" Path [TRANSFER_NAME, PATH_NAME, FROM_SECOND, TO_SECOND] 2;
+    "share" Share [TRANSFER_NAME, PATH_NAME, FROM_SECOND, TO_SECOND] 2;
+    "window" Window [TRANSFER_NAME, PATH_NAME, FROM_SECOND, TO_SECOND] 2;
+    "rtt" Rtt [TRANSFER_NAME, PATH_NAME, FROM_SECOND, TO_SECOND] 2;
+    "completion" Completion [TRANSFER_NAME] 1;
+    "dropped_at" DroppedAt [TRANSFER_NAME, PATH_NAME] 2;
+    "deviation" Deviation [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "settles" Settles [TRANSFER_NAME, Parameter::Value("part"), Parameter::Value("last seconds")] 2;
+    "reaches" Reaches [TRANSFER_NAME, RATE_VALUE, FROM_SECOND] 2;
+    "fairness" Fairness [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "fairness_worst" FairnessWorst [TRANSFER_NAME, SECONDS_VALUE, FROM_SECOND, TO_SECOND] 2;
+    "least" Least [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "most" Most [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "below" Below [TRANSFER_NAME, RATE_VALUE, FROM_SECOND, TO_SECOND] 2;
+    "losses" Losses [TRANSFER_NAME] 1;
+    "reorder" Reorder [TRANSFER_NAME] 1;
+    "usable" Usable [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
+    "opened" Opened [TRANSFER_NAME, Parameter::Value("by second")] 1;
+    "abroad" Abroad [TRANSFER_NAME] 1;
+    "base_rtt" BaseRtt [TRANSFER_NAME] 1;
+    "requests" Requests [REQUESTS_NAME, PERCENTILE_VALUE, FROM_SECOND, TO_SECOND] 2;
+    "stretch" Stretch [REQUESTS_NAME, PERCENTILE_VALUE, Parameter::Variant, FROM_SECOND, TO_SECOND] 3;
+    "finished" Finished [REQUESTS_NAME, FROM_SECOND, TO_SECOND] 1;
+    "utilisation" Utilisation [FROM_NODE, TO_NODE, FROM_SECOND, TO_SECOND] 2;
+    "queue" Queue [FROM_NODE, TO_NODE, FROM_SECOND, TO_SECOND] 2;
+    "drops" Drops [FROM_NODE, TO_NODE, FROM_SECOND, TO_SECOND] 2;
+    "waits" Waits [GATEWAYS_NAME, Parameter::Value("milliseconds")] 2;
+    "in_vain" InVain [GATEWAYS_NAME] 1;
+    "refused" Refused [GATEWAYS_NAME] 1;
+    "found" Found [GATEWAYS_NAME, PERCENTILE_VALUE] 2;
     "optimum" Optimum [] 0;
     "end" End [] 0;
     "cut" Cut [] 0;
     "axis" Axis [Parameter::Name("axis")] 1;
-    "spearman" Spearman [Parameter::Over, MEASURE, MEASURE] 2;
-    "mean_over" MeanOver [Parameter::Over, MEASURE] 2;
-    "max_over" MaxOver [Parameter::Over, MEASURE] 2;
-    "min_over" MinOver [Parameter::Over, MEASURE] 2;
-    "percentile_over" PercentileOver [Parameter::Over, PERCENTILE, MEASURE] 3;
-    "min" Min [MEASURE] 1;
-    "max" Max [MEASURE] 1;
-    "abs" Abs [MEASURE] 1;
-    "at_least" AtLeast [MEASURE, Parameter::Value("bound")] 2;
-    "at_most" AtMost [MEASURE, Parameter::Value("bound")] 2;
-    "otherwise" Otherwise [MEASURE, Parameter::Value("value")] 2;
+    "spearman" Spearman [Parameter::Over, MEASURE_VALUE, MEASURE_VALUE] 2;
+    "mean_over" MeanOver [Parameter::Over, MEASURE_VALUE] 2;
+    "max_over" MaxOver [Parameter::Over, MEASURE_VALUE] 2;
+    "min_over" MinOver [Parameter::Over, MEASURE_VALUE] 2;
+    "percentile_over" PercentileOver [Parameter::Over, PERCENTILE_VALUE, MEASURE_VALUE] 3;
+    "min" Min [MEASURE_VALUE] 1;
+    "max" Max [MEASURE_VALUE] 1;
+    "abs" Abs [MEASURE_VALUE] 1;
+    "at_least" AtLeast [MEASURE_VALUE, Parameter::Value("bound")] 2;
+    "at_most" AtMost [MEASURE_VALUE, Parameter::Value("bound")] 2;
+    "otherwise" Otherwise [MEASURE_VALUE, Parameter::Value("value")] 2;
 }
 
 /// The function called `name`.
 pub(super) fn named(name: &str) -> Option<&'static Signature> {
-    SIGNATURES.iter().find(|signature| signature.name == name)
+    FUNCTION_SIGNATURES.iter().find(|signature| signature.name == name)
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn every_function_has_its_row_in_the_guide() {
         let guide = include_str!("../../../../docs/lab.md");
-        for signature in SIGNATURES {
+        for signature in FUNCTION_SIGNATURES {
             assert!(
                 guide.contains(&format!("`{}(", signature.name)),
                 "{} is not in docs/lab.md",

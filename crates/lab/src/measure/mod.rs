@@ -22,10 +22,10 @@ use thiserror::Error;
 use tree::Expr;
 
 /// The longest measure, in bytes.
-pub const MOST_TEXT: usize = 4096;
+pub const MAX_TEXT_LEN: usize = 4096;
 
 /// How the member is called that `members(group)` has come to.
-const IT: &str = "it";
+const MEMBER_NAME: &str = "it";
 
 /// A measure that is ready to be evaluated.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl Measure {
     ///
     /// # Errors
     /// The text is not in the language, names an unknown function, gives a function arguments that
-    /// do not fit, is longer than `MOST_TEXT` bytes, or is nested too deeply.
+    /// do not fit, is longer than `MAX_TEXT_LEN` bytes, or is nested too deeply.
     pub fn parse(text: &str) -> Result<Self, MeasureError> {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }

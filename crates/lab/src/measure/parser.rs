@@ -1,25 +1,26 @@
 //! A measure becomes a tree. Operators are read by precedence (Pratt), and arguments by what the
 //! function takes.
 
-use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
+use super::functions::{self, FUNCTION_SIGNATURES, Function, Parameter, Signature};
 use super::lexer::{Lexer, Token};
 use super::tree::{Argument, AxisChoice, Call, Expr, Op, Over};
-use super::{IT, MOST_TEXT, MeasureError};
+use super::{MAX_TEXT_LEN, MEMBER_NAME, MeasureError};
 use crate::spelling;
 
 /// How deep a tree may be, operators, brackets and calls together.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// How tightly a prefix minus binds: tighter than `*`, looser than `[…]`.
-const PREFIX: u8 = 5;
+const PREFIX_PRECEDENCE: u8 = 5;
 
 /// A tree and how deep it is.
 type ParsedExpr = (Expr, usize);
 
 /// Reads all of `text`.
 pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
-    if text.len() > MOST_TEXT {
-        let what = format!("{} bytes are more than anybody reads: expected at most {MOST_TEXT}", text.len());
+    if text.len() > MAX_TEXT_LEN {
+        let what =
+            format!("{} bytes are more than anybody reads: expected at most {MAX_TEXT_LEN}", text.len());
         return Err(MeasureError { at: 0, what });
     }
     let mut parser = Parser { lexer: Lexer::new(text), depth: 0, overs: Vec::new(), says_it: false };
@@ -44,7 +45,7 @@ impl Parser<'_> {
     /// An expression whose operators bind at least as tightly as `power`.
     fn expression(&mut self, power: u8) -> Result<ParsedExpr, MeasureError> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
+        if self.depth > MAX_DEPTH {
             return self.too_deep();
         }
         let mut left = self.operand()?;
@@ -77,11 +78,11 @@ impl Parser<'_> {
     }
 
     fn grown(&mut self, expr: Expr, inner: usize) -> Result<ParsedExpr, MeasureError> {
-        if inner + 1 > MOST_DEPTH { self.too_deep() } else { Ok((expr, inner + 1)) }
+        if inner + 1 > MAX_DEPTH { self.too_deep() } else { Ok((expr, inner + 1)) }
     }
 
     fn too_deep<T>(&mut self) -> Result<T, MeasureError> {
-        self.lexer.wrong(format!("deeper than {MOST_DEPTH}: expected fewer brackets or operators"))
+        self.lexer.wrong(format!("deeper than {MAX_DEPTH}: expected fewer brackets or operators"))
     }
 
     fn operand(&mut self) -> Result<ParsedExpr, MeasureError> {
@@ -94,7 +95,7 @@ impl Parser<'_> {
             }
             Token::Sign('-') => {
                 self.lexer = behind;
-                let inner = self.expression(PREFIX)?;
+                let inner = self.expression(PREFIX_PRECEDENCE)?;
                 self.grown(Expr::Negate(Box::new(inner.0)), inner.1)
             }
             Token::Sign('(') => {
@@ -105,7 +106,7 @@ impl Parser<'_> {
             }
             Token::Word(word) => match functions::named(word) {
                 None => {
-                    let known = SIGNATURES.iter().map(|signature| signature.name);
+                    let known = FUNCTION_SIGNATURES.iter().map(|signature| signature.name);
                     self.lexer.wrong(match spelling::closest(word, known) {
                         Some(close) => format!("there is no function `{word}`: did you mean `{close}`?"),
                         None => format!("there is no function `{word}`: docs/lab.md lists them"),
@@ -178,7 +179,7 @@ impl Parser<'_> {
                     format!("a {what}")
                 };
                 let name = self.lexer.name(&what, &[',', ')'])?;
-                self.says_it |= name == IT;
+                self.says_it |= name == MEMBER_NAME;
                 (Argument::Name(name), 0)
             }
             Parameter::Value(_) => {

@@ -8,11 +8,11 @@ use crate::stats;
 
 /// The window over which a share or a rate is looked at by the functions that find a moment, in
 /// seconds.
-const TEN: f64 = 10.0;
+const MOMENT_WINDOW_SECONDS: f64 = 10.0;
 /// A path that carries less than this part of the bytes is no longer used.
-const USED: f64 = 0.01;
+const MIN_USED_SHARE: f64 = 0.01;
 /// How far back [`Transfers::usable`] looks, in seconds.
-const LATELY: f64 = 20.0;
+const USABLE_WINDOW_SECONDS: f64 = 20.0;
 
 /// Transfers of one run that are looked at together.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl<'r> Transfers<'r> {
         let samples = libm::floor(end / sample + 1e-6) as u64;
         (1..=samples).map(move |at| {
             let to = (at as f64 * sample).min(end);
-            Window { from: (to - TEN).max(0.0), to }
+            Window { from: (to - MOMENT_WINDOW_SECONDS).max(0.0), to }
         })
     }
 
@@ -162,7 +162,7 @@ impl<'r> Transfers<'r> {
             // Where nothing at all is carried nobody can tell.
             let Ok(share) = self.share(name, ten) else { continue };
             carried = true;
-            if share >= USED {
+            if share >= MIN_USED_SHARE {
                 dropped = None;
             } else if dropped.is_none() {
                 dropped = Some(ten.to);
@@ -276,7 +276,8 @@ impl<'r> Transfers<'r> {
 
     pub(super) fn usable(&self, from: Option<f64>, to: Option<f64>) -> Result<f64, Undefined> {
         let end = series::end(self.record);
-        let window = Window::of(self.record, from.or(Some((end - LATELY).max(0.0))), to.or(Some(end)))?;
+        let window =
+            Window::of(self.record, from.or(Some((end - USABLE_WINDOW_SECONDS).max(0.0))), to.or(Some(end)))?;
         let mut used = 0;
         for transfer in &self.members {
             let all = self.acked(&transfer.paths, window)?;
@@ -288,7 +289,7 @@ impl<'r> Transfers<'r> {
                 return Err(Undefined::no_data(what));
             }
             for path in &transfer.paths {
-                used += usize::from(self.acked([path], window)? >= USED * all);
+                used += usize::from(self.acked([path], window)? >= MIN_USED_SHARE * all);
             }
         }
         Ok(used as f64 / self.members.len() as f64)

@@ -6,9 +6,9 @@ use super::units::QuantityKind;
 use crate::setup::{Carrier, Change, Changed, EndChange, EndChoice, RegistrySetup, Transfer, UdpFilter};
 
 /// The most bytes of a UDP payload.
-const MOST_UDP: f64 = 65_535.0;
+const MAX_UDP_PAYLOAD_LEN: f64 = 65_535.0;
 /// What may happen to an end of an exchange, as a plan calls it.
-const ENDS: &str =
+const END_CHANGES: &str =
     "restart, freeze, thaw, rebind, move, reads, stops-reading, reset, socket-down or socket-up";
 
 /// Every change, in order of time. It may concern these transfers and this registry.
@@ -107,7 +107,7 @@ fn udp(reader: &Reader<'_>) -> Result<Option<Option<UdpFilter>>, SpannedError> {
     let filter = reader.table("udp", |udp| {
         let above = match udp.quantity("above", &[QuantityKind::Size])? {
             None => 0,
-            Some((_, bytes)) if (0.0..=MOST_UDP).contains(&bytes) => libm::round(bytes) as usize,
+            Some((_, bytes)) if (0.0..=MAX_UDP_PAYLOAD_LEN).contains(&bytes) => libm::round(bytes) as usize,
             Some(_) => return udp.wrong("above", "expected a payload of 0 B to 65535 B"),
         };
         Ok(UdpFilter { share: udp.share("share")?.unwrap_or(1.0), above })
@@ -134,7 +134,7 @@ fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>
         other => return reader.wrong("end", format!("expected \"sender\" or \"receiver\", found {other:?}")),
     };
     let number = socket.unwrap_or_default() as u16;
-    let what = match reader.needed("what", ENDS, what)?.as_str() {
+    let what = match reader.needed("what", END_CHANGES, what)?.as_str() {
         "restart" => EndChange::Restart,
         "freeze" => EndChange::Freeze(true),
         "thaw" => EndChange::Freeze(false),
@@ -145,7 +145,7 @@ fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>
         "reset" => EndChange::Reset,
         "socket-down" => EndChange::Socket { number, up: false },
         "socket-up" => EndChange::Socket { number, up: true },
-        other => return reader.wrong("what", format!("expected {ENDS}, found {other:?}")),
+        other => return reader.wrong("what", format!("expected {END_CHANGES}, found {other:?}")),
     };
     if socket.is_some() && !matches!(what, EndChange::Socket { .. }) {
         return reader.wrong("socket", "expected socket-down or socket-up beside it");

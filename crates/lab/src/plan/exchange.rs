@@ -7,32 +7,32 @@ use super::units::{self, QuantityKind};
 use crate::setup::{ClockSetup, ExchangeOptions, StreamSetup};
 use byway_wire::Duration;
 
-/// The most bytes of an object, or of a direction of a stream. With [`MOST_PARTS`] of each the sum
+/// The most bytes of an object, or of a direction of a stream. With [`MAX_PARTS`] of each the sum
 /// fits into 64 bits.
-const MOST_BYTES: f64 = 1e12;
+const MAX_BYTES: f64 = 1e12;
 /// The most objects of a list, and streams.
-const MOST_PARTS: usize = 10_000;
-const MOST_DATAGRAMS: u32 = 1_000_000;
+const MAX_PARTS: usize = 10_000;
+const MAX_DATAGRAMS: u32 = 1_000_000;
 /// Parts per million by which a clock may run slow. At a million it would stand still.
-const MOST_DRIFT_PPM: f64 = 999_999.0;
+const MAX_DRIFT_PPM: f64 = 999_999.0;
 
 pub(super) fn options(reader: &Reader<'_>) -> Result<ExchangeOptions, SpannedError> {
     let objects = sizes(reader, "objects")?;
-    let objects_present = reader.count("objects_present", MOST_PARTS as u32)?.unwrap_or_default() as usize;
+    let objects_present = reader.count("objects_present", MAX_PARTS as u32)?.unwrap_or_default() as usize;
     if objects_present > objects.len() {
         return reader
             .wrong("objects_present", format!("expected at most {}, as many as there are", objects.len()));
     }
     let streams = reader.each("streams", stream)?;
-    if streams.len() > MOST_PARTS {
-        return reader.wrong("streams", format!("expected at most {MOST_PARTS}"));
+    if streams.len() > MAX_PARTS {
+        return reader.wrong("streams", format!("expected at most {MAX_PARTS}"));
     }
     Ok(ExchangeOptions {
         objects,
         objects_present,
         objects_back: sizes(reader, "objects_back")?,
         streams,
-        datagrams: reader.count("datagrams", MOST_DATAGRAMS)?.unwrap_or_default(),
+        datagrams: reader.count("datagrams", MAX_DATAGRAMS)?.unwrap_or_default(),
         writes: reader.rate("writes")?,
         reads: reader.rate("reads")?,
         memory: reader.size("memory")?,
@@ -62,7 +62,7 @@ fn stream(reader: &Reader<'_>) -> Result<StreamSetup, SpannedError> {
 
 fn clock(reader: &Reader<'_>) -> Result<ClockSetup, SpannedError> {
     let drift_ppm = reader.number("drift_ppm")?.unwrap_or_default();
-    if !(-MOST_DRIFT_PPM..=MOST_DRIFT_PPM).contains(&drift_ppm) {
+    if !(-MAX_DRIFT_PPM..=MAX_DRIFT_PPM).contains(&drift_ppm) {
         return reader.wrong("drift_ppm", "expected a number between -999999 and 999999: a clock goes on");
     }
     let step = match reader.node("step")? {
@@ -100,15 +100,15 @@ fn bytes(reader: &Reader<'_>, key: &str) -> Result<Option<u64>, SpannedError> {
 /// A list of sizes, of which any may be 0 B.
 fn sizes(reader: &Reader<'_>, key: &str) -> Result<Vec<u64>, SpannedError> {
     let list = reader.list(key)?.unwrap_or_default();
-    if list.len() > MOST_PARTS {
-        return reader.wrong(key, format!("expected at most {MOST_PARTS}"));
+    if list.len() > MAX_PARTS {
+        return reader.wrong(key, format!("expected at most {MAX_PARTS}"));
     }
     list.iter().map(|node| size(node, key)).collect()
 }
 
 fn size(node: &Node, key: &str) -> Result<u64, SpannedError> {
     match quantity(node, key, &[QuantityKind::Size])? {
-        (_, bytes) if (0.0..=MOST_BYTES).contains(&bytes) => Ok(libm::round(bytes) as u64),
+        (_, bytes) if (0.0..=MAX_BYTES).contains(&bytes) => Ok(libm::round(bytes) as u64),
         _ => Err((node.span.clone(), format!("`{key}`: expected 0 B to 1 TB"))),
     }
 }

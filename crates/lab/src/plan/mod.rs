@@ -129,10 +129,10 @@ pub struct PlanError {
 }
 
 /// The largest first seed of a plan: all whole numbers up to it are numbers of a plan.
-pub const MOST_SEED: u64 = 1 << 53;
+pub const MAX_SEED: u64 = 1 << 53;
 
 /// The most variants of one plan.
-const MOST_VARIANTS: usize = 10_000;
+const MAX_VARIANTS: usize = 10_000;
 
 impl Plan {
     /// The seeds with which each variant runs.
@@ -245,7 +245,7 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
         only_simulated: None,
         seeds_agree: None,
     };
-    for variant in sweep.variants(MOST_VARIANTS)? {
+    for variant in sweep.variants(MAX_VARIANTS)? {
         let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
         let labels = variant.iter().map(|(name, label, _)| (name.clone(), label.clone())).collect();
         let reader = Reader::new(table, 0..0, &axes);

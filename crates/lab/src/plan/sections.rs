@@ -3,7 +3,7 @@
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
 use super::units::{self, QuantityKind};
-use super::{MOST_SEED, Plan};
+use super::{MAX_SEED, Plan};
 use super::{changes, gateways, transfers};
 use crate::setup::{
     Arrivals, Cross, Discipline, LendLimit, LinkSetup, LinkSpec, Network, PathChoice, QueueLimit,
@@ -14,14 +14,14 @@ use byway_sim::aqm::FqCodelConfig;
 use byway_wire::Duration;
 
 /// The most copies of one transfer.
-pub(super) const MOST_COPIES: u32 = 10_000;
+pub(super) const MAX_COPIES: u32 = 10_000;
 /// The most queues of FQ-CoDel, and bytes of a turn.
-const MOST_QUEUES: u32 = 65_536;
-const MOST_QUANTUM: u32 = 1_000_000;
+const MAX_QUEUES: u32 = 65_536;
+const MAX_QUANTUM_BYTES: u32 = 1_000_000;
 
 /// Bytes of the largest packet of a link: no link of the Internet has less than 68 (RFC 791), and
 /// no packet has more than 65,535.
-const MTU: core::ops::RangeInclusive<f64> = 68.0..=65_535.0;
+const MTU_RANGE: core::ops::RangeInclusive<f64> = 68.0..=65_535.0;
 
 /// A variant, whose labels are `axes`. What the plan says of all variants goes to `plan`.
 pub(super) fn variant(
@@ -40,9 +40,9 @@ pub(super) fn variant(
     }
     plan.first_seed = match reader.number("first_seed")? {
         None => 1,
-        Some(seed) if (0.0..=MOST_SEED as f64).contains(&seed) && libm::trunc(seed) == seed => seed as u64,
+        Some(seed) if (0.0..=MAX_SEED as f64).contains(&seed) && libm::trunc(seed) == seed => seed as u64,
         Some(_) => {
-            return reader.wrong("first_seed", format!("expected a whole number from 0 to {MOST_SEED}"));
+            return reader.wrong("first_seed", format!("expected a whole number from 0 to {MAX_SEED}"));
         }
     };
     let duration = reader.needed("duration", QuantityKind::Time.expected(), reader.time("duration")?)?;
@@ -200,7 +200,9 @@ fn line(reader: &Reader<'_>) -> Result<LinkSpec, SpannedError> {
 pub(super) fn mtu(reader: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
     match reader.quantity("mtu", &[QuantityKind::Size, QuantityKind::Number])? {
         None => Ok(None),
-        Some((_, bytes)) if MTU.contains(&bytes) && libm::trunc(bytes) == bytes => Ok(Some(bytes as usize)),
+        Some((_, bytes)) if MTU_RANGE.contains(&bytes) && libm::trunc(bytes) == bytes => {
+            Ok(Some(bytes as usize))
+        }
         Some(_) => reader.wrong("mtu", "expected 68 B to 65535 B"),
     }
 }
@@ -223,8 +225,8 @@ fn discipline(reader: &Reader<'_>) -> Result<Discipline, SpannedError> {
         "codel" => Ok(Discipline::CoDel { target: target()?, interval: interval()? }),
         "fq-codel" => {
             let usual = FqCodelConfig::default();
-            let quantum = reader.count("quantum", MOST_QUANTUM)?.unwrap_or(usual.quantum);
-            let queues = reader.count("queues", MOST_QUEUES)?;
+            let quantum = reader.count("quantum", MAX_QUANTUM_BYTES)?.unwrap_or(usual.quantum);
+            let queues = reader.count("queues", MAX_QUEUES)?;
             if quantum == 0 || queues == Some(0) {
                 return reader
                     .wrong("kind", "FQ-CoDel needs a quantum of at least 1 byte, and at least 1 queue");
@@ -340,7 +342,7 @@ pub(super) fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
 }
 
 fn requests(reader: &Reader<'_>) -> Result<Requests, SpannedError> {
-    let clients = reader.count("clients", MOST_COPIES)?;
+    let clients = reader.count("clients", MAX_COPIES)?;
     let (think, rounds) = (reader.time("think")?, reader.count("rounds", 1_000_000)?);
     let (count, every) = (reader.count("count", 1_000_000)?, reader.time("every")?);
     let poisson = reader.truth("poisson")?.unwrap_or(false);

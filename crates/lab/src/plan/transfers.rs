@@ -2,7 +2,7 @@
 
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
-use super::sections::{MOST_COPIES, congestion, name, tcp, ways, when};
+use super::sections::{MAX_COPIES, congestion, name, tcp, ways, when};
 use super::units::{self, QuantityKind};
 use super::{exchange, gateways};
 use crate::setup::{Carrier, Demand, Gateways, NodeChoice, PathChoice, SessionOptions, Transfer};
@@ -79,7 +79,7 @@ pub(super) fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Tr
     // Whatever carries it, so that a sweep may choose.
     reader.knows(&["gateways"]);
     let (name, group) = names(reader)?;
-    let count = reader.count("count", MOST_COPIES)?;
+    let count = reader.count("count", MAX_COPIES)?;
     let (tcp, session) = (tcp(reader)?, session(reader)?);
     let exchange = reader.table("exchange", exchange::options)?;
     let carrier = match reader.text("carrier")?.as_deref() {

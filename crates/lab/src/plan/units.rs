@@ -37,7 +37,7 @@ impl QuantityKind {
 
 /// Units by kind: the name and how many base units it is. Those of bytes are in
 /// [`byway_wire::units`].
-const UNITS: &[(QuantityKind, &str, f64)] = &[
+const UNIT_TABLE: &[(QuantityKind, &str, f64)] = &[
     (QuantityKind::Rate, "bit/s", 1.0),
     (QuantityKind::Rate, "kbit/s", 1e3),
     (QuantityKind::Rate, "Mbit/s", 1e6),
@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Option<(QuantityKind, f64)> {
         match unit.trim() {
             "" => {}
             name => {
-                let known = UNITS.iter().find(|(_, known, _)| *known == name);
+                let known = UNIT_TABLE.iter().find(|(_, known, _)| *known == name);
                 let bytes = || units::bytes(name).map(|bytes| (QuantityKind::Size, bytes as f64));
                 let (found, scale) = known.map(|(kind, _, scale)| (*kind, *scale)).or_else(bytes)?;
                 // A second unit, or a unit below the line, is no quantity.

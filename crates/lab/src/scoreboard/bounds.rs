@@ -7,9 +7,9 @@ use Figure::{Fill, Jain, JainFirst, Keeps, Least, Median, OfOne, P90, Regain, Sh
 use Limit::{AtLeast, AtMost};
 
 /// Two ratios that differ by less are alike: so far the same law scatters from seed to seed.
-pub const ALIKE: f64 = 0.02;
+pub const RATIO_TOLERANCE: f64 = 0.02;
 /// The part of the scenes in which no rival may be better in both.
-pub const UNDOMINATED: f64 = 0.9;
+pub const UNDOMINATED_SHARE: f64 = 0.9;
 
 /// People ask, read or talk on a line that nothing else is the matter with, beside so many
 /// transfers.
@@ -44,7 +44,7 @@ fn empty(scene: &Scene, rtt_ms: core::ops::RangeInclusive<u32>) -> bool {
 }
 
 /// Every bound on the product's own figures.
-pub const BOUNDS: &[Bound] = &[
+pub const PRODUCT_BOUNDS: &[Bound] = &[
     Bound {
         id: "one-1",
         says: "one beside people at 1 Mbit/s",

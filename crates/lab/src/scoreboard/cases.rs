@@ -9,7 +9,7 @@ use core::fmt;
 pub enum TransferMix {
     /// Transfers do not differ, but that they begin within a second.
     Alike,
-    /// The last begins `LATE` after the others.
+    /// The last begins `LATE_START_MS` after the others.
     Late,
     /// The round-trip time of the last is so many times that of the others.
     Rtt(u32),
@@ -18,7 +18,7 @@ pub enum TransferMix {
 }
 
 /// By how many milliseconds the late ones begin later.
-pub(super) const LATE: u32 = 20_000;
+pub(super) const LATE_START_MS: u32 = 20_000;
 
 /// The name of the case: `alike`, `late`, `rtt4` or `single`.
 impl fmt::Display for TransferMix {
@@ -37,35 +37,35 @@ const fn case(line: Bottleneck, transfers: u32, among: TransferMix) -> Scene {
     Scene { line, foreground: Foreground::Nobody, transfers, among }
 }
 
-const TEN: Bottleneck = tune(10, 20, 50);
-const FIFTY: Bottleneck = tune(50, 40, 167);
-const SEVEN: Bottleneck = judge(7, 30, 35);
+const TEN_MBIT_LINE: Bottleneck = tune(10, 20, 50);
+const FIFTY_MBIT_LINE: Bottleneck = tune(50, 40, 167);
+const SEVEN_MBIT_LINE: Bottleneck = judge(7, 30, 35);
 
 /// Every scene beside the grid, in the order of tables and pictures. All are in the quick form:
 /// together they take a few seconds.
-pub(super) const CASES: &[Scene] = &[
+pub(super) const CASE_SCENES: &[Scene] = &[
     // Four and ten.
-    case(TEN, 4, TransferMix::Alike),
-    case(TEN, 10, TransferMix::Alike),
-    case(FIFTY, 4, TransferMix::Alike),
-    case(FIFTY, 10, TransferMix::Alike),
-    case(TEN.jitter(1), 4, TransferMix::Alike),
-    case(TEN.jitter(1), 10, TransferMix::Alike),
+    case(TEN_MBIT_LINE, 4, TransferMix::Alike),
+    case(TEN_MBIT_LINE, 10, TransferMix::Alike),
+    case(FIFTY_MBIT_LINE, 4, TransferMix::Alike),
+    case(FIFTY_MBIT_LINE, 10, TransferMix::Alike),
+    case(TEN_MBIT_LINE.jitter(1), 4, TransferMix::Alike),
+    case(TEN_MBIT_LINE.jitter(1), 10, TransferMix::Alike),
     case(judge(10, 20, 50).jitter(3), 4, TransferMix::Alike),
     case(judge(10, 20, 50).jitter(3), 10, TransferMix::Alike),
-    case(TEN.jitter(8), 4, TransferMix::Alike),
-    case(TEN.jitter(8), 10, TransferMix::Alike),
+    case(TEN_MBIT_LINE.jitter(8), 4, TransferMix::Alike),
+    case(TEN_MBIT_LINE.jitter(8), 10, TransferMix::Alike),
     // One comes late.
-    case(TEN, 2, TransferMix::Late),
-    case(SEVEN, 2, TransferMix::Late),
-    case(FIFTY, 2, TransferMix::Late),
+    case(TEN_MBIT_LINE, 2, TransferMix::Late),
+    case(SEVEN_MBIT_LINE, 2, TransferMix::Late),
+    case(FIFTY_MBIT_LINE, 2, TransferMix::Late),
     // One is further away.
-    case(TEN, 2, TransferMix::Rtt(2)),
-    case(TEN, 2, TransferMix::Rtt(4)),
-    case(SEVEN, 2, TransferMix::Rtt(2)),
-    case(SEVEN, 2, TransferMix::Rtt(4)),
+    case(TEN_MBIT_LINE, 2, TransferMix::Rtt(2)),
+    case(TEN_MBIT_LINE, 2, TransferMix::Rtt(4)),
+    case(SEVEN_MBIT_LINE, 2, TransferMix::Rtt(2)),
+    case(SEVEN_MBIT_LINE, 2, TransferMix::Rtt(4)),
     // Paths over one line: beside one path, and instead of one.
-    case(TEN.paths(Paths::ThreeOverOne), 2, TransferMix::Single),
+    case(TEN_MBIT_LINE.paths(Paths::ThreeOverOne), 2, TransferMix::Single),
     case(judge(30, 30, 75).paths(Paths::ThreeOverOne), 2, TransferMix::Single),
     case(judge(5, 20, 25).paths(Paths::TwoOverOne), 1, TransferMix::Alike),
     // Paths over lines of their own.
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Scene] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::bounds::BOUNDS;
+    use super::super::bounds::PRODUCT_BOUNDS;
     use super::super::grid::{Form, LineHalf, scenes};
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn each_is_promised_something() {
-        for scene in CASES {
-            assert!(BOUNDS.iter().any(|bound| (bound.of)(scene)), "{scene}");
+        for scene in CASE_SCENES {
+            assert!(PRODUCT_BOUNDS.iter().any(|bound| (bound.of)(scene)), "{scene}");
         }
-        assert_eq!(CASES[1].to_string(), "10m-20ms-50p/nobody/10");
-        assert_eq!(case(TEN, 2, TransferMix::Rtt(4)).to_string(), "10m-20ms-50p/nobody/2-rtt4");
+        assert_eq!(CASE_SCENES[1].to_string(), "10m-20ms-50p/nobody/10");
+        assert_eq!(case(TEN_MBIT_LINE, 2, TransferMix::Rtt(4)).to_string(), "10m-20ms-50p/nobody/2-rtt4");
     }
 }

@@ -231,7 +231,7 @@ pub fn rows(text: &str) -> Vec<CellRow> {
 #[cfg(test)]
 mod tests {
     use super::super::cases::TransferMix;
-    use super::super::grid::{Foreground, LINES};
+    use super::super::grid::{Foreground, GRID_LINES};
     use super::*;
 
     fn program() -> Program {
@@ -243,7 +243,12 @@ mod tests {
         let law = Law::named("cubic").expect("a law");
         foregrounds
             .iter()
-            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1, among: TransferMix::Alike })
+            .map(|&foreground| Scene {
+                line: GRID_LINES[0],
+                foreground,
+                transfers: 1,
+                among: TransferMix::Alike,
+            })
             .map(|scene| Cell { scene, law: law.clone(), seed: 3 })
             .collect()
     }

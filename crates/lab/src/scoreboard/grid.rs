@@ -2,7 +2,7 @@
 //! (bottleneck link), a foreground (the traffic of others) and background transfers. A law is the
 //! background transfers' congestion control, over TCP or byway's own sessions.
 
-use super::cases::{CASES, TransferMix};
+use super::cases::{CASE_SCENES, TransferMix};
 use core::fmt;
 
 /// How the queue before a line decides what to drop.
@@ -199,7 +199,7 @@ impl fmt::Display for Bottleneck {
 
 /// Every line, in the order of tables and pictures. Neighbours are of different halves where they
 /// can be.
-pub const LINES: &[Bottleneck] = &[
+pub const GRID_LINES: &[Bottleneck] = &[
     // Thin.
     tune(1, 60, 10),
     judge(1, 60, 50).quick(),
@@ -324,7 +324,7 @@ impl Foreground {
 }
 
 /// How many background transfers there are at once.
-pub const TRANSFERS: [u32; 3] = [1, 2, 8];
+pub const TRANSFER_COUNTS: [u32; 3] = [1, 2, 8];
 
 /// What a law governs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,11 +349,11 @@ pub struct Law {
 }
 
 /// The law of the product's class for the background.
-pub const PRODUCT: &str = "background";
+pub const PRODUCT_LAW: &str = "background";
 
 /// Every law: name, carrier, controller.
-const LAWS: &[(&str, LawCarrier, &str)] = &[
-    (PRODUCT, LawCarrier::Session, "background"),
+const LAW_TABLE: &[(&str, LawCarrier, &str)] = &[
+    (PRODUCT_LAW, LawCarrier::Session, "background"),
     ("ledbat", LawCarrier::Tcp, "ledbat"),
     ("ledbat++", LawCarrier::Tcp, "ledbat++"),
     ("tcp-lp", LawCarrier::Tcp, "tcp-lp"),
@@ -372,7 +372,7 @@ impl Law {
             carrier,
             congestion: congestion.to_owned(),
         };
-        LAWS.iter().map(of).collect()
+        LAW_TABLE.iter().map(of).collect()
     }
 
     /// The law (congestion control) named `name`: one of those that the scoreboard compares, or any
@@ -390,7 +390,7 @@ impl Law {
             Some(("tcp", congestion)) => (LawCarrier::Tcp, congestion),
             _ => {
                 let all: Vec<&str> =
-                    LAWS.iter().map(|law| law.0).chain(["session:NAME", "tcp:NAME"]).collect();
+                    LAW_TABLE.iter().map(|law| law.0).chain(["session:NAME", "tcp:NAME"]).collect();
                 return Err(crate::spelling::unknown("law", name, all));
             }
         };
@@ -455,7 +455,7 @@ pub enum Form {
 }
 
 /// What the quick form has of each of its lines.
-const QUICK: [(Foreground, u32); 9] = [
+const QUICK_SCENES: [(Foreground, u32); 9] = [
     (Foreground::Requests, 1),
     (Foreground::Requests, 8),
     (Foreground::Page, 1),
@@ -470,17 +470,17 @@ const QUICK: [(Foreground, u32); 9] = [
 /// Every scene of a form, in the order of tables and pictures.
 #[must_use]
 pub fn scenes(form: Form) -> Vec<Scene> {
-    let all = LINES.iter().flat_map(|&line| {
+    let all = GRID_LINES.iter().flat_map(|&line| {
         Foreground::ALL.into_iter().flat_map(move |foreground| {
             let among = TransferMix::Alike;
-            TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers, among })
+            TRANSFER_COUNTS.into_iter().map(move |transfers| Scene { line, foreground, transfers, among })
         })
     });
     let grid = all.filter(|scene| match form {
         Form::Full => true,
-        Form::Quick => scene.line.quick && QUICK.contains(&(scene.foreground, scene.transfers)),
+        Form::Quick => scene.line.quick && QUICK_SCENES.contains(&(scene.foreground, scene.transfers)),
     });
-    grid.chain(CASES.iter().copied()).collect()
+    grid.chain(CASE_SCENES.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -490,9 +490,9 @@ mod tests {
 
     #[test]
     fn lines_have_names_of_their_own_and_are_what_the_board_promises() {
-        let names: BTreeSet<String> = LINES.iter().map(Bottleneck::to_string).collect();
-        assert_eq!(names.len(), LINES.len());
-        for line in LINES {
+        let names: BTreeSet<String> = GRID_LINES.iter().map(Bottleneck::to_string).collect();
+        assert_eq!(names.len(), GRID_LINES.len());
+        for line in GRID_LINES {
             assert!((1..=1000).contains(&line.mbit) && (5..=300).contains(&line.rtt_ms), "{line}");
             assert!(line.queue >= 10 && line.jitter_ms <= 8 && line.loss <= 5, "{line}");
         }
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn the_halves_are_alike() {
         let of = |half, within: fn(&Bottleneck) -> bool| {
-            LINES.iter().filter(|line| line.half == half && within(line)).count()
+            GRID_LINES.iter().filter(|line| line.half == half && within(line)).count()
         };
         for within in [
             (|line| line.mbit < 7) as fn(&Bottleneck) -> bool,
@@ -520,7 +520,10 @@ mod tests {
         let (quick, full) = (scenes(Form::Quick), scenes(Form::Full));
         assert!((60..=150).contains(&quick.len()), "{}", quick.len());
         assert!(quick.iter().all(|scene| full.contains(scene)));
-        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len() + CASES.len());
+        assert_eq!(
+            full.len(),
+            GRID_LINES.len() * Foreground::ALL.len() * TRANSFER_COUNTS.len() + CASE_SCENES.len()
+        );
     }
 
     #[test]
@@ -528,7 +531,7 @@ mod tests {
         for law in Law::all() {
             assert_eq!(Law::named(&law.name), Ok(law.clone()), "{}", law.name);
         }
-        assert_eq!(Law::named(PRODUCT).map(|law| law.carrier), Ok(LawCarrier::Session));
+        assert_eq!(Law::named(PRODUCT_LAW).map(|law| law.carrier), Ok(LawCarrier::Session));
         let own = Law::named("session:hir:packets=20").expect("a controller with an option");
         assert_eq!((own.carrier, own.congestion.as_str()), (LawCarrier::Session, "hir:packets=20"));
         for (name, says) in

@@ -4,10 +4,10 @@
 use super::accepted;
 use super::cell::CellRow;
 use super::grid::{Foreground, Scene};
-use super::known::KNOWN;
-use super::known_full::KNOWN_IN_FULL;
+use super::known::KNOWN_FAILURES;
+use super::known_full::KNOWN_FULL_FAILURES;
 use super::measure::Figures;
-use super::{PRODUCT, bounds};
+use super::{PRODUCT_LAW, bounds};
 use crate::acceptance::Acceptance;
 use std::collections::BTreeMap;
 
@@ -269,7 +269,7 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
 
 /// A miss, with what is known of it.
 fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Limit) -> BoundMiss {
-    let listed = KNOWN.iter().chain(KNOWN_IN_FULL);
+    let listed = KNOWN_FAILURES.iter().chain(KNOWN_FULL_FAILURES);
     let mut of_it = listed.filter(|known| known.bound == bound && scene.starts_with(known.scene));
     let known = of_it.next().map(|known| KnownMiss {
         reason: known.reason,
@@ -283,10 +283,11 @@ fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Lim
 /// product's alone.
 #[must_use]
 pub fn judge(board: &Board, law: &str) -> Vec<BoundResult> {
-    let mut judged: Vec<BoundResult> = bounds::BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
+    let mut judged: Vec<BoundResult> =
+        bounds::PRODUCT_BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
     judged.push(less_than_cubic(board, law));
     judged.push(undominated(board, law));
-    if law != PRODUCT {
+    if law != PRODUCT_LAW {
         judged.iter_mut().flat_map(|judged| &mut judged.missed).for_each(|miss| miss.known = None);
     }
     judged.retain(|judged| judged.figures > 0);
@@ -321,7 +322,7 @@ fn less_than_cubic(board: &Board, law: &str) -> BoundResult {
             let of = |figures| figure.of(figures, scene.foreground);
             let (Some(value), Some(limit)) = (of(own), of(cubic)) else { continue };
             judged.figures += 1;
-            if !(value.is_infinite() && limit.is_infinite()) && value > limit + bounds::ALIKE {
+            if !(value.is_infinite() && limit.is_infinite()) && value > limit + bounds::RATIO_TOLERANCE {
                 let limit = Limit::AtMost(limit);
                 judged.missed.push(miss("cubic", scene.to_string(), figure.name(), value, limit));
             }
@@ -341,16 +342,17 @@ fn undominated(board: &Board, law: &str) -> BoundResult {
         scenes += 1;
         let beaten = rivals.any(|((_, rival), figures)| {
             rival != law
-                && pair(figures)
-                    .is_some_and(|other| other.0 < harm - bounds::ALIKE && other.1 > share + bounds::ALIKE)
+                && pair(figures).is_some_and(|other| {
+                    other.0 < harm - bounds::RATIO_TOLERANCE && other.1 > share + bounds::RATIO_TOLERANCE
+                })
         });
         if beaten {
             better.push(scene.to_string());
         }
     }
     let part = 1.0 - better.len() as f64 / f64::from(scenes).max(1.0);
-    let all = || miss("undominated", String::new(), "part", part, Limit::AtLeast(bounds::UNDOMINATED));
-    let missed = (part < bounds::UNDOMINATED).then(|| BoundMiss { scene: better.join(", "), ..all() });
+    let all = || miss("undominated", String::new(), "part", part, Limit::AtLeast(bounds::UNDOMINATED_SHARE));
+    let missed = (part < bounds::UNDOMINATED_SHARE).then(|| BoundMiss { scene: better.join(", "), ..all() });
     BoundResult {
         id: "undominated",
         says: "in 90 % of the scenes no rival both harms less and uses more",
@@ -406,9 +408,9 @@ mod tests {
         let judged = |p90: [Option<f64>; 3]| {
             let rows: Vec<CellRow> = (1..)
                 .zip(p90)
-                .map(|(seed, p90)| row(scene, PRODUCT, seed, harmed(1.254, p90, 0.85)))
+                .map(|(seed, p90)| row(scene, PRODUCT_LAW, seed, harmed(1.254, p90, 0.85)))
                 .collect();
-            judge(&Board::new(&scenes, &rows), PRODUCT)
+            judge(&Board::new(&scenes, &rows), PRODUCT_LAW)
         };
         // 1.254 is printed as 1.25.
         let held = judged([Some(1.3), Some(1.4), None]);
@@ -435,12 +437,12 @@ mod tests {
             let mut rows = Vec::new();
             for (place, scene) in waiting.iter().enumerate() {
                 let cubic = if place < worse { 1.2 } else { 5.0 };
-                rows.push(row(scene, PRODUCT, 1, harmed(1.1, Some(1.3), 0.8)));
+                rows.push(row(scene, PRODUCT_LAW, 1, harmed(1.1, Some(1.3), 0.8)));
                 rows.push(row(scene, "cubic", 1, harmed(1.1, Some(cubic), 0.7)));
                 let rival = if place < better { 0.9 } else { 0.81 };
                 rows.push(row(scene, "nice", 1, harmed(1.0, Some(1.1), rival)));
             }
-            judge(&Board::new(&all, &rows), PRODUCT)
+            judge(&Board::new(&all, &rows), PRODUCT_LAW)
         };
         let good = judged(0, 2);
         assert!(found(&good, "cubic").missed.is_empty() && found(&good, "undominated").missed.is_empty());
@@ -453,13 +455,13 @@ mod tests {
     #[test]
     fn bounds_and_known_misses_are_about_something() {
         let scenes = scenes(Form::Full);
-        for bound in bounds::BOUNDS {
+        for bound in bounds::PRODUCT_BOUNDS {
             assert!(scenes.iter().any(bound.of), "{}", bound.id);
-            assert_eq!(bounds::BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
+            assert_eq!(bounds::PRODUCT_BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
         }
-        for known in KNOWN.iter().chain(KNOWN_IN_FULL) {
+        for known in KNOWN_FAILURES.iter().chain(KNOWN_FULL_FAILURES) {
             let mut there = scenes.iter().filter(|scene| scene.to_string().starts_with(known.scene));
-            let of = bounds::BOUNDS.iter().find(|bound| bound.id == known.bound);
+            let of = bounds::PRODUCT_BOUNDS.iter().find(|bound| bound.id == known.bound);
             let whole = ["cubic", "undominated"].contains(&known.bound);
             let applies = |scene: &Scene| of.is_some_and(|bound| (bound.of)(scene)) || whole;
             assert!(there.any(applies), "{} in {}", known.bound, known.scene);

@@ -5,7 +5,7 @@
 use super::judge::KnownFailure;
 
 /// Every known miss of scenes that the quick form does not have.
-pub const KNOWN_IN_FULL: &[KnownFailure] = &[
+pub const KNOWN_FULL_FAILURES: &[KnownFailure] = &[
     known("one-1", "1m-60ms-10p/"),
     known("one-1", "1m-300ms-25p/"),
     known("one-2", "2m-40ms-27p/"),

@@ -3,17 +3,18 @@
 use super::cases::TransferMix;
 use super::grid::{Foreground, Scene};
 use super::times::SceneTimes;
-use super::world::{BACKGROUND, CALL_BYTES, DIRECT, FOREGROUND, LAST, rates};
+use super::world::{BACKGROUND_NAME, CALL_BYTES, DIRECT_LINKS, FOREGROUND_NAME, LAST_NAME, rates};
 use crate::record::{Record, RequestsRecord, TransferRecord};
 use crate::utilization::{between, filled_after};
 use crate::{request_times, stats};
 use serde::{Deserialize, Serialize};
 
 /// Seconds by which a call's packet may be late: two packets, as much as phones hold back.
-const LATE: f64 = 0.04;
-/// Seconds over which nobody may starve, and those in the beginning that do not count.
-const STARVES: f64 = 10.0;
-const BEGINS: f64 = 5.0;
+const LATE_SECONDS: f64 = 0.04;
+/// Seconds over which nobody may starve.
+const STARVATION_SECONDS: f64 = 10.0;
+/// Seconds in the beginning in which somebody may starve.
+const WARM_UP_SECONDS: f64 = 5.0;
 
 /// The figures of a scene. What makes no sense there is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,7 +78,9 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
     if scene.foreground.is_bulk() {
         figures.keeps = alone.and_then(|alone| {
             let had = |record| -> u64 {
-                group(record, FOREGROUND).map(|flow| between(&flow.received, record.sample, begin, end)).sum()
+                group(record, FOREGROUND_NAME)
+                    .map(|flow| between(&flow.received, record.sample, begin, end))
+                    .sum()
             };
             Some(had(beside) as f64 / had(alone) as f64).filter(|keeps| keeps.is_finite())
         });
@@ -101,12 +104,12 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
         transfers.map(|transfer| between(&transfer.received, beside.sample, begin, end) as f64).sum()
     };
     let one = match scene.among {
-        TransferMix::Single => Some(came(&mut group(beside, LAST))),
+        TransferMix::Single => Some(came(&mut group(beside, LAST_NAME))),
         _ if scene.instead_of_one_path() => alone.map(|alone| came(&mut background(alone))),
         _ => None,
     };
     figures.of_one =
-        one.map(|one| came(&mut group(beside, BACKGROUND)) / one).filter(|of_one| of_one.is_finite());
+        one.map(|one| came(&mut group(beside, BACKGROUND_NAME)) / one).filter(|of_one| of_one.is_finite());
     if scene.foreground == Foreground::Nobody {
         figures.fill = filled_after(&sent, beside.sample, 0.0, |from, to| line.bytes(from, to));
         if transfers.len() > 1 {
@@ -119,11 +122,11 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
             let middle = f64::midpoint(begin, end);
             figures.jain_first = stats::jain(&had(begin, middle));
             figures.jain = stats::jain(&had(middle, end));
-            let fair = |from: f64| line.bytes(from, from + STARVES) / transfers.len() as f64;
-            figures.least = ((begin + BEGINS) as u32..=(end - STARVES) as u32)
+            let fair = |from: f64| line.bytes(from, from + STARVATION_SECONDS) / transfers.len() as f64;
+            figures.least = ((begin + WARM_UP_SECONDS) as u32..=(end - STARVATION_SECONDS) as u32)
                 .map(f64::from)
                 .filter_map(|from| {
-                    let least = had(from, from + STARVES).into_iter().min_by(f64::total_cmp)?;
+                    let least = had(from, from + STARVATION_SECONDS).into_iter().min_by(f64::total_cmp)?;
                     Some(least / fair(from))
                 })
                 .min_by(f64::total_cmp);
@@ -142,7 +145,7 @@ fn group<'a>(record: &'a Record, name: &'a str) -> impl Iterator<Item = &'a Tran
 
 /// The records of all background transfers.
 fn background(record: &Record) -> impl Iterator<Item = &TransferRecord> {
-    group(record, BACKGROUND).chain(group(record, LAST))
+    group(record, BACKGROUND_NAME).chain(group(record, LAST_NAME))
 }
 
 /// When the last answer came, or the scene ended before it did.
@@ -188,11 +191,11 @@ fn delays(record: &Record) -> impl Iterator<Item = Option<f64>> {
     record.cross.iter().flat_map(|call| call.delays.iter().copied())
 }
 
-/// The part of a call's packets that are lost, or later than alone by more than [`LATE`].
+/// The part of a call's packets that are lost, or later than alone by more than [`LATE_SECONDS`].
 fn late(alone: &Record, beside: &Record) -> Option<f64> {
     let pairs: Vec<_> = delays(beside).zip(delays(alone)).collect();
     let late = |(here, there): &&(Option<f64>, Option<f64>)| {
-        here.is_none_or(|here| there.is_some_and(|there| here > there + LATE))
+        here.is_none_or(|here| there.is_some_and(|there| here > there + LATE_SECONDS))
     };
     (!pairs.is_empty()).then(|| pairs.iter().filter(late).count() as f64 / pairs.len() as f64)
 }
@@ -200,10 +203,9 @@ fn late(alone: &Record, beside: &Record) -> Option<f64> {
 /// What all lines carried towards the receivers, by sample.
 fn sent(record: &Record) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
-    let lines = record
-        .links
-        .iter()
-        .filter(|link| link.rate > 0 && DIRECT.iter().any(|(from, to)| link.from == *from && link.to == *to));
+    let lines = record.links.iter().filter(|link| {
+        link.rate > 0 && DIRECT_LINKS.iter().any(|(from, to)| link.from == *from && link.to == *to)
+    });
     for line in lines {
         all.resize(line.sent.len(), 0);
         all.iter_mut().zip(&line.sent).for_each(|(all, sent)| *all += sent);
@@ -233,13 +235,13 @@ impl Capacity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Bottleneck, Foreground, LINES, Paths, RateProfile};
+    use super::super::grid::{Bottleneck, Foreground, GRID_LINES, Paths, RateProfile};
     use super::*;
     use crate::record::{CrossRecord, LinkRecord, RequestRecord};
 
     /// 8 Mbit/s: a million bytes a second.
     fn scene(foreground: Foreground, transfers: u32) -> Scene {
-        let plain = LINES.iter().copied().find(Bottleneck::is_plain).expect("a plain line");
+        let plain = GRID_LINES.iter().copied().find(Bottleneck::is_plain).expect("a plain line");
         let line = Bottleneck { mbit: 8, rtt_ms: 20, queue: 20, ..plain };
         Scene { line, foreground, transfers, among: TransferMix::Alike }
     }
@@ -307,8 +309,11 @@ mod tests {
             _ => 40_000,
         };
         let line = |tenth| if tenth < 20 { 0 } else { 100_000 };
-        let figures =
-            figures(&scene, None, &record(seconds, &[(BACKGROUND, &one), (BACKGROUND, &other)], &line));
+        let figures = figures(
+            &scene,
+            None,
+            &record(seconds, &[(BACKGROUND_NAME, &one), (BACKGROUND_NAME, &other)], &line),
+        );
         near(figures.share, 0.8 * 118.0 / 120.0);
         near(figures.fill, 2.9);
         near(figures.jain_first, 16.0 / 20.0);
@@ -325,8 +330,11 @@ mod tests {
         assert_eq!((begin, seconds), (200, 140));
         let first = |tenth| if tenth < begin { 90_000 } else { 60_000 };
         let last = |tenth| if tenth < begin { 0 } else { 20_000 };
-        let figures =
-            figures(&scene, None, &record(seconds, &[(BACKGROUND, &first), (LAST, &last)], &|_| 90_000));
+        let figures = figures(
+            &scene,
+            None,
+            &record(seconds, &[(BACKGROUND_NAME, &first), (LAST_NAME, &last)], &|_| 90_000),
+        );
         near(figures.jain_first, 0.8);
         near(figures.jain, 0.8);
         near(figures.least, 0.4);
@@ -341,10 +349,10 @@ mod tests {
         let beside = Scene { line, among: TransferMix::Single, ..nobody };
         let seconds = u64::from(beside.times().stop) / 1000;
         let of = |bytes: u64| move |_| bytes;
-        let both = record(seconds, &[(BACKGROUND, &of(60_000)), (LAST, &of(40_000))], &|_| 100_000);
+        let both = record(seconds, &[(BACKGROUND_NAME, &of(60_000)), (LAST_NAME, &of(40_000))], &|_| 100_000);
         near(figures(&beside, None, &both).of_one, 1.5);
         let instead = Scene { line, transfers: 1, ..nobody };
-        let alone = |bytes: u64| record(seconds, &[(BACKGROUND, &of(bytes))], &|_| 100_000);
+        let alone = |bytes: u64| record(seconds, &[(BACKGROUND_NAME, &of(bytes))], &|_| 100_000);
         let found = figures(&instead, Some(&alone(96_000)), &alone(84_000));
         near(found.of_one, 0.875);
         near(found.share, 0.84);
@@ -361,8 +369,8 @@ mod tests {
         let (had, keeps) = (flow(90_000), flow(60_000));
         // The line is half full until three seconds after the flow.
         let line = |tenth| if (end..end + 30).contains(&tenth) { 50_000 } else { 100_000 };
-        let alone = record(seconds, &[(FOREGROUND, &had)], &had);
-        let beside = record(seconds, &[(FOREGROUND, &keeps), (BACKGROUND, &|_| 30_000)], &line);
+        let alone = record(seconds, &[(FOREGROUND_NAME, &had)], &had);
+        let beside = record(seconds, &[(FOREGROUND_NAME, &keeps), (BACKGROUND_NAME, &|_| 30_000)], &line);
         let figures = figures(&scene, Some(&alone), &beside);
         near(figures.keeps, 2.0 / 3.0);
         near(figures.regain, 3.8);
@@ -391,7 +399,7 @@ mod tests {
         let alone = Record { requests: list([Some(0.1); 4]), ..record(seconds, &[], &asked) };
         let beside = |took| Record {
             requests: list(took),
-            ..record(seconds, &[(BACKGROUND, &|_| 60_000)], &|_| 100_000)
+            ..record(seconds, &[(BACKGROUND_NAME, &|_| 60_000)], &|_| 100_000)
         };
         let found = figures(&scene, Some(&alone), &beside([Some(0.1), Some(0.12), Some(0.2), Some(2.0)]));
         near(found.median, 1.2);

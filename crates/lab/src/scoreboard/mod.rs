@@ -32,7 +32,9 @@ pub mod world;
 
 pub use cases::TransferMix;
 pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
-pub use grid::{Bottleneck, Foreground, Form, LINES, Law, LineHalf, PRODUCT, Scene, TRANSFERS, scenes};
+pub use grid::{
+    Bottleneck, Foreground, Form, GRID_LINES, Law, LineHalf, PRODUCT_LAW, Scene, TRANSFER_COUNTS, scenes,
+};
 pub use judge::{Board, BoundMiss, BoundResult, Figure, judge};
 pub use measure::Figures;
 pub use selection::{CellFilter, CellSelection};

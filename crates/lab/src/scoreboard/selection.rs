@@ -120,7 +120,7 @@ impl CellSelection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Foreground, LINES, TRANSFERS};
+    use super::super::grid::{Foreground, GRID_LINES, TRANSFER_COUNTS};
     use super::*;
 
     #[test]
@@ -134,14 +134,14 @@ mod tests {
         };
         let cells = only(&["line=10m-20ms-300p", "beside=requests", "law=cubic"]);
         let cells = cells.cells();
-        assert_eq!(cells.len(), TRANSFERS.len() * 2);
+        assert_eq!(cells.len(), TRANSFER_COUNTS.len() * 2);
         assert!(cells.iter().all(|cell| cell.law.name == "cubic" && cell.scene.line.queue == 300));
         let eight = only(&["transfers=8"]).scenes();
-        assert_eq!(eight.len(), LINES.len() * Foreground::ALL.len());
+        assert_eq!(eight.len(), GRID_LINES.len() * Foreground::ALL.len());
         let late = only(&["among=late"]).scenes();
         assert!(late.len() > 1 && late.iter().all(|scene| scene.to_string().ends_with("/nobody/2-late")));
         let eight = only(&["transfers=8", "beside=nobody"]).cells();
-        assert_eq!(eight.len(), LINES.len() * Law::all().len() * 2);
+        assert_eq!(eight.len(), GRID_LINES.len() * Law::all().len() * 2);
         for wrong in
             ["line", "line=11m", "beside=nobody,someone", "transfers=3", "among=early", "queue=5", "law="]
         {

@@ -2,7 +2,7 @@
 //! results need, to save processor time. Simulating a fast line costs up to a hundred times as much
 //! as a slow line.
 
-use super::cases::{LATE, TransferMix};
+use super::cases::{LATE_START_MS, TransferMix};
 use super::grid::{Foreground, Paths, Scene};
 
 /// A scene from beginning to end, in milliseconds. The transfers begin at 0.
@@ -22,15 +22,15 @@ pub struct SceneTimes {
 }
 
 /// As many requests as `lab harm` makes; on fast lines half as many still tell a 90th percentile.
-const REQUESTS: u32 = 300;
+const REQUEST_COUNT: u32 = 300;
 /// How many pages are fetched.
-const PAGES: u32 = 24;
+const PAGE_COUNT: u32 = 24;
 /// Bits of a page: 30 objects of 7.8 KB on average.
 const PAGE_BITS: u32 = 30 * 7_800 * 8;
-/// Milliseconds of what one transfer has over several paths.
-const PATHS: u32 = 50_000;
+/// Milliseconds for which one transfer over several paths is measured.
+const MULTIPATH_MS: u32 = 50_000;
 /// Chunks of a video: a chunk is more than a request, and its percentiles are steadier.
-const CHUNKS: u32 = 30;
+const CHUNK_COUNT: u32 = 30;
 
 impl Scene {
     /// The times of the scene.
@@ -45,12 +45,12 @@ impl Scene {
             _ => 4,
         };
         let (every, count) = match self.foreground {
-            Foreground::Requests => (200 / fast, if fast == 1 { REQUESTS } else { REQUESTS / 2 }),
-            Foreground::Video => (2_000 / fast, CHUNKS),
+            Foreground::Requests => (200 / fast, if fast == 1 { REQUEST_COUNT } else { REQUEST_COUNT / 2 }),
+            Foreground::Video => (2_000 / fast, CHUNK_COUNT),
             // Pages do not take more than a quarter of the line, nor wait for each other.
             Foreground::Page => {
                 let sent = 4 * PAGE_BITS / (self.line.mbit * 1_000);
-                (sent.max(6 * rtt).max(2_000 / fast), PAGES)
+                (sent.max(6 * rtt).max(2_000 / fast), PAGE_COUNT)
             }
             // A packet every 20 ms.
             Foreground::Call => (20, 1_000 / fast),
@@ -70,7 +70,7 @@ impl Scene {
             // What several paths have is compared once all are there.
             let several = self.line.paths != Paths::One && self.transfers == 1;
             let begin = match self.among {
-                TransferMix::Late => LATE,
+                TransferMix::Late => LATE_START_MS,
                 TransferMix::Single => settled,
                 _ if several => settled,
                 _ => 0,
@@ -78,7 +78,7 @@ impl Scene {
             // Whether transfers share is seen in the second minute; what fast lines cost allows
             // less.
             let length = match (self.transfers, self.line.mbit) {
-                _ if several => PATHS,
+                _ if several => MULTIPATH_MS,
                 (1, 0..300) => 20_000,
                 (1, _) => 10_000,
                 (_, 0..=50) => 120_000,

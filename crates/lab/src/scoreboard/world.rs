@@ -1,6 +1,6 @@
 //! A scene as a plan: what `byway lab run` would run.
 
-use super::cases::{LATE, TransferMix};
+use super::cases::{LATE_START_MS, TransferMix};
 use super::grid::{Bottleneck, Foreground, Law, LawCarrier, Paths, Queueing, RateProfile, Scene};
 use super::times::SceneTimes;
 use crate::Setup;
@@ -8,18 +8,18 @@ use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;
 use serde_json::{Value, json};
 
-/// What the plan calls the background transfers, the one that differs from them, and who else is
-/// there.
-pub const BACKGROUND: &str = "background";
-/// See [`BACKGROUND`].
-pub const LAST: &str = "last";
-/// See [`BACKGROUND`].
-pub const FOREGROUND: &str = "foreground";
+/// What the plan calls the background transfers.
+pub const BACKGROUND_NAME: &str = "background";
+/// What the plan calls the background transfer that differs from the others.
+pub const LAST_NAME: &str = "last";
+/// What the plan calls the foreground.
+pub const FOREGROUND_NAME: &str = "foreground";
 /// Bytes of a request's answer.
-const REQUEST: &str = "20 KB";
-/// Connections of a page at a time, and objects of each, one after another.
-const CONNECTIONS: u32 = 6;
-const OBJECTS: u32 = 5;
+const ANSWER_SIZE: &str = "20 KB";
+/// Connections of a page at a time.
+const PAGE_CONNECTIONS: u32 = 6;
+/// Objects of each connection, one after another.
+const OBJECTS_PER_CONNECTION: u32 = 5;
 /// Bytes of a call's packet on the wire. It holds 20 ms of G.711 and the headers of RTP, UDP and IP
 /// (RFC 3551).
 pub(super) const CALL_BYTES: u32 = 200;
@@ -27,10 +27,10 @@ pub(super) const CALL_BYTES: u32 = 200;
 const VIDEO_MBIT: f64 = 8.0;
 const VIDEO_PART: f64 = 0.4;
 /// Seconds of a chunk.
-const CHUNK: f64 = 2.0;
+const CHUNK_SECONDS: f64 = 2.0;
 
 /// Where a line is: its ends, in the direction of the data.
-pub(super) const DIRECT: [(&str, &str); 4] =
+pub(super) const DIRECT_LINKS: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
 /// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`. Fields: both
 /// ends, rate in Mbit/s, one-way delay in microseconds, and a flag. With the flag, the scene (test
@@ -67,17 +67,17 @@ fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
     let (mut requests, mut cross, mut transfers) = (Vec::new(), Vec::new(), Vec::new());
     match scene.foreground {
         Foreground::Requests => {
-            let mut some = asked(FOREGROUND, times.begin);
+            let mut some = asked(FOREGROUND_NAME, times.begin);
             extend(
                 &mut some,
-                json!({ "size": REQUEST, "count": times.count, "every": ms(times.every), "poisson": true }),
+                json!({ "size": ANSWER_SIZE, "count": times.count, "every": ms(times.every), "poisson": true }),
             );
             requests.push(some);
         }
         Foreground::Video => {
-            let bits = (f64::from(scene.line.mbit) * VIDEO_PART).min(VIDEO_MBIT) * CHUNK * 1e6;
+            let bits = (f64::from(scene.line.mbit) * VIDEO_PART).min(VIDEO_MBIT) * CHUNK_SECONDS * 1e6;
             let size = format!("{} B", (bits / 8.0) as u64);
-            let mut some = asked(FOREGROUND, times.begin);
+            let mut some = asked(FOREGROUND_NAME, times.begin);
             extend(&mut some, json!({ "size": size, "count": times.count, "every": ms(times.every) }));
             requests.push(some);
         }
@@ -85,12 +85,12 @@ fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
             let mut some = asked(&format!("page{page}"), times.begin + page * times.every);
             extend(
                 &mut some,
-                json!({ "kind": "web", "clients": CONNECTIONS, "rounds": OBJECTS, "think": "0 s" }),
+                json!({ "kind": "web", "clients": PAGE_CONNECTIONS, "rounds": OBJECTS_PER_CONNECTION, "think": "0 s" }),
             );
             some
         })),
         Foreground::Call => cross.push(json!({
-            "name": FOREGROUND,
+            "name": FOREGROUND_NAME,
             "from": "near",
             "to": "far",
             "rate": format!("{} kbit/s", CALL_BYTES * 8 / times.every),
@@ -100,7 +100,7 @@ fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
             "stop": ms(times.end),
         })),
         Foreground::Cubic | Foreground::Bbr => transfers.push(json!({
-            "name": FOREGROUND,
+            "name": FOREGROUND_NAME,
             "from": "near",
             "to": "far",
             "carrier": "tcp",
@@ -197,12 +197,17 @@ fn background(scene: &Scene, law: &Law) -> Vec<Value> {
         some
     };
     let (from, last) = match scene.among {
-        TransferMix::Alike => return vec![some(BACKGROUND, "near", scene.transfers, [paths, json!({})])],
-        TransferMix::Late => ("near", [paths.clone(), json!({ "start": ms(LATE) })]),
+        TransferMix::Alike => {
+            return vec![some(BACKGROUND_NAME, "near", scene.transfers, [paths, json!({})])];
+        }
+        TransferMix::Late => ("near", [paths.clone(), json!({ "start": ms(LATE_START_MS) })]),
         TransferMix::Rtt(_) => ("distant", [paths.clone(), json!({})]),
         TransferMix::Single => ("near", [json!({}), json!({})]),
     };
-    vec![some(BACKGROUND, "near", scene.transfers - 1, [paths, json!({})]), some(LAST, from, 1, last)]
+    vec![
+        some(BACKGROUND_NAME, "near", scene.transfers - 1, [paths, json!({})]),
+        some(LAST_NAME, from, 1, last),
+    ]
 }
 
 /// The only variant of a plan.

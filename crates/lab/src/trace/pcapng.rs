@@ -8,12 +8,12 @@ use core::net::{IpAddr, SocketAddr};
 use std::io::{self, Write};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 /// LINKTYPE_RAW: the packet begins with an IPv4 or IPv6 header.
 const RAW_IP: u16 = 101;
-const UDP: u8 = 17;
-const HOPS: u8 = 64;
+const PROTOCOL_UDP: u8 = 17;
+const HOP_LIMIT: u8 = 64;
 
 /// Writes one section with one interface.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl<W: Write> Pcapng<W> {
         interface.extend_from_slice(&0_u32.to_le_bytes());
         // Option if_tsresol (9) is one byte for 10^-9 s. Then the end of options.
         interface.extend_from_slice(&[9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
-        file.block(INTERFACE, &interface)?;
+        file.block(INTERFACE_DESCRIPTION, &interface)?;
         Ok(file)
     }
 
@@ -117,7 +117,7 @@ fn ip_header(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, ecn: Ecn, length: usiz
             out.extend_from_slice(&[0x45, mark]);
             out.extend_from_slice(&((20 + length) as u16).to_be_bytes());
             // No fragments; the checksum follows.
-            out.extend_from_slice(&[0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
+            out.extend_from_slice(&[0, 0, 0x40, 0, HOP_LIMIT, PROTOCOL_UDP, 0, 0]);
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
             let checksum = !fold(sum(out.get(begin..).unwrap_or_default()));
@@ -132,7 +132,7 @@ fn ip_header(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, ecn: Ecn, length: usiz
             };
             out.extend_from_slice(&[0x60, mark << 4, 0, 0]);
             out.extend_from_slice(&(length as u16).to_be_bytes());
-            out.extend_from_slice(&[UDP, HOPS]);
+            out.extend_from_slice(&[PROTOCOL_UDP, HOP_LIMIT]);
             out.extend_from_slice(&octets(from));
             out.extend_from_slice(&octets(to));
         }

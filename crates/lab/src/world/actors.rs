@@ -3,7 +3,7 @@
 use super::RunError;
 use super::exchange::{CallerTask, ExchangeHosts, ExchangeSites};
 use super::gateways::{self, GatewayPair, PlannedGateways};
-use super::layout::{self, DIRECT, Layout, PlacedTransfer};
+use super::layout::{self, DIRECT_WAY, Layout, PlacedTransfer};
 use super::registry::{RegistryBuilder, RegistryClient, RegistryNode, SharedOffers};
 use super::relays::RelayNodes;
 use super::session::{SendTask, SessionReceiver, SessionSender, SessionSetup, Ticket};
@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Ports, for who reads a trace.
-const SENDER: u16 = 5000;
-const RECEIVER: u16 = 4000;
-pub(super) const RELAY: u16 = 4748;
-const HTTP: u16 = 80;
-const REGISTRY: u16 = 4750;
+const SENDER_PORT: u16 = 5000;
+const RECEIVER_PORT: u16 = 4000;
+pub(super) const RELAY_PORT: u16 = 4748;
+const HTTP_PORT: u16 = 80;
+const REGISTRY_PORT: u16 = 4750;
 
 /// All that acts in a world.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(super) struct CrossActor {
 impl TransferActor {
     /// What a way is called.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.placed.ways.iter().map(|way| way.as_deref().unwrap_or(DIRECT))
+        self.placed.ways.iter().map(|way| way.as_deref().unwrap_or(DIRECT_WAY))
     }
 }
 
@@ -167,13 +167,13 @@ impl WorldBuilder<'_, '_> {
     fn registry(&mut self, registry: &RegistrySetup) -> Result<RegistryActor, RunError> {
         let nodes = layout::enrolled(registry, self.layout.graph(), self.seed)?;
         self.layout.graph().way(&registry.at, &registry.at, &[])?;
-        let address = self.layout.address(REGISTRY);
+        let address = self.layout.address(REGISTRY_PORT);
         self.layout.place(address, &registry.at);
         let mut office = RegistryBuilder::new(address, self.seed);
         let mut numbers = BTreeMap::new();
         for (number, node) in nodes.iter().enumerate() {
             let Self { layout, relays, seed, .. } = &mut *self;
-            let relay = relays.enrol(node, *seed, || layout.address(RELAY), &mut office);
+            let relay = relays.enrol(node, *seed, || layout.address(RELAY_PORT), &mut office);
             layout.place(relay, node);
             numbers.insert(relay, number);
         }
@@ -199,7 +199,7 @@ impl WorldBuilder<'_, '_> {
         let passed = at_ends.map(|(relay, _)| *relay).collect();
         let offers = SharedOffers::default();
         let asker = RegistryClient::new(word, offers.clone(), start, &mut random);
-        let here = self.layout.address(SENDER);
+        let here = self.layout.address(SENDER_PORT);
         for (host, node) in [(here, &placed.from), (ends[0], &placed.from), (ends[1], &placed.to)] {
             self.layout.place(host, node);
         }
@@ -234,7 +234,7 @@ impl WorldBuilder<'_, '_> {
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let (from, to) = (placed.from.as_str(), placed.to.as_str());
-        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         self.byway_hosts.extend([here.ip(), there.ip()]);
         let (mut firsts, mut ways, mut direct) = (BTreeMap::new(), Vec::new(), None);
         let mut words = BTreeMap::new();
@@ -246,7 +246,7 @@ impl WorldBuilder<'_, '_> {
                 continue;
             };
             let Self { layout, relays, seed, .. } = &mut *self;
-            let word = relays.word(node, *seed, None, || layout.address(RELAY));
+            let word = relays.word(node, *seed, None, || layout.address(RELAY_PORT));
             let Some((relay, word)) = word.and_then(|word| Some((*word.relays().first()?, word))) else {
                 let why = "its relay gives no word";
                 return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
@@ -294,11 +294,11 @@ impl WorldBuilder<'_, '_> {
         placed: &PlacedTransfer,
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
-        let there = self.layout.address(RECEIVER);
-        let home = (self.layout.address(SENDER), placed.from.as_str());
-        let elsewhere = (self.layout.address(SENDER), placed.from.as_str());
+        let there = self.layout.address(RECEIVER_PORT);
+        let home = (self.layout.address(SENDER_PORT), placed.from.as_str());
+        let elsewhere = (self.layout.address(SENDER_PORT), placed.from.as_str());
         let uplinks: Vec<_> =
-            options.uplinks.iter().map(|node| (self.layout.address(SENDER), node.as_str())).collect();
+            options.uplinks.iter().map(|node| (self.layout.address(SENDER_PORT), node.as_str())).collect();
         let (mut firsts, mut ways, mut words, mut direct) = (BTreeMap::new(), Vec::new(), Vec::new(), None);
         for way in &placed.ways {
             let (target, at) = match way {
@@ -308,7 +308,7 @@ impl WorldBuilder<'_, '_> {
                 }
                 Some(node) => {
                     let Self { layout, relays, seed, .. } = &mut *self;
-                    let word = relays.word(node, *seed, options.words_hold, || layout.address(RELAY));
+                    let word = relays.word(node, *seed, options.words_hold, || layout.address(RELAY_PORT));
                     let Some((relay, word)) = word.and_then(|word| Some((*word.relays().first()?, word)))
                     else {
                         let why = "its relay gives no word";
@@ -372,10 +372,10 @@ impl WorldBuilder<'_, '_> {
         placed: &PlacedTransfer,
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
-        let there = self.layout.address(RECEIVER);
+        let there = self.layout.address(RECEIVER_PORT);
         let (mut subflows, mut locals, mut ways) = (Vec::new(), Vec::new(), Vec::new());
         for (number, way) in placed.ways.iter().enumerate() {
-            let here = self.layout.address(SENDER);
+            let here = self.layout.address(SENDER_PORT);
             let through = way.as_deref();
             ways.push(self.layout.join((here, &placed.from), (there, &placed.to), through)?);
             subflows.push(Subflow { local: Local(number as u16), remote: there, proxied: way.is_some() });
@@ -418,13 +418,13 @@ impl WorldBuilder<'_, '_> {
                 self.drafts.len() - 1
             }
         };
-        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         let draft = &mut self.drafts[pair];
         let ([near, _], ways) = draft.admit((here, &placed.from), (there, &placed.to), self.layout)?;
         let mut random = self.random("choices", &transfer.name);
         let options = TcpOptions {
-            mss: options.mss.min(gateways::MSS),
-            receive_window: options.receive_window.or(Some(gateways::RECEIVE)),
+            mss: options.mss.min(gateways::HOST_MSS),
+            receive_window: options.receive_window.or(Some(gateways::HOST_RECEIVE_WINDOW)),
             ..options.clone()
         };
         let controller = tcp::controller(&transfer.name, &options, &transfer.congestion, random.next_u64())?;
@@ -450,7 +450,7 @@ impl WorldBuilder<'_, '_> {
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let wanted = WangSetup::new(transfer, options)?;
-        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         let mut random = self.random("choices", &transfer.name);
         let mut sender = TcpHost::new(random.next_u64());
         let (mut flows, mut relays, mut ways, mut delay) =
@@ -460,7 +460,7 @@ impl WorldBuilder<'_, '_> {
                 let why = "over TCP to relays all its ways go through relays";
                 return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
             };
-            let between = self.layout.address(RELAY);
+            let between = self.layout.address(RELAY_PORT);
             let mut links = self.layout.join((here, &placed.from), (between, node), None)?;
             let back: Vec<Direction> = links.iter().map(|link| link.reversed()).collect();
             let rtt = self.layout.graph().base_rtt(&links, &back);
@@ -491,7 +491,7 @@ impl WorldBuilder<'_, '_> {
     }
 
     fn requests(&mut self, requests: &Requests) -> Result<RequestActor, RunError> {
-        let (client, server) = (self.layout.address(SENDER), self.layout.address(HTTP));
+        let (client, server) = (self.layout.address(SENDER_PORT), self.layout.address(HTTP_PORT));
         let way = self.layout.join((server, &requests.server), (client, &requests.client), None)?;
         let mut random = self.random("requests", &requests.name);
         let list = tcp::list(requests, random.next_u64(), self.end);
@@ -509,7 +509,7 @@ impl WorldBuilder<'_, '_> {
     }
 
     fn cross(&mut self, cross: &Cross) -> Result<CrossActor, RunError> {
-        let (from, to) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let (from, to) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         let way = self.layout.join((from, &cross.from), (to, &cross.to), None)?;
         let headers = way.first().map_or(0, |link| self.layout.graph().config(*link).overhead);
         let payload = cross.packet.saturating_sub(headers).max(1);

@@ -22,16 +22,16 @@ use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBu
 use core::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::collections::{BTreeMap, VecDeque};
 
-const SESSION: Local = Local(0);
-const PORT: u16 = 4749;
-const DOOR: u16 = 1;
+const SESSION_LOCAL: Local = Local(0);
+const GATEWAY_PORT: u16 = 4749;
+const DOOR_PORT: u16 = 1;
 /// The segment size in bytes of hosts behind gateways. A real gateway lowers the MSS option to this
 /// value if a path goes through a relay. Simulated hosts ignore the option, so they start with this
 /// size.
-pub(super) const MSS: u32 = 1_300;
+pub(super) const HOST_MSS: u32 = 1_300;
 /// The receive window in bytes of hosts behind gateways, unless the plan sets another. It is the
 /// largest window that Linux uses by default. The hosts' window scale follows from this value.
-pub(super) const RECEIVE: u64 = 6 << 20;
+pub(super) const HOST_RECEIVE_WINDOW: u64 = 6 << 20;
 
 /// A gateway and its doors, one for each host behind it.
 pub(super) struct GatewayNode {
@@ -110,12 +110,12 @@ const fn local(door: usize) -> Local {
 impl Machine for GatewayNode {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
-            Input::Datagram(datagram) if datagram.local != SESSION => {
+            Input::Datagram(datagram) if datagram.local != SESSION_LOCAL => {
                 let index = usize::from(datagram.local.0) - 1;
                 self.at_door(now, index, datagram.remote, datagram.payload, datagram.phantom);
             }
-            Input::Link(change) if change.local != SESSION => {}
-            Input::SendError(error) if error.local != SESSION => {}
+            Input::Link(change) if change.local != SESSION_LOCAL => {}
+            Input::SendError(error) if error.local != SESSION_LOCAL => {}
             other => self.gateway.handle(now, other),
         }
         self.shuffle();
@@ -196,7 +196,7 @@ impl PlannedGateways {
         relays: &mut RelayNodes,
     ) -> Result<Self, RunError> {
         let (a, b) = (gateways.between.0.as_str(), gateways.between.1.as_str());
-        let (here, there) = (layout.address(PORT), layout.address(PORT));
+        let (here, there) = (layout.address(GATEWAY_PORT), layout.address(GATEWAY_PORT));
         let (mut words, mut firsts, mut ways) = ([Vec::new(), Vec::new()], BTreeMap::new(), Vec::new());
         for way in &gateways.paths {
             let PathChoice::Through(node) = way else {
@@ -205,7 +205,7 @@ impl PlannedGateways {
                 continue;
             };
             for words in &mut words {
-                words.extend(relays.word(node, seed, None, || layout.address(super::actors::RELAY)));
+                words.extend(relays.word(node, seed, None, || layout.address(super::actors::RELAY_PORT)));
             }
             let relay = words.iter().flatten().last().and_then(|word| word.relays().first().copied());
             let Some(relay) = relay else {
@@ -242,14 +242,14 @@ impl PlannedGateways {
         layout: &mut Layout<'_>,
     ) -> Result<([SocketAddr; 2], Vec<Vec<Direction>>), RunError> {
         let (a, b) = (self.gateways.between.0.as_str(), self.gateways.between.1.as_str());
-        let doors = [layout.address(DOOR), layout.address(DOOR)];
+        let doors = [layout.address(DOOR_PORT), layout.address(DOOR_PORT)];
         let enters = layout.join((from, at), (doors[0], a), None)?;
         layout.join((doors[0], a), (doors[1], b), None)?;
         let leaves = layout.join((doors[1], b), (to, beyond), None)?;
         let hosts = [from, to];
         for (side, other) in [(0, 1), (1, 0)] {
             let (Some(&host), Some(&peer)) = (hosts.get(side), hosts.get(other)) else { continue };
-            let packets = Packets::new(v4(host), v4(peer), MSS as u16);
+            let packets = Packets::new(v4(host), v4(peer), HOST_MSS as u16);
             let beyond = doors.get(other).copied().unwrap_or(host);
             if let (Some(list), Some(addresses)) =
                 (self.doors.get_mut(side), self.door_addresses.get_mut(side))

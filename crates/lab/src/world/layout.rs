@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the way that routers choose.
-pub(super) const DIRECT: &str = "direct";
+pub(super) const DIRECT_WAY: &str = "direct";
 
 /// Gives out addresses, and remembers which way leads from which to which.
 #[derive(Debug)]

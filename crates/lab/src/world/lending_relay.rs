@@ -10,9 +10,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// Bytes that counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
-const HEADERS: u64 = 8 + 20 + 14;
-/// A host that itself sends or receives so many bytes per second is busy, as its heartbeats say.
-const BUSY: u64 = 32 << 10;
+const HEADER_BYTES: u64 = 8 + 20 + 14;
+/// Bytes per second from which on a host that itself sends or receives is busy, as its heartbeats
+/// say.
+const BUSY_BYTES_PER_SECOND: u64 = 32 << 10;
 
 /// The counters of the line at a node.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +26,10 @@ impl NodeCounters {
         world.observe(there, move |fact| {
             if matches!(fact.event, LinkEvent::Accepted { .. }) {
                 let counted = line.get();
-                line.set(InterfaceCounters { sent: counted.sent + fact.size as u64 + HEADERS, ..counted });
+                line.set(InterfaceCounters {
+                    sent: counted.sent + fact.size as u64 + HEADER_BYTES,
+                    ..counted
+                });
             }
         });
         let line = Rc::clone(&self.0);
@@ -33,7 +37,7 @@ impl NodeCounters {
             if fact.event == LinkEvent::Delivered {
                 let counted = line.get();
                 line.set(InterfaceCounters {
-                    received: counted.received + fact.size as u64 + HEADERS,
+                    received: counted.received + fact.size as u64 + HEADER_BYTES,
                     ..counted
                 });
             }
@@ -63,7 +67,7 @@ impl LendingRelay {
         self.looked = Some(now);
         lending.look(now, Some(line.0.get()));
         let state = lending.state();
-        self.relay.set_busy(now, state.own_up.max(state.own_down) >= BUSY);
+        self.relay.set_busy(now, state.own_up.max(state.own_down) >= BUSY_BYTES_PER_SECOND);
     }
 }
 

@@ -17,14 +17,14 @@ use byway_wire::{Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Links that are noted whatever they are; of more, only the slowest of each way.
-const LINKS: usize = 64;
+const MAX_LINKS: usize = 64;
 
 /// The links that are noted.
 pub(super) fn watched(graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> BTreeSet<Direction> {
     let ways = actors.transfers.iter().flat_map(|moving| &moving.ways);
     let ways: Vec<_> = ways.chain(actors.requests.iter().map(|asking| &asking.way)).collect();
     let all: BTreeSet<Direction> = ways.iter().copied().flatten().copied().collect();
-    if all.len() <= LINKS {
+    if all.len() <= MAX_LINKS {
         // And back, where the ACKs are.
         let back = all.iter().map(|link| link.reversed()).filter(|link| layout.used().contains(link));
         return all.iter().copied().chain(back).collect();

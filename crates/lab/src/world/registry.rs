@@ -2,7 +2,7 @@
 //! in memory. The store contains the relays from the start. For each sender, a second simulated
 //! host beside the sender queries the registry, and passes the relays on.
 
-use super::relays::UNIX;
+use super::relays::START_UNIX_SECONDS;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
@@ -23,11 +23,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The range of grant ids that every relay gives this registry.
-pub(super) const RANGE: u8 = 1;
+pub(super) const REGISTRY_RANGE: u8 = 1;
 /// The word that enrolled the relays; clients have those after it.
-const JOIN: u32 = 1;
-/// How often an asker looks whether its sender wants more.
-const LOOK: Duration = Duration::from_millis(250);
+const JOIN_WORD: u32 = 1;
+/// Time between two looks of an asker whether its sender wants more.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A registry that is being made.
 #[derive(Debug)]
@@ -42,9 +42,9 @@ impl RegistryBuilder {
     pub(super) fn new(address: SocketAddr, seed: u64) -> Self {
         let mut secret = [0; 32];
         Random::component(seed, "registry").fill(&mut secret);
-        let mut store = Memory::new(UNIX - 60);
-        store.put_word(row(JOIN, WordKind::Join));
-        Self { address, secret, store, words: JOIN }
+        let mut store = Memory::new(START_UNIX_SECONDS - 60);
+        store.put_word(row(JOIN_WORD, WordKind::Join));
+        Self { address, secret, store, words: JOIN_WORD }
     }
 
     /// The registry's address.
@@ -58,9 +58,9 @@ impl RegistryBuilder {
         self.store.put_relay(RelayRow {
             relay: id,
             key: Identity::from_secret(self.secret).public(),
-            word: JOIN,
-            range: RANGE,
-            range_key: relay.range_key(RANGE),
+            word: JOIN_WORD,
+            range: REGISTRY_RANGE,
+            range_key: relay.range_key(REGISTRY_RANGE),
             rate: RateClass::UNLIMITED,
             quota: QuotaClass::UNLIMITED,
             operator: Label::new(node),
@@ -69,7 +69,7 @@ impl RegistryBuilder {
             tcp: false,
             revoked: false,
         });
-        let seen = vec![LastHeartbeat { relay: id, at: UNIX - 1, counter: 0, load: 0 }];
+        let seen = vec![LastHeartbeat { relay: id, at: START_UNIX_SECONDS - 1, counter: 0, load: 0 }];
         let _ = self.store.answer(Wish::Note { seen, entries: Vec::new() });
     }
 
@@ -89,7 +89,7 @@ impl RegistryBuilder {
 
     /// How many clients have a word.
     pub(super) const fn clients(&self) -> u32 {
-        self.words - JOIN
+        self.words - JOIN_WORD
     }
 
     /// The registry as it runs.
@@ -104,7 +104,7 @@ impl RegistryBuilder {
         let config = RegistryConfig {
             secret,
             seed: entropy,
-            unix_millis: UNIX * 1_000,
+            unix_millis: START_UNIX_SECONDS * 1_000,
             suites: Suites::SECURE,
             begin,
         };
@@ -234,7 +234,7 @@ impl RegistryClient {
                 let offers = self.offers.0.borrow();
                 (offers.used_up, offers.complete)
             };
-            self.next = (!complete).then_some(now + LOOK);
+            self.next = (!complete).then_some(now + LOOK_INTERVAL);
             if self.had == 0 || used_up && !complete {
                 self.ask(now);
             }

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use super::lending_relay::{LendingRelay, NodeCounters};
-use super::registry::{RANGE, RegistryBuilder};
+use super::registry::{REGISTRY_RANGE, RegistryBuilder};
 use crate::setup::LendLimit;
 use byway_registry::registry_client::MAX_ASKED_RELAYS;
 use byway_relay::{Config, LendingConfig, Policy, Relay};
@@ -14,16 +14,17 @@ use byway_wire::{Duration, Instant, Prefix, time::nanos};
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-/// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good
-/// for long after.
-pub(super) const UNIX: u64 = 1_800_057_600;
-const GOOD_FOR: u64 = 365 * 86_400;
-/// Bytes and datagrams on their way out of a relay between two rounds. A world brings them one by
+/// What the relays' clocks show when the world begins, in Unix seconds: some day.
+pub(super) const START_UNIX_SECONDS: u64 = 1_800_057_600;
+/// How long words are good unless the plan says otherwise.
+const WORD_LIFETIME_SECONDS: u64 = 365 * 86_400;
+/// Bytes on their way out of a relay between two rounds, at most. A world brings datagrams one by
 /// one.
-const QUEUE: usize = 64 << 10;
-const QUEUED: usize = 64;
-/// Time between heartbeats, and so the most until the first.
-const BEATS: Duration = Duration::from_secs(10);
+const QUEUE_BYTES: usize = 64 << 10;
+/// Datagrams on their way out of a relay between two rounds, at most.
+const QUEUE_DATAGRAMS: usize = 64;
+/// Time between heartbeats, and the longest until the first.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The relays of a world, by node.
 #[derive(Debug, Default)]
@@ -61,10 +62,11 @@ enum RelayHandle {
 impl RelayNode {
     /// The relay as it is when it starts at `now`: with nothing in memory but its key.
     fn relay(&self, now: Instant) -> Relay {
-        let mut config = Config::new(self.key, UNIX * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
+        let mut config =
+            Config::new(self.key, START_UNIX_SECONDS * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
         config.policy = Policy::public().allow(Prefix::of(Ipv4Addr::new(10, 0, 0, 0).into(), 8));
         config.accounts = (self.grants as usize * 2).next_power_of_two().max(16);
-        (config.queue_bytes, config.queue_datagrams) = (QUEUE, QUEUED);
+        (config.queue_bytes, config.queue_datagrams) = (QUEUE_BYTES, QUEUE_DATAGRAMS);
         // In a simulation everybody greets at the same instant.
         config.greetings_per_second = 1_000_000;
         config.lend = self.line.as_ref().map(|(_, lent)| match lent {
@@ -73,9 +75,9 @@ impl RelayNode {
         });
         let mut relay = Relay::new(&config, now);
         if let Some((registry, first)) = self.enrolled {
-            relay.set_epoch(now, RANGE, 1, Duration::ZERO);
+            relay.set_epoch(now, REGISTRY_RANGE, 1, Duration::ZERO);
             // It beats for no other.
-            let _ = relay.watch(now, RANGE, vec![registry], first);
+            let _ = relay.watch(now, REGISTRY_RANGE, vec![registry], first);
         }
         relay
     }
@@ -112,7 +114,9 @@ impl RelayNodes {
         let site = self.site(node, seed, address);
         site.grants += 1;
         let terms = Terms {
-            expiry: Minute::from_unix(UNIX + holds.map_or(GOOD_FOR, |time| time.as_secs())),
+            expiry: Minute::from_unix(
+                START_UNIX_SECONDS + holds.map_or(WORD_LIFETIME_SECONDS, |time| time.as_secs()),
+            ),
             rate: RateClass::UNLIMITED,
             quota: QuotaClass::UNLIMITED,
             scope: Scope::ALL,
@@ -129,7 +133,7 @@ impl RelayNodes {
         address: impl FnOnce() -> SocketAddr,
         office: &mut RegistryBuilder,
     ) -> SocketAddr {
-        let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(BEATS);
+        let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(HEARTBEAT_INTERVAL);
         let registry = office.address();
         let lend = self.lend;
         let site = self.site(node, seed, address);

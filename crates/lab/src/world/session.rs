@@ -19,12 +19,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How often a sender looks whether its receiver can be reached through another relay, and for how
-/// long.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOK_FOR: Duration = Duration::from_secs(15);
-/// How often it looks whether the registry named relays.
-const LOOK_AT_OFFERS: Duration = Duration::from_millis(250);
+/// Time between two looks of a sender whether its receiver can be reached through another relay.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a sender looks whether its receiver can be reached through another relay.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time between two looks of a sender whether the registry named relays.
+const OFFER_LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What a ticket holds for each relay: the relay's address, the receiver's address as the relay
 /// sees it, and the consent, which proves to the relay that the receiver wants packets. Sender and
@@ -176,9 +176,9 @@ impl SessionSender {
             }
             self.met = self.met.max(known);
         }
-        let offered = self.take_offers(now).then_some(now + LOOK_AT_OFFERS);
-        let waits = !self.over && self.met < self.words.len() && now < self.start + LOOK_FOR;
-        self.look_at = if waits { Some(now + LOOK) } else { offered.filter(|_| !self.over) };
+        let offered = self.take_offers(now).then_some(now + OFFER_LOOK_INTERVAL);
+        let waits = !self.over && self.met < self.words.len() && now < self.start + LOOK_TIMEOUT;
+        self.look_at = if waits { Some(now + LOOK_INTERVAL) } else { offered.filter(|_| !self.over) };
         if !waits && self.handle.is_none() {
             self.fail("no relay answers the receiver".to_owned());
         }

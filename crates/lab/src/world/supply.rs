@@ -5,16 +5,19 @@ use byway_engine::data::Outgoing;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant, ObjectId};
 
-/// More than any simulation moves.
-const ENDLESS: u64 = 1 << 50;
-/// A source of some rate writes what has come up in so much time, but no less than about a packet.
+/// Bytes of an object without an end: more than any simulation moves.
+const ENDLESS_BYTES: u64 = 1 << 50;
+/// A source of some rate writes what has come up in this time, but no less than about a packet.
 const CHUNK_TIME: Duration = Duration::from_millis(10);
-const LEAST_CHUNK: u64 = 1_400;
-/// A source of some rate whose last second is not acknowledged is blocked; what comes up meanwhile
-/// is never sent.
-const BACKLOG: u64 = 1;
-const LEAST_BACKLOG: u64 = 64 << 10;
-const BITS: u128 = 8 * 1_000_000_000;
+/// Bytes of the smallest chunk: about a packet.
+const MIN_CHUNK_BYTES: u64 = 1_400;
+/// Seconds of a source's rate that may be unacknowledged. With more the source is blocked, and what
+/// comes up meanwhile is never sent.
+const BACKLOG_SECONDS: u64 = 1;
+/// Bytes that may be unacknowledged at any rate.
+const MIN_BACKLOG_BYTES: u64 = 64 << 10;
+/// A byte in units of the credit, which counts bits and nanoseconds of a second.
+const CREDIT_PER_BYTE: u128 = 8 * 1_000_000_000;
 
 /// What there is to send.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl Supply {
     /// A supply of bytes as `demand` describes it.
     pub(super) fn new(demand: &Demand) -> Self {
         match demand {
-            Demand::Unlimited => Self::Bulk { size: ENDLESS, given: false },
+            Demand::Unlimited => Self::Bulk { size: ENDLESS_BYTES, given: false },
             Demand::Size(size) => Self::Bulk { size: *size, given: false },
             Demand::Rate(steps) => Self::Source(RateSource {
                 steps: steps.iter().map(|(at, rate)| (Instant::ZERO + *at, *rate)).collect(),
@@ -94,7 +97,7 @@ impl Supply {
 impl RateSource {
     fn chunk(&self) -> u64 {
         let bits = u128::from(self.rate) * u128::from(nanos(CHUNK_TIME));
-        u64::try_from(bits / BITS).unwrap_or(u64::MAX).max(LEAST_CHUNK)
+        u64::try_from(bits / CREDIT_PER_BYTE).unwrap_or(u64::MAX).max(MIN_CHUNK_BYTES)
     }
 
     fn advance(&mut self, now: Instant) {
@@ -120,9 +123,9 @@ impl RateSource {
     fn fill(&mut self, now: Instant, out: &mut Outgoing) {
         self.advance(now);
         let chunk = self.chunk();
-        let backlog = (self.rate / 8 * BACKLOG).max(LEAST_BACKLOG);
-        while self.credit >= u128::from(chunk) * BITS {
-            self.credit -= u128::from(chunk) * BITS;
+        let backlog = (self.rate / 8 * BACKLOG_SECONDS).max(MIN_BACKLOG_BYTES);
+        while self.credit >= u128::from(chunk) * CREDIT_PER_BYTE {
+            self.credit -= u128::from(chunk) * CREDIT_PER_BYTE;
             if self.written - out.progress().acked.min(self.written) + chunk <= backlog {
                 out.add_object(ObjectId(self.objects), chunk);
                 self.objects += 1;
@@ -134,7 +137,7 @@ impl RateSource {
     /// When the next chunk is whole, or the rate another.
     fn due(&self) -> Option<Instant> {
         let step = self.steps.get(self.past).map(|step| step.0);
-        let missing = (u128::from(self.chunk()) * BITS).saturating_sub(self.credit);
+        let missing = (u128::from(self.chunk()) * CREDIT_PER_BYTE).saturating_sub(self.credit);
         let wait = missing.div_ceil(u128::from(self.rate.max(1)));
         let whole = (self.rate > 0)
             .then(|| self.at + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX).max(1)));

@@ -9,8 +9,8 @@ use byway_sim::tcp::{self, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// As much as a source may have written that is not acknowledged: a second of it.
-const LEAST_BACKLOG: u64 = 64 << 10;
+/// Unacknowledged bytes that a source may have at any rate. A fast one may have a second of its rate.
+const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 
 /// How a host of `tcp` behaves.
 pub(super) fn options(tcp: &TcpOptions) -> TcpConfig {
@@ -34,7 +34,7 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
         Demand::Rate(steps) => {
             let most = steps.iter().map(|step| step.1).max().unwrap_or(0);
             let steps = steps.iter().map(|(at, rate)| (Instant::ZERO + *at, Some(*rate)));
-            (tcp::Demand::Rate(steps.collect()), Some((most / 8).max(LEAST_BACKLOG)))
+            (tcp::Demand::Rate(steps.collect()), Some((most / 8).max(MIN_BACKLOG_BYTES)))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The page of the papers' headlines, and what a kept result must be.
 
 use byway_lab::expect::{Expectation, Outcome};
-use byway_lab::experiment::{HEADLINES, in_directory};
+use byway_lab::experiment::{HEADLINES_FILE, in_directory};
 use byway_lab::headlines;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn kept() -> BTreeMap<String, Outcome> {
 
 #[test]
 fn every_headline_has_a_result_and_the_page_shows_it() {
-    let text = fs::read_to_string(root().join("experiments").join(HEADLINES)).expect("readable");
+    let text = fs::read_to_string(root().join("experiments").join(HEADLINES_FILE)).expect("readable");
     let headlines = headlines::read(&text).expect("headlines");
     let kept = kept();
     for headline in &headlines {

@@ -9,7 +9,7 @@ use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
 use byway_field::experiments::limit_jobs;
 use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seeds};
-use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT, judge, world};
+use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, world};
 use serde::Serialize;
 
 /// More rows than this are printed only if that was asked for.
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
         }
     }
     output.answer_table(&scoreboard_tables::laws(&board, &laws, &rows))?;
-    let law = arguments.judged.as_deref().unwrap_or(PRODUCT);
+    let law = arguments.judged.as_deref().unwrap_or(PRODUCT_LAW);
     let judged = judge(&board, law);
     if !judged.is_empty() {
         output.answer_table(&scoreboard_tables::bounds(law, &judged))?;

@@ -5,7 +5,7 @@ use byway_sim::Random;
 use std::sync::OnceLock;
 
 /// The bytes repeat after this length. It is a prime, so no size of pieces divides it.
-const PERIOD: u64 = 65_521;
+const CONTENT_PERIOD: u64 = 65_521;
 
 /// What bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,13 +51,13 @@ impl ContentId {
 
     /// Calls `take` with the content's bytes, run by run, while it says so.
     fn each_run(self, offset: u64, length: usize, mut take: impl FnMut(&[u8]) -> bool) -> bool {
-        static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
-        let table = TABLE.get_or_init(|| {
-            let mut table = vec![0; PERIOD as usize];
-            Random::new(PERIOD).fill(&mut table);
+        static CONTENT_TABLE: OnceLock<Vec<u8>> = OnceLock::new();
+        let table = CONTENT_TABLE.get_or_init(|| {
+            let mut table = vec![0; CONTENT_PERIOD as usize];
+            Random::new(CONTENT_PERIOD).fill(&mut table);
             table
         });
-        let mut at = ((self.begins() + offset) % PERIOD) as usize;
+        let mut at = ((self.begins() + offset) % CONTENT_PERIOD) as usize;
         let mut left = length;
         while left > 0 {
             let rest = table.get(at..).unwrap_or_default();

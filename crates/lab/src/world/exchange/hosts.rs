@@ -23,7 +23,7 @@ use std::rc::Rc;
 
 /// Payload of a TCP segment in bytes: as much as fits where an IP packet has the least size that
 /// IPv6 guarantees, 1280 bytes, less 60 for headers and options.
-const MSS: u32 = 1_220;
+const HOST_MSS: u32 = 1_220;
 /// Ports that a NAT gives to one socket, one after the other.
 const NAT_PORTS: u16 = 1_000;
 
@@ -70,7 +70,7 @@ impl HostSeat {
         let tcp = self.setup.options().tcp;
         let caller = self.task.as_ref().map(|task| Caller::new(task, tcp, is_over));
         let host = ExchangeHost::new(&self.setup, caller, self.reads.get(), &mut random);
-        let options = TcpConfig { no_delay: true, mss: MSS, ..TcpConfig::linux() };
+        let options = TcpConfig { no_delay: true, mss: HOST_MSS, ..TcpConfig::linux() };
         let serve = ServerConfig { options, ..ServerConfig::default() };
         let sockets = u16::try_from(self.sockets.len()).unwrap_or(1);
         let mut carried = TcpCarried::new(host, sockets, &self.bytes, random.next_u64(), serve);

@@ -1,6 +1,6 @@
 //! What is said about measures that are none.
 
-use byway_lab::measure::{MOST_TEXT, Measure};
+use byway_lab::measure::{MAX_TEXT_LEN, Measure};
 use proptest::prelude::*;
 
 #[track_caller]
@@ -81,7 +81,7 @@ fn too_deep_and_too_long_is_refused() {
     says(&"max(".repeat(1000), "deeper than 64");
     says(&format!("1{}", "+1".repeat(1000)), "deeper than 64");
     says(&format!("end(){}", "[a=1]".repeat(500)), "deeper than 64");
-    says(&" ".repeat(MOST_TEXT + 1), "bytes are more than anybody reads");
+    says(&" ".repeat(MAX_TEXT_LEN + 1), "bytes are more than anybody reads");
     assert!(Measure::parse(&format!("1{}", "+1".repeat(60))).is_ok());
 }
 
