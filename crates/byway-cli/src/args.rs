@@ -43,7 +43,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[cfg(feature = "lab")]
-const EXAMPLES: &str = "\
+const USAGE_EXAMPLES: &str = "\
 Examples:
   byway demo                     see it work: one machine, three paths, no root, no set-up
   byway recv ~/in                print a ticket, then take what is sent
@@ -55,7 +55,7 @@ Examples:
   byway lab run harp-6a          hold a paper's claim against the simulator";
 
 #[cfg(not(feature = "lab"))]
-const EXAMPLES: &str = "\
+const USAGE_EXAMPLES: &str = "\
 Examples:
   byway recv ~/in                print a ticket, then take what is sent
   byway send ~/photos TICKET     send a directory over every path there is
@@ -81,7 +81,7 @@ Every flag that names a BYWAY_ variable can be set there; the flag wins.";
 
 /// Moves bulk data over many paths at once: the direct one and detours through relays.
 #[derive(Debug, Parser)]
-#[command(name = "byway", version, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(name = "byway", version, before_help = USAGE_EXAMPLES, after_help = EXIT_CODES)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What holds for every verb.

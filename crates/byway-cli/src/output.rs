@@ -13,7 +13,7 @@ mod table;
 mod transfer;
 
 pub use event::{
-    DemoPath, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedAddress, VERSION,
+    DemoPath, EVENT_VERSION, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedAddress,
 };
 pub use json_fields::Fields;
 pub use table::{Align, Table};
@@ -96,7 +96,7 @@ impl Output {
         let plain = Plain::new(stderr, if style.progress { 1.0 } else { 5.0 }, style.verbose);
         let quiet = style.quiet || style.json && !style.progress;
         let person = if quiet { StderrStyle::Quiet(plain) } else { StderrStyle::Plain(plain) };
-        let columns = Columns { answers: line_wrap::PAGE, person: line_wrap::PAGE };
+        let columns = Columns { answers: line_wrap::PAGE_COLUMNS, person: line_wrap::PAGE_COLUMNS };
         Self::with(stdout, person, columns, style)
     }
 

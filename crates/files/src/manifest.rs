@@ -36,8 +36,8 @@ pub const MAX_BODY_LEN: usize = 2 * MAX_PATH_LEN + MAX_FIELDS_LEN;
 const MAX_FIELDS_LEN: usize = 64;
 /// Every bit that a mode may have. They are permissions, setuid, setgid and sticky.
 pub(crate) const MODE_MASK: u16 = 0o7777;
-/// Seconds between 1970 and a time at most: 2^60 s, 36 billion years. Times further away are brought
-/// to it.
+/// Seconds between 1970 and a time at most: 2^60 s, 36 billion years. Times further away are
+/// brought to it.
 const MAX_SECONDS: i64 = 1 << 60;
 
 // Types of records.
@@ -184,7 +184,8 @@ impl<'a> ChunkRanges<'a> {
         Ok(Self(bytes))
     }
 
-    /// The bytes for `kept`, of which the first [`MAX_KEPT_RANGES`] ranges are told; the set of them.
+    /// The bytes for `kept`, of which the first [`MAX_KEPT_RANGES`] ranges are told; the set of
+    /// them.
     pub(crate) fn write(kept: &RangeSet) -> (Vec<u8>, RangeSet) {
         let (mut bytes, mut told, mut at) = (vec![0; 2 * MAX_PATH_LEN], RangeSet::new(), 0);
         let mut writer = Writer::new(&mut bytes);
@@ -272,8 +273,8 @@ impl<'a> Record<'a> {
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
     }
 
-    /// Appends the record. Its paths are at most [`MAX_PATH_LEN`] bytes long: whoever made it saw to
-    /// that.
+    /// Appends the record. Its paths are at most [`MAX_PATH_LEN`] bytes long: whoever made it saw
+    /// to that.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let variable = match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path.len(),

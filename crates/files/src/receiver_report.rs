@@ -150,8 +150,8 @@ pub enum Report {
 }
 
 impl Report {
-    /// Appends the report. A detail over [`MAX_DETAIL_LEN`] is cut, a path never is: manifests bound
-    /// it.
+    /// Appends the report. A detail over [`MAX_DETAIL_LEN`] is cut, a path never is: manifests
+    /// bound it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Verified { object } => append(out, 0, |writer| {

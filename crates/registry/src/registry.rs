@@ -48,8 +48,8 @@ use words::Words;
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two reports to the store of which relays sent heartbeats.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
-/// Draws of relays per word and hour. Hosts that share a word are divided among them, so nobody with
-/// the word sees more.
+/// Draws of relays per word and hour. Hosts that share a word are divided among them, so nobody
+/// with the word sees more.
 const DRAW_SLOTS: u8 = 16;
 /// The shortest time until the next heartbeat of a relay that is told of a new epoch.
 const EPOCH_HEARTBEAT_DELAY: Duration = Duration::from_secs(1);

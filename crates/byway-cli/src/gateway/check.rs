@@ -39,12 +39,12 @@ impl CheckReport {
         }
         let checks = [
             system::privileged(),
-            system::device_free(&config.tun, Path::new(system::DEVICES)),
+            system::device_free(&config.tun, Path::new(system::DEVICES_DIR)),
             plumbing::present("nft"),
             plumbing::present("ip"),
         ];
         report.host.extend(checks.into_iter().filter_map(|check| check.err().map(|error| error.to_string())));
-        report.host.extend(system::complaints(&config.plan(), Path::new(system::SETTINGS)));
+        report.host.extend(system::complaints(&config.plan(), Path::new(system::SETTINGS_DIR)));
         report
     }
 
@@ -73,7 +73,7 @@ impl fmt::Display for CheckReport {
             writeln!(f, "{line}")?;
         }
         for (heading, lines) in
-            [(gateway_check::FINDINGS, &self.findings), (gateway_check::THIS_HOST, &self.host)]
+            [(gateway_check::FINDINGS_HEADING, &self.findings), (gateway_check::THIS_HOST, &self.host)]
         {
             if !lines.is_empty() {
                 writeln!(f, "\n{heading}")?;
@@ -91,7 +91,7 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         told => told.iter().map(gateway_check::udp_address).collect::<Vec<_>>().join(", "),
     };
     let mode = match (config.settings.observe, config.settings.fail_closed) {
-        (true, _) => gateway_check::OBSERVES,
+        (true, _) => gateway_check::ONLY_OBSERVES,
         (false, true) => gateway_check::FAILS_CLOSED,
         (false, false) => gateway_check::FAILS_OPEN,
     };

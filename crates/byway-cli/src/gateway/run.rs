@@ -27,11 +27,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at signals. Who asks for the status is answered at once.
-const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
-const MTU: u16 = 1500;
-/// A status is asked for and answered within this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HOST_MTU: u16 = 1500;
+/// How long a question for the status and its answer may take.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
 /// unless `config` names a key file.
@@ -45,7 +45,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     let identity = StateDir::identity_in(&config.key_file(state)?)?;
     let plan = config.plan();
     system::privileged()?;
-    system::device_free(&config.tun, Path::new(system::DEVICES))?;
+    system::device_free(&config.tun, Path::new(system::DEVICES_DIR))?;
     let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
         .map_err(byway_gateway_host::GatewayError::Impossible)?;
@@ -54,10 +54,10 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }
-    let tun =
-        Tun::open(&config.tun, MTU).map_err(|error| Failure::new(Exit::NotAuthorised, error.to_string()))?;
+    let tun = Tun::open(&config.tun, HOST_MTU)
+        .map_err(|error| Failure::new(Exit::NotAuthorised, error.to_string()))?;
     system::loosen(&config.tun)?;
-    for complaint in system::complaints(&plan, Path::new(system::SETTINGS)) {
+    for complaint in system::complaints(&plan, Path::new(system::SETTINGS_DIR)) {
         output.say(&complaint);
     }
     let answers = StatusSocket::open(&config)?;
@@ -194,7 +194,7 @@ impl StatusSocket {
 
     /// Waits until somebody asks, no longer than until the next look at signals.
     fn wait(&self) {
-        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(SIGNAL_POLL_INTERVAL.subsec_nanos()) };
         // Whatever cuts the wait short, a look too many does no harm.
         let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&tick));
     }
@@ -205,11 +205,11 @@ impl StatusSocket {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // Too few descriptors, say: whoever asks is still there at the next look.
-                Err(_) => return std::thread::sleep(TICK),
+                Err(_) => return std::thread::sleep(SIGNAL_POLL_INTERVAL),
             };
             // Who does not read is not waited for.
             let _ = stream.set_nonblocking(false);
-            let _ = stream.set_write_timeout(Some(PATIENCE));
+            let _ = stream.set_write_timeout(Some(STATUS_TIMEOUT));
             let line = serde_json::to_string(&report());
             debug_assert!(line.is_ok(), "a report is made of strings and numbers: {line:?}");
             let _ = stream.write_all(line.unwrap_or_default().as_bytes());
@@ -246,7 +246,7 @@ impl Drop for StatusSocket {
 pub fn ask(socket: &Path) -> Result<GatewayReport> {
     let mut stream =
         UnixStream::connect(socket).with_context(|| messages::gateway::cannot_connect(socket))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(STATUS_TIMEOUT))?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)

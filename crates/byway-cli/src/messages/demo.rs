@@ -6,8 +6,8 @@ use std::path::Path;
 pub const CANNOT_MAKE_DIRECTORY: &str = "cannot make a temporary directory";
 pub const CANNOT_GENERATE: &str = "cannot write the files to send";
 pub const CANNOT_COMPARE: &str = "cannot compare what arrived with what was sent";
-pub const STOPPED: &str = "the demo was stopped";
-pub const DAMAGED: &str = "what arrived is not what was sent";
+pub const DEMO_STOPPED: &str = "the demo was stopped";
+pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent";
 
 pub const GENERATED_TREE: &str = "a generated tree";
 pub const DIRECT_PATH: &str = "the direct path only";

@@ -1,14 +1,14 @@
 //! What is said of verbs that this build does not have.
 
 #[cfg(not(feature = "gateway"))]
-pub const GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";
+pub const NO_GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";
 #[cfg(not(feature = "registry"))]
-pub const REGISTRY: &str = "this build has no registry: build byway with its feature `registry`";
+pub const NO_REGISTRY: &str = "this build has no registry: build byway with its feature `registry`";
 #[cfg(not(feature = "lab"))]
-pub const LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
+pub const NO_LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
 #[cfg(not(feature = "lab"))]
-pub const DEMO: &str =
+pub const NO_DEMO: &str =
     "this build has no demo, because it has no simulator: build byway with its feature `lab`";
 #[cfg(not(feature = "help"))]
-pub const PAGES: &str =
+pub const NO_PAGES: &str =
     "this build has no completions and no manual pages: build byway with its feature `help`";

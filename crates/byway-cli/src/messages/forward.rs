@@ -4,7 +4,7 @@ use crate::units::Bytes;
 use std::fmt::Display;
 
 pub const NO_TICKET: &str = "the command names no receiver: give its ticket with --to TICKET";
-pub const ANSWERS: &str = "the receiver answers";
+pub const RECEIVER_ANSWERS: &str = "the receiver answers";
 
 pub fn away(reason: &str) -> String {
     format!(

@@ -5,7 +5,7 @@ use super::gateway::with_ports;
 use crate::units::Bytes;
 use std::fmt::Display;
 
-pub const OBSERVES: &str = "It only observes, and carries nothing.";
+pub const ONLY_OBSERVES: &str = "It only observes, and carries nothing.";
 pub const FAILS_CLOSED: &str =
     "It fails closed: without a session, or without the gateway, background flows wait.";
 pub const FAILS_OPEN: &str =
@@ -13,7 +13,7 @@ pub const FAILS_OPEN: &str =
 pub const ASKS_REGISTRY: &str = "It asks a registry for relays.";
 pub const REST_PASSES: &str = "Everything else passes untouched.";
 
-pub const FINDINGS: &str = "To look at:";
+pub const FINDINGS_HEADING: &str = "To look at:";
 pub const THIS_HOST: &str = "On this host:";
 
 pub const NO_PEER: &str = "there is no [[peer]], so nothing can be carried: add one";

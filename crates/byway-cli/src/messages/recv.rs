@@ -5,9 +5,9 @@ use std::path::Path;
 
 pub const STREAM_WITH_JSON: &str =
     "`byway recv -` writes the stream to standard output, which --json needs too: leave out --json";
-pub const STOPPED: &str = "stopped";
-pub const PARTIAL: &str = "not everything arrived: the warnings name what is missing";
-pub const UNREAD: &str =
+pub const RECEIVER_STOPPED: &str = "stopped";
+pub const PARTIAL_ARRIVAL: &str = "not everything arrived: the warnings name what is missing";
+pub const SENDER_COULD_NOT_READ: &str =
     "not everything arrived: the sender could not read all of it, and names there what is missing";
 
 pub fn too_many_relays(most: usize, given: usize) -> String {

@@ -12,8 +12,8 @@ pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read
 pub const RECEIVER_RESTARTED: &str =
     "the receiver was started anew: this command goes on and sends what is missing there";
 
-pub const DAMAGED: &str = "what arrived is not what was sent: run the same command again";
-pub const PARTIAL: &str = "not everything was transferred: the warnings name what is missing";
+pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
+pub const PARTIAL_TRANSFER: &str = "not everything was transferred: the warnings name what is missing";
 
 /// The answer of a dry run.
 pub const STREAM_TO_ITS_END: &str = "standard input, to its end";

@@ -6,7 +6,7 @@ use std::fmt::Display;
 pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
 pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start with --bwlimit RATE";
 
-pub const YIELDING: &str = "yielding to others";
+pub const YIELDING_TO_OTHERS: &str = "yielding to others";
 pub const APPLICATION_LIMITED: &str = "waiting for data to send";
 pub const RECEIVER_LIMITED: &str = "waiting for the receiver";
 pub const RELAY_QUOTA: &str = "relay quota used up";
@@ -17,14 +17,14 @@ pub const NO_ANSWER_ON_PATH: &str = "no answer";
 pub const CANNOT_SENSE: &str = "cannot measure delays";
 
 /// Why the receiver is away. What errors of transfers advise does not fit here.
-pub const RESTARTED: &str = "it was started anew";
-pub const STOPPED: &str = "it was stopped";
-pub const SILENT: &str = "nothing was heard from it";
+pub const RECEIVER_RESTARTED: &str = "it was started anew";
+pub const RECEIVER_STOPPED: &str = "it was stopped";
+pub const RECEIVER_SILENT: &str = "nothing was heard from it";
 pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
 
 /// What a relay whose quota is used up says.
 pub fn silent_and_used_up(relay: impl Display) -> String {
-    format!("{SILENT}, and a relay says: {relay}")
+    format!("{RECEIVER_SILENT}, and a relay says: {relay}")
 }
 
 pub fn listening(addresses: &[String]) -> String {

@@ -2,19 +2,20 @@
 
 use super::event::Event;
 use super::line_wrap::{breadth, cut, printable};
-use super::plain::{BACK, describe, ended, seconds_left};
+use super::plain::{BACK_PREFIX, describe, ended, seconds_left};
 use super::status_lines::Painter;
 use super::transfer::{PathProgress, Progress};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 
-/// Columns of the bar of a transfer, and of a path: where there is room, and where there is little.
-const TOTAL: (usize, usize) = (30, 4);
-const PATH: (usize, usize) = (12, 4);
-/// Columns of the name of a path that are left where there is little room.
-const NAME: usize = 12;
-/// What turns where there is no end to compare with.
-const TURNS: [char; 4] = ['-', '\\', '|', '/'];
+/// Columns of the bar of a transfer: where there is room, and where there is little.
+const TOTAL_BAR_COLUMNS: (usize, usize) = (30, 4);
+/// Columns of the bar of a path: where there is room, and where there is little.
+const PATH_BAR_COLUMNS: (usize, usize) = (12, 4);
+/// Columns that the name of a path keeps where there is little room.
+const MIN_NAME_COLUMNS: usize = 12;
+/// The characters that turn where there is no end to compare with.
+const SPINNER_CHARS: [char; 4] = ['-', '\\', '|', '/'];
 
 /// Draws what it is told of. Progress comes a few times a second.
 pub(super) struct Bars {
@@ -73,7 +74,7 @@ impl Bars {
 
     fn draw(&mut self) {
         let columns = self.painter.columns();
-        let turn = TURNS.get(self.turn % TURNS.len()).copied().unwrap_or_default();
+        let turn = SPINNER_CHARS.get(self.turn % SPINNER_CHARS.len()).copied().unwrap_or_default();
         let lines: Vec<String> =
             self.running.values().flat_map(|progress| transfer(progress, turn, columns)).collect();
         self.painter.draw(&lines);
@@ -83,17 +84,17 @@ impl Bars {
 /// The lines of a transfer.
 fn transfer(progress: &Progress, turn: char, columns: usize) -> Vec<String> {
     let heading = progress.origin.as_ref().map(ToString::to_string);
-    let text = total_text(progress, columns.saturating_sub(TOTAL.1 + " 100% ".len()));
+    let text = total_text(progress, columns.saturating_sub(TOTAL_BAR_COLUMNS.1 + " 100% ".len()));
     let total = match progress.total {
         Some(total) => {
             let share = share(progress.bytes, total);
             let rest = format!(" {:>3.0}% {text}", (share * 100.0).floor());
-            bar(share, room(TOTAL, columns, breadth(&rest))) + &rest
+            bar(share, room(TOTAL_BAR_COLUMNS, columns, breadth(&rest))) + &rest
         }
         None => format!("{turn} {text}"),
     };
     let sent = progress.paths.iter().map(|path| (path, printable(&path.name)));
-    let came = progress.arrivals.iter().map(|path| (path, format!("{BACK}{}", printable(&path.name))));
+    let came = progress.arrivals.iter().map(|path| (path, format!("{BACK_PREFIX}{}", printable(&path.name))));
     let widest = sent.clone().chain(came.clone()).map(|(_, name)| breadth(&name)).max().unwrap_or(0);
     let sums = [&progress.paths, &progress.arrivals].map(|paths| paths.iter().map(|path| path.bytes).sum());
     let sent = sent.map(|(path, name)| path_row(path, &name, sums[0], widest, columns));
@@ -107,8 +108,8 @@ fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: u
     let share = share(path.bytes, sum.max(1));
     let rest = format!(" {:>3.0}% {}", (share * 100.0).floor(), path_text(path));
     let left = columns.saturating_sub("   ".len() + breadth(&rest));
-    let length = room(PATH, left, widest);
-    let place = left.saturating_sub(length).max(NAME).min(widest);
+    let length = room(PATH_BAR_COLUMNS, left, widest);
+    let place = left.saturating_sub(length).max(MIN_NAME_COLUMNS).min(widest);
     let name = cut(name, place);
     let space = " ".repeat(place.saturating_sub(breadth(&name)));
     format!("  {name}{space} {}{rest}", bar(share, length))

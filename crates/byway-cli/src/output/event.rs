@@ -1,5 +1,5 @@
 //! The events that `--json` prints. Fields are only added. If the meaning of a field changes,
-//! [`VERSION`] increases.
+//! [`EVENT_VERSION`] increases.
 //!
 //! Rates are in bit/s (`_bps`), sizes in bytes, and times in seconds unless the field's name ends
 //! in another unit (`rtt_ms`).
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The `"v"` of every line.
-pub const VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 1;
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize)]
@@ -311,6 +311,6 @@ impl Event {
             dropped_events: Option<u64>,
         }
         let dropped_events = Some(dropped_events).filter(|dropped| *dropped > 0);
-        always(serde_json::to_string(&Versioned { v: VERSION, event: self, dropped_events }))
+        always(serde_json::to_string(&Versioned { v: EVENT_VERSION, event: self, dropped_events }))
     }
 }

@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines that wait to be written, above which progress is left out.
-const PROGRESS: usize = 16;
-/// Lines that wait to be written, above which no more are taken before one was read.
-const MOST: usize = 1024;
+/// Lines that wait to be written, from which on progress is left out.
+const PROGRESS_QUEUE_LIMIT: usize = 16;
+/// Lines that wait to be written, from which on no more are taken before one was read.
+const QUEUE_LIMIT: usize = 1024;
 /// Time between two looks at signals while a reader is waited for.
-const TICK: Duration = Duration::from_millis(50);
-/// How long a reader is waited for once a stop was asked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a reader may take once a stop was asked for.
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A queue of events, and the thread that writes them, even after this struct is dropped. The first
 /// event starts the thread, after the process has entered namespaces or dropped privileges: the
@@ -68,14 +68,15 @@ impl EventStream {
         self.writer = if spawned.is_ok() { Writer::Thread } else { Writer::Putter };
     }
 
-    /// Queues an event. A progress event is dropped if `PROGRESS` lines or more are queued. Any
-    /// other event waits while `MOST` lines are queued. Waiting ends when the reader closes the
-    /// stream, or 2 seconds after `stopped` first returns true (a stop was requested).
+    /// Queues an event. A progress event is dropped if `PROGRESS_QUEUE_LIMIT` lines or more are
+    /// queued. Any other event waits while `QUEUE_LIMIT` lines are queued. Waiting ends when the
+    /// reader closes the stream, or 2 seconds after `stopped` first returns true (a stop was
+    /// requested).
     pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
         if matches!(self.writer, Writer::None) {
             self.begin();
         }
-        let most = if event.is_progress() { PROGRESS } else { MOST };
+        let most = if event.is_progress() { PROGRESS_QUEUE_LIMIT } else { QUEUE_LIMIT };
         let mut queue = self.shared.lock();
         if !event.is_progress() {
             queue = self.shared.wait(queue, stopped, |queue| queue.lines.len() < most);
@@ -121,10 +122,15 @@ impl SharedQueue {
         enough: impl Fn(&LineQueue) -> bool,
     ) -> MutexGuard<'a, LineQueue> {
         while !queue.gone && !enough(&queue) {
-            if stopped() && Instant::now() >= *queue.until.get_or_insert_with(|| Instant::now() + PATIENCE) {
+            if stopped()
+                && Instant::now() >= *queue.until.get_or_insert_with(|| Instant::now() + READER_TIMEOUT)
+            {
                 break;
             }
-            (queue, _) = self.changed.wait_timeout(queue, TICK).unwrap_or_else(PoisonError::into_inner);
+            (queue, _) = self
+                .changed
+                .wait_timeout(queue, SIGNAL_POLL_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         queue
     }
@@ -224,12 +230,16 @@ mod tests {
     fn whoever_asked_for_a_stop_does_not_wait_for_a_reader() {
         let (mut stream, reader, _) = stuck();
         let begun = Instant::now();
-        for number in 0..2 * MOST {
+        for number in 0..2 * QUEUE_LIMIT {
             stream.put(&warning(number), ASKED);
         }
         stream.finish(ASKED);
         // Once, and not for each.
-        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 20 * PATIENCE, "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() >= READER_TIMEOUT && begun.elapsed() < 20 * READER_TIMEOUT,
+            "{:?}",
+            begun.elapsed()
+        );
         drop((stream, reader));
     }
 
@@ -242,7 +252,7 @@ mod tests {
             stream.finish(NOT_ASKED);
             told.send(()).unwrap();
         });
-        assert!(done.recv_timeout(4 * TICK).is_err(), "it does not end before it was read");
+        assert!(done.recv_timeout(4 * SIGNAL_POLL_INTERVAL).is_err(), "it does not end before it was read");
         let reading = std::thread::spawn(move || lines(reader));
         done.recv_timeout(Duration::from_secs(60)).unwrap();
         waiting.join().unwrap();

@@ -6,25 +6,25 @@ use std::os::fd::AsFd;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns of a page that is no terminal.
-pub(super) const PAGE: usize = 100;
+pub(super) const PAGE_COLUMNS: usize = 100;
 
 /// The rows of a terminal that does not say how many it has.
-const USUAL_ROWS: usize = 24;
+const DEFAULT_ROWS: usize = 24;
 
-/// How many columns the terminal behind `stream` has; [`PAGE`] if it is none, or does not
+/// How many columns the terminal behind `stream` has; [`PAGE_COLUMNS`] if it is none, or does not
 /// say.
 pub(super) fn columns(stream: impl AsFd) -> usize {
     tcgetwinsize(stream)
         .map(|size| usize::from(size.ws_col))
         .ok()
         .filter(|&columns| columns > 0)
-        .unwrap_or(PAGE)
+        .unwrap_or(PAGE_COLUMNS)
 }
 
 /// How many columns and rows the terminal behind `stream` has.
 pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
     let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
-    let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(USUAL_ROWS);
+    let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(DEFAULT_ROWS);
     (columns(stream), rows)
 }
 

@@ -117,8 +117,8 @@ fn summary(result: &ResultEvent) -> Option<String> {
     Some(text)
 }
 
-/// What the name of a path begins with on which the other side sends.
-pub(super) const BACK: &str = "back: ";
+/// What stands before the name of a path on which the other side sends.
+pub(super) const BACK_PREFIX: &str = "back: ";
 
 /// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s
 /// (yielding to others)`
@@ -148,7 +148,7 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     }
     for (index, path) in progress.arrivals.iter().enumerate() {
         let separator = if index == 0 { ';' } else { ',' };
-        let _ = write!(text, "{separator} {BACK}{} {}", path.name, Rate(path.rate_bps));
+        let _ = write!(text, "{separator} {BACK_PREFIX}{} {}", path.name, Rate(path.rate_bps));
     }
     text
 }

@@ -7,9 +7,9 @@ use std::io::Write;
 
 /// Columns that stay free behind each line. The terminal prints a pressed key (`^C`) at the cursor.
 /// In a full row the key would move the cursor down, and the next redraw would begin too low.
-const MARGIN: usize = 4;
-/// Fewer columns are no terminal to draw on: such lines wrap.
-const NARROWEST: usize = 20;
+const MARGIN_COLUMNS: usize = 4;
+/// Columns that a terminal is taken to have at least. On a narrower one the lines wrap.
+const MIN_COLUMNS: usize = 20;
 
 /// Draws lines on a terminal, and erases them.
 pub(super) struct Painter {
@@ -27,7 +27,7 @@ impl Painter {
 
     /// Columns that a line may take.
     pub fn columns(&self) -> usize {
-        (self.size)().0.max(NARROWEST) - MARGIN
+        (self.size)().0.max(MIN_COLUMNS) - MARGIN_COLUMNS
     }
 
     /// Replaces the lines that stand there by these, as far as the terminal has room.

@@ -4,9 +4,9 @@ use super::line_wrap::{breadth, longest_word, printable, wrap};
 use std::fmt;
 
 /// Blanks between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// Blanks before what stands below a row.
-const INDENT: usize = 4;
+const NOTE_INDENT: usize = 4;
 
 /// To which side a column's cells lean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,11 @@ impl Table {
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let (keys, rest) = all.split_at(self.keys.min(all.len()));
         let width = |piece: &[usize]| {
-            piece.iter().map(|&column| self.least(column) + GAP).sum::<usize>().saturating_sub(GAP)
+            piece
+                .iter()
+                .map(|&column| self.least(column) + COLUMN_GAP)
+                .sum::<usize>()
+                .saturating_sub(COLUMN_GAP)
         };
         let mut pieces: Vec<Vec<usize>> = Vec::new();
         let mut piece = keys.to_vec();
@@ -121,8 +125,8 @@ impl Table {
     fn widths(&self, piece: &[usize], columns: usize) -> Vec<usize> {
         let mut widths: Vec<_> = piece.iter().map(|&column| self.wanted(column)).collect();
         let least: Vec<_> = piece.iter().map(|&column| self.least(column)).collect();
-        let total = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>();
-        while total(&widths) > columns.saturating_add(GAP) {
+        let total = |widths: &[usize]| widths.iter().map(|width| width + COLUMN_GAP).sum::<usize>();
+        while total(&widths) > columns.saturating_add(COLUMN_GAP) {
             let narrower = (0..widths.len()).filter(|&place| widths[place] > least[place]);
             let Some(widest) = narrower.max_by_key(|&place| widths[place]) else { break };
             widths[widest] -= 1;
@@ -139,9 +143,9 @@ impl Table {
             self.lines(piece, &widths, &row.cells, &mut lines);
             // The first piece has them.
             if piece.get(self.keys).is_none_or(|&column| column == self.keys) {
-                let room = columns.saturating_sub(INDENT);
+                let room = columns.saturating_sub(NOTE_INDENT);
                 let notes = row.notes.iter().flat_map(|note| wrap(note, room));
-                lines.extend(notes.map(|line| format!("{:INDENT$}{line}", "")));
+                lines.extend(notes.map(|line| format!("{:NOTE_INDENT$}{line}", "")));
             }
         }
         lines
@@ -157,8 +161,8 @@ impl Table {
                 let text = cell.get(at).map_or("", String::as_str);
                 let blanks = " ".repeat(width.saturating_sub(breadth(text)));
                 line += &match self.columns[column].1 {
-                    Align::Left => format!("{text}{blanks}{:GAP$}", ""),
-                    Align::Right => format!("{blanks}{text}{:GAP$}", ""),
+                    Align::Left => format!("{text}{blanks}{:COLUMN_GAP$}", ""),
+                    Align::Right => format!("{blanks}{text}{:COLUMN_GAP$}", ""),
                 };
             }
             lines.push(line.trim_end().to_owned());

@@ -24,13 +24,13 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.as_deref().unwrap_or("a stream");
         // Keys are ASCII.
-        let key = self.from.get(..SHORT_KEY).unwrap_or(&self.from);
+        let key = self.from.get(..SHORT_KEY_LEN).unwrap_or(&self.from);
         write!(f, "{} from {key}…", printable(name))
     }
 }
 
 /// Letters of a key that a person is shown: enough to tell the senders of a receiver apart.
-const SHORT_KEY: usize = "byway-key-".len() + 8;
+const SHORT_KEY_LEN: usize = "byway-key-".len() + 8;
 
 /// How far a transfer is.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -146,7 +146,7 @@ impl Pause {
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Yielding => transfer::YIELDING,
+            Self::Yielding => transfer::YIELDING_TO_OTHERS,
             Self::ApplicationLimited => transfer::APPLICATION_LIMITED,
             Self::ReceiverLimited => transfer::RECEIVER_LIMITED,
             Self::RelayQuota => transfer::RELAY_QUOTA,

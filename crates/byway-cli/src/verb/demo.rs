@@ -14,8 +14,8 @@ use byway_files::{Totals, compare, generate};
 use byway_transfer::{SentTransfer, TransferEvent};
 use std::path::{Path, PathBuf};
 
-/// What the generated tree follows from.
-const SEED: u64 = 1;
+/// The seed of the generated tree.
+const TREE_SEED: u64 = 1;
 
 /// Runs both rounds and shows what came of them.
 pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
             show.news(named(news, &network), output);
             signals.stop().is_none()
         })?;
-        let stopped = || Failure::new(signals.stop().unwrap_or(Exit::Interrupted), messages::demo::STOPPED);
+        let stopped =
+            || Failure::new(signals.stop().unwrap_or(Exit::Interrupted), messages::demo::DEMO_STOPPED);
         let sent = sent.ok_or_else(stopped)?;
         let arrived = source.file_name().map_or_else(|| sink.clone(), |name| sink.join(name));
         let same = compare(&source, &arrived).context(messages::demo::CANNOT_COMPARE)?.is_empty();
@@ -59,7 +60,11 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     ));
     // After the event, which takes the bars away.
     output.answer(&table)?;
-    if verified { Ok(Exit::Ok) } else { Err(Failure::new(Exit::Integrity, messages::demo::DAMAGED).into()) }
+    if verified {
+        Ok(Exit::Ok)
+    } else {
+        Err(Failure::new(Exit::Integrity, messages::demo::CONTENTS_DIFFER).into())
+    }
 }
 
 /// What to send, and its bytes.
@@ -78,7 +83,7 @@ fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
         }
         None => {
             let path = scratch.join("photos");
-            let made = generate(&path, SEED, DEFAULT_BYTES).context(messages::demo::CANNOT_GENERATE)?;
+            let made = generate(&path, TREE_SEED, DEFAULT_BYTES).context(messages::demo::CANNOT_GENERATE)?;
             Ok((path, made.counts.bytes))
         }
     }

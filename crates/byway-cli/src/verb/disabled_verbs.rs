@@ -10,27 +10,27 @@ fn absent(sentence: &str) -> Result<Exit> {
 
 #[cfg(not(feature = "gateway"))]
 pub(super) fn gateway() -> Result<Exit> {
-    absent(messages::disabled_verbs::GATEWAY)
+    absent(messages::disabled_verbs::NO_GATEWAY)
 }
 
 #[cfg(not(feature = "registry"))]
 pub(super) fn registry() -> Result<Exit> {
-    absent(messages::disabled_verbs::REGISTRY)
+    absent(messages::disabled_verbs::NO_REGISTRY)
 }
 
 #[cfg(not(feature = "lab"))]
 pub(super) fn lab() -> Result<Exit> {
-    absent(messages::disabled_verbs::LAB)
+    absent(messages::disabled_verbs::NO_LAB)
 }
 
 #[cfg(not(feature = "lab"))]
 pub(super) fn demo() -> Result<Exit> {
-    absent(messages::disabled_verbs::DEMO)
+    absent(messages::disabled_verbs::NO_DEMO)
 }
 
 #[cfg(not(feature = "help"))]
 pub(super) fn pages() -> Result<Exit> {
-    absent(messages::disabled_verbs::PAGES)
+    absent(messages::disabled_verbs::NO_PAGES)
 }
 
 #[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "registry"))))]

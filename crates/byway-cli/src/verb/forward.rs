@@ -23,13 +23,13 @@ use serde::Serialize;
 use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
-const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Files that this process has open beside connections.
 const OTHER_FILES: usize = 128;
-/// Between two events of what was forwarded.
-const EVERY: Duration = Duration::from_secs(1);
-/// After so long a person is told that nobody answers yet.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time between two events of what was forwarded.
+const TALLY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long nobody answers before a person is told.
+const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
 /// What was forwarded, as `--json` tells it.
 #[derive(Serialize)]
@@ -127,12 +127,12 @@ fn watch(
     let clock = Clock::new();
     let begun = clock.now();
     loop {
-        let news = forwarding.next(TICK);
+        let news = forwarding.next(SIGNAL_POLL_INTERVAL);
         let idle = news.is_none();
         match news {
             Some(TransferEvent::Begun) => {
                 output.emit(&Event::told("connected", &Presence { reason: None }));
-                output.say(messages::forward::ANSWERS);
+                output.say(messages::forward::RECEIVER_ANSWERS);
                 met = true;
             }
             Some(TransferEvent::Away(error)) => {
@@ -145,11 +145,13 @@ fn watch(
             Some(news) => show.news(news, output),
             None => {}
         }
-        if let Some(tally) = untold.take_if(|_| told_at.is_none_or(|at| clock.now().since(at) >= EVERY)) {
+        if let Some(tally) =
+            untold.take_if(|_| told_at.is_none_or(|at| clock.now().since(at) >= TALLY_INTERVAL))
+        {
             told_at = Some(clock.now());
             output.emit(&Event::told("forwarded", &forwarded(tally)));
         }
-        if !met && clock.now().since(begun) >= PATIENCE {
+        if !met && clock.now().since(begun) >= NO_ANSWER_DELAY {
             met = true;
             output.say(messages::common::NOT_ANSWERED_YET);
         }

@@ -15,7 +15,7 @@ use byway_gateway_host::joining::Association;
 use std::time::Duration;
 
 /// Time between two looks at signals.
-const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Does what was asked for.
 pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {
@@ -54,7 +54,7 @@ fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exi
     let (host, at) = (association.host(), asked.gateway.address);
     let ports: Vec<String> = asked.ports.iter().map(ToString::to_string).collect();
     let exit = loop {
-        match association.next(TICK) {
+        match association.next(SIGNAL_POLL_INTERVAL) {
             Some(JoinState::Joined) => {
                 output.say(&messages::gateway::serves_this_host(at, host, &ports));
                 output.emit(&Event::Told { event: "joined", fields: Fields::one("host", &host) });

@@ -14,9 +14,10 @@ use byway_transfer::address::Endpoint;
 use byway_transfer::lending::{Lending, LendingEvent, LendingPlan};
 use byway_wire::{Duration, Instant};
 
-/// Time between two looks at what is lent, and between two lines of counters for a program.
-const LOOK: Duration = Duration::from_secs(1);
-const STATISTICS: Duration = Duration::from_secs(10);
+/// Time between two looks at what is lent.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two lines of counters for a program.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is lent, if anything is.
 pub(super) struct LendingStatus {
@@ -74,10 +75,10 @@ impl LendingStatus {
         let Some(lending) = &mut self.lending else { return };
         lending.set_busy(busy);
         let now = self.clock.now();
-        if signals.take_report() || output.is_json() && now.since(self.told) >= STATISTICS {
+        if signals.take_report() || output.is_json() && now.since(self.told) >= STATISTICS_INTERVAL {
             (self.told, self.asked, self.looked) = (now, true, Instant::ZERO);
         }
-        if now.since(self.looked) >= LOOK {
+        if now.since(self.looked) >= LOOK_INTERVAL {
             self.looked = now;
             lending.ask();
         }

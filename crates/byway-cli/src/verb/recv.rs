@@ -33,12 +33,12 @@ use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
-const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait for relays before the ticket is printed. A relay that does not answer is given
 /// up after some 5 seconds.
-const RELAYS: Duration = Duration::from_secs(6);
+const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
 /// Connections of programs at once, if this process may have so many files open and a third more.
-const MOST_FORWARDS: usize = 16 << 10;
+const MAX_FORWARDS: usize = 16 << 10;
 
 /// Receives, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Result<Exit> {
@@ -82,7 +82,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     };
     let owner = TicketOwner::new(standing.sender());
     let mut config = receiving_config(arguments.bwlimit.down, arguments.memory);
-    let most_forwards = (files - files / 4).min(MOST_FORWARDS);
+    let most_forwards = (files - files / 4).min(MAX_FORWARDS);
     if !arguments.allow_forward.is_empty() {
         // One that is over here may live on at the other side for a while.
         config.incoming.streams = config.incoming.streams.max(2 * most_forwards);
@@ -109,7 +109,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
-    let GreetedRelays { greeted, troubles: unreachable, .. } = greet_relays(&receiving, &words, RELAYS);
+    let GreetedRelays { greeted, troubles: unreachable, .. } =
+        greet_relays(&receiving, &words, RELAY_GREETING_TIMEOUT);
     troubles.extend(unreachable);
     troubles.extend(Role::Receiver.warning(&direct.addresses).filter(|_| greeted.is_empty()));
     let firewall = match greeted.is_empty() {
@@ -260,7 +261,7 @@ fn serve(
     let mut stop = None;
     let mut last = Exit::Ok;
     loop {
-        let news = receiving.next(TICK);
+        let news = receiving.next(SIGNAL_POLL_INTERVAL);
         let idle = news.is_none();
         if !once {
             // Before the result of the transfer that bound it.
@@ -301,7 +302,7 @@ fn serve(
         Some(exit) => {
             output.say(&match held.standing.is_kept() {
                 true => messages::recv::stopped_with_ticket(&super::resume_command::command()),
-                false => messages::recv::STOPPED.into(),
+                false => messages::recv::RECEIVER_STOPPED.into(),
             });
             Ok(if once { exit } else { exit.of_service() })
         }
@@ -318,8 +319,10 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
         received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
     let (exit, error) = match &received.outcome {
         Ok(()) if received.failed == 0 && !received.is_partial => (Exit::Ok, None),
-        Ok(()) if received.failed == 0 => (Exit::Partial, Some(messages::recv::UNREAD.to_owned())),
-        Ok(()) => (Exit::Partial, Some(messages::recv::PARTIAL.to_owned())),
+        Ok(()) if received.failed == 0 => {
+            (Exit::Partial, Some(messages::recv::SENDER_COULD_NOT_READ.to_owned()))
+        }
+        Ok(()) => (Exit::Partial, Some(messages::recv::PARTIAL_ARRIVAL.to_owned())),
         Err(error) => (Exit::of_transfer(error), Some(error.to_string())),
     };
     let outcome = Outcome::Transfer(Box::new(Transferred {

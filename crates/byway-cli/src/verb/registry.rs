@@ -22,13 +22,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The port that a registry listens on unless told otherwise.
-const PORT: u16 = 4750;
-/// A limit that a word or a relay does not have.
-const ANY: &str = "any";
-/// How long a word is good that does not expire.
-const EVER: &str = "ever";
+const DEFAULT_PORT: u16 = 4750;
+/// What is shown for a limit that a word or a relay does not have.
+const NO_LIMIT_TEXT: &str = "any";
+/// What is shown for the time that a word is good which does not expire.
+const NO_EXPIRY_TEXT: &str = "ever";
 /// Time between two looks at signals.
-const TICK: Duration = Duration::from_millis(200);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Serves until it is stopped, or does what its operator asks.
 pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) -> Result<Exit> {
@@ -97,10 +97,10 @@ fn words(words: &[WordLine], now: u64) -> Table {
             word.kind.into(),
             word.name.clone(),
             state.into(),
-            word.uses.map_or_else(|| ANY.into(), |uses| uses.to_string()),
-            word.rate.map_or_else(|| ANY.into(), |rate| Rate::of(rate, 1.0).to_string()),
-            word.quota.map_or_else(|| ANY.into(), |quota| Bytes(quota).to_string()),
-            left.map_or_else(|| EVER.into(), |left| Span(left as f64).to_string()),
+            word.uses.map_or_else(|| NO_LIMIT_TEXT.into(), |uses| uses.to_string()),
+            word.rate.map_or_else(|| NO_LIMIT_TEXT.into(), |rate| Rate::of(rate, 1.0).to_string()),
+            word.quota.map_or_else(|| NO_LIMIT_TEXT.into(), |quota| Bytes(quota).to_string()),
+            left.map_or_else(|| NO_EXPIRY_TEXT.into(), |left| Span(left as f64).to_string()),
         ]);
     }
     table
@@ -120,8 +120,8 @@ fn relays(relays: &[RelayLine]) -> Table {
             quoted(&relay.region),
             if relay.revoked { "revoked" } else { "enrolled" }.into(),
             Rate::of(relay.load, 1.0).to_string(),
-            relay.rate.map_or_else(|| ANY.into(), |rate| Rate::of(rate, 1.0).to_string()),
-            relay.quota.map_or_else(|| ANY.into(), |quota| Bytes(quota).to_string()),
+            relay.rate.map_or_else(|| NO_LIMIT_TEXT.into(), |rate| Rate::of(rate, 1.0).to_string()),
+            relay.quota.map_or_else(|| NO_LIMIT_TEXT.into(), |quota| Bytes(quota).to_string()),
             relay.seen_seconds_ago.map_or_else(|| "never".into(), ago),
         ]);
     }
@@ -158,9 +158,10 @@ fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) 
 }
 
 fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
-    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(PORT)).collect();
+    let listen: Vec<SocketAddr> =
+        arguments.listen.iter().map(|endpoint| endpoint.or_port(DEFAULT_PORT)).collect();
     let probe_from = &arguments.probe_from;
-    let mut sockets = sockets::answering(sockets::serving(&listen, PORT)?);
+    let mut sockets = sockets::answering(sockets::serving(&listen, DEFAULT_PORT)?);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }
@@ -168,7 +169,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     let ports: BTreeSet<u16> = sockets.iter().map(|socket| socket.address().port()).collect();
     let mut addresses = match arguments.advertise.as_slice() {
         [] => sockets::reachable_at(&sockets),
-        told => told.iter().map(|endpoint| endpoint.or_port(PORT)).collect(),
+        told => told.iter().map(|endpoint| endpoint.or_port(DEFAULT_PORT)).collect(),
     };
     if arguments.advertise.is_empty() && listen.is_empty() {
         addresses.retain(|address| !probe_from.contains(&address.ip()));
@@ -207,7 +208,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         output.emit(&Event::Warning { message });
     }
     let exit = loop {
-        if let Some(registry::LogEvent::Refused(reason)) = running.next(TICK) {
+        if let Some(registry::LogEvent::Refused(reason)) = running.next(SIGNAL_POLL_INTERVAL) {
             output.detail(&messages::registry::refused_request(reason));
         }
         if let Some(exit) = signals.stop() {

@@ -20,14 +20,14 @@ use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
 /// Time between two looks at signals.
-const TICK: Duration = Duration::from_millis(200);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two lines of counters for a program.
-const STATISTICS: Duration = Duration::from_secs(10);
-/// A relay that carried nothing for so long is in nobody's use. Sessions that live send more often.
-const UNUSED: Duration = Duration::from_secs(5);
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a relay carries nothing before it counts as unused. Sessions that live send more often.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Descriptors that a relay may need, for TCP connections most of all.
-const DESCRIPTORS: u64 = 16 << 10;
+/// Descriptors that a relay may need, mostly for TCP connections.
+const MAX_DESCRIPTORS: u64 = 16 << 10;
 
 /// Relays until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         }
     };
     let serves_tcp = !listeners.is_empty();
-    byway_net::allow_descriptors(DESCRIPTORS);
+    byway_net::allow_descriptors(MAX_DESCRIPTORS);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }
@@ -134,7 +134,7 @@ fn serve(
         if let Some(news) = enrolling.as_mut().and_then(|enrolling| enrolling.look(relaying)) {
             enrolled(news, output);
         }
-        if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS {
+        if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS_INTERVAL {
             told = clock.now();
             relaying.ask();
         }
@@ -168,7 +168,7 @@ fn enrolled(news: EnrolEvent, output: &mut Output) {
 
 /// Says what happened, if anything did.
 fn tell(relaying: &Relaying, output: &mut Output) {
-    match relaying.next(TICK) {
+    match relaying.next(SIGNAL_POLL_INTERVAL) {
         Some(RelayRunEvent::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
         Some(RelayRunEvent::Dropped(event)) => {
             let text =
@@ -183,17 +183,17 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     }
 }
 
-/// Waits until the relay has carried nothing for `UNUSED` (5 seconds), but for `patience` at most.
-/// Meanwhile the relay forwards only for senders that it forwarded for before. A second SIGTERM or
-/// SIGINT ends the process at once.
+/// Waits until the relay has carried nothing for `IDLE_TIMEOUT` (5 seconds), but for `patience` at
+/// most. Meanwhile the relay forwards only for senders that it forwarded for before. A second
+/// SIGTERM or SIGINT ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();
     relaying.drain();
-    if relaying.idle() < UNUSED {
+    if relaying.idle() < IDLE_TIMEOUT {
         output.say(&messages::relay::draining(patience.as_secs()));
     }
-    while relaying.idle() < UNUSED && clock.now().since(begun) < patience && !relaying.is_over() {
+    while relaying.idle() < IDLE_TIMEOUT && clock.now().since(begun) < patience && !relaying.is_over() {
         tell(relaying, output);
     }
 }

@@ -28,10 +28,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Time between two looks at signals and progress.
-const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// After so long a person is told that nobody answers yet.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long nobody answers before a person is told.
+const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
 /// Sends, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
@@ -131,11 +131,11 @@ fn watch(
     let clock = Clock::new();
     let (begun, mut silent) = (clock.now(), true);
     loop {
-        if silent && clock.now().since(begun) >= PATIENCE {
+        if silent && clock.now().since(begun) >= NO_ANSWER_DELAY {
             silent = false;
             output.say(messages::common::NOT_ANSWERED_YET);
         }
-        while let Some(news) = sending.next(TICK) {
+        while let Some(news) = sending.next(SIGNAL_POLL_INTERVAL) {
             silent &= !matches!(news, TransferEvent::Begun);
             show.news(news, output);
             if stop.is_none() && signals.stop().is_some() {
@@ -183,9 +183,9 @@ fn conclude(
     }
     sent.outcome?;
     let (exit, error) = if sent.damaged {
-        (Exit::Integrity, Some(messages::send::DAMAGED))
+        (Exit::Integrity, Some(messages::send::CONTENTS_DIFFER))
     } else if sent.failed + sent.unsent > 0 {
-        (Exit::Partial, Some(messages::send::PARTIAL))
+        (Exit::Partial, Some(messages::send::PARTIAL_TRANSFER))
     } else {
         (Exit::Ok, None)
     };

@@ -24,12 +24,12 @@ use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
 /// Time between two looks at signals.
-const TICK: Duration = Duration::from_millis(20);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long to wait for relays before the ticket is printed. A relay that does not answer is given
 /// up after some 5 seconds.
-const RELAYS: Duration = Duration::from_secs(6);
-/// How often a person is shown how sources do.
-const SHOWN: Duration = Duration::from_secs(10);
+const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
+/// Time between two reports to a person of how sources do.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// So many times the memory for records is the memory for all. The rest is for what arrives in
 /// packets.
@@ -142,8 +142,8 @@ fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> 
     let mut found = GreetedRelays::default();
     let clock = Clock::new();
     let begun = clock.now();
-    while !found.is_complete(words) && clock.now().since(begun) < RELAYS && !sink.is_over() {
-        match sink.next(TICK) {
+    while !found.is_complete(words) && clock.now().since(begun) < RELAY_GREETING_TIMEOUT && !sink.is_over() {
+        match sink.next(SIGNAL_POLL_INTERVAL) {
             Some(SinkEvent::Reachable(relay)) => found.on_reachable(relay),
             Some(SinkEvent::UselessRelay(relay)) => found.on_useless(relay),
             Some(SinkEvent::Warning(message)) => found.troubles.push(message),
@@ -163,7 +163,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
     let mut shown = clock.now();
     let mut stop = None;
     loop {
-        let news = sink.next(TICK);
+        let news = sink.next(SIGNAL_POLL_INTERVAL);
         let idle = news.is_none();
         match news {
             Some(SinkEvent::Came(name)) => {
@@ -182,7 +182,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
                 for report in &reports {
                     output.emit(&Event::told("source", &told(report)));
                 }
-                let is_due = clock.now().since(shown) >= SHOWN || signals.take_report();
+                let is_due = clock.now().since(shown) >= REPORT_INTERVAL || signals.take_report();
                 if is_due && !reports.is_empty() && !output.is_json() {
                     shown = clock.now();
                     output.say(table(&reports).to_string().trim_end());

@@ -25,13 +25,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Time between two looks at signals, for each sink.
-const TICK: Duration = Duration::from_millis(10);
-/// How often the file with the demand is read.
-const LOOK: Duration = Duration::from_secs(1);
-/// Renewals of relays' words that may wait for a source.
-const RENEWALS: usize = 4;
-/// How often a person is shown how it goes.
-const SHOWN: Duration = Duration::from_secs(10);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Time between two reads of the file with the demand.
+const DEMAND_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Renewals of relays' words that may wait for a source, at most.
+const MAX_QUEUED_RENEWALS: usize = 4;
+/// Time between two reports to a person.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How it goes with one sink.
 #[derive(Serialize)]
@@ -114,7 +114,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let mut sinks = Vec::new();
     for (ticket, feed) in tickets.into_iter().zip(feeds) {
         let key = ticket.key.to_string().chars().take(20).collect();
-        let (renew, renewed) = sync_channel(RENEWALS);
+        let (renew, renewed) = sync_channel(MAX_QUEUED_RENEWALS);
         let running = Source::start(SourcePlan {
             name: arguments.name.clone(),
             identity: identity.clone(),
@@ -179,7 +179,7 @@ fn serve(
     output: &mut Output,
 ) -> Result<Option<Exit>> {
     let clock = Clock::new();
-    let (mut look_at, mut trouble) = (clock.now() + LOOK, None);
+    let (mut look_at, mut trouble) = (clock.now() + DEMAND_POLL_INTERVAL, None);
     let mut stop = None;
     while sinks.iter().any(|sink| sink.running.is_some()) {
         for sink in &mut *sinks {
@@ -198,7 +198,7 @@ fn serve(
         if let Some(file) = file
             && clock.now() >= look_at
         {
-            look_at = clock.now() + LOOK;
+            look_at = clock.now() + DEMAND_POLL_INTERVAL;
             match demand_in(file) {
                 Ok(new) => {
                     trouble = None;
@@ -222,7 +222,7 @@ fn serve(
 impl SinkTarget {
     fn follow(&mut self, name: &str, clock: &Clock, output: &mut Output) -> Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
-        let news = running.next(TICK);
+        let news = running.next(SIGNAL_POLL_INTERVAL);
         if news.is_none() && running.is_over() {
             if let Some(running) = self.running.take() {
                 self.outcome = Some(running.finish()?);
@@ -251,7 +251,7 @@ impl SinkTarget {
                     output.emit(&Event::Warning { message: messages::source::long_lines(LONGEST) });
                 }
                 output.emit(&Event::told("source", &self.told(&standing)));
-                if clock.now().since(self.shown) >= SHOWN && !output.is_json() {
+                if clock.now().since(self.shown) >= REPORT_INTERVAL && !output.is_json() {
                     self.shown = clock.now();
                     output.say(&line(&standing));
                 }

@@ -12,14 +12,14 @@ use byway_transfer::{
 };
 
 /// Seconds between two events of progress.
-const EVERY: f64 = 1.0;
+const PROGRESS_INTERVAL_SECONDS: f64 = 1.0;
 
 /// Why the receiver is away, for a command that goes on by itself: without what errors advise.
 pub(super) fn absence_reason(error: &TransferError) -> String {
     String::from(match error {
-        TransferError::ReceiverRestarted => messages::transfer::RESTARTED,
-        TransferError::PeerInterrupted | TransferError::PeerLeft => messages::transfer::STOPPED,
-        TransferError::ConnectionLost => messages::transfer::SILENT,
+        TransferError::ReceiverRestarted => messages::transfer::RECEIVER_RESTARTED,
+        TransferError::PeerInterrupted | TransferError::PeerLeft => messages::transfer::RECEIVER_STOPPED,
+        TransferError::ConnectionLost => messages::transfer::RECEIVER_SILENT,
         TransferError::Standstill => messages::transfer::NOTHING_ARRIVES,
         TransferError::QuotaUsedUp(reason) => return messages::transfer::silent_and_used_up(reason),
         TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
@@ -47,7 +47,9 @@ impl EventTranslator {
             TransferEvent::Progress(tally) => {
                 // Bars are redrawn as often as there is something new; a program reads once a
                 // second.
-                let due = self.last.is_none_or(|last| tally.seconds < last || tally.seconds >= last + EVERY);
+                let due = self.last.is_none_or(|last| {
+                    tally.seconds < last || tally.seconds >= last + PROGRESS_INTERVAL_SECONDS
+                });
                 if due || !self.json {
                     self.last = Some(tally.seconds);
                     output.emit(&Event::Progress(Progress { lends: self.lends.clone(), ..progress(tally) }));

@@ -1,5 +1,5 @@
-//! Bounds that the law [`PRODUCT_LAW`] is known to miss, and why. A miss that is listed here does not
-//! fail the scoreboard.
+//! Bounds that the law [`PRODUCT_LAW`] is known to miss, and why. A miss that is listed here does
+//! not fail the scoreboard.
 //!
 //! [`PRODUCT_LAW`]: super::grid::PRODUCT_LAW
 

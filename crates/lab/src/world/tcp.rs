@@ -9,7 +9,8 @@ use byway_sim::tcp::{self, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Unacknowledged bytes that a source may have at any rate. A fast one may have a second of its rate.
+/// Unacknowledged bytes that a source may have at any rate. A fast one may have a second of its
+/// rate.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 
 /// How a host of `tcp` behaves.

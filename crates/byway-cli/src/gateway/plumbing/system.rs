@@ -8,16 +8,16 @@ use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;
 use std::path::Path;
 
-/// Where the kernel keeps its settings of networks.
-pub const SETTINGS: &str = "/proc/sys/net";
-/// Where the kernel shows its devices.
-pub const DEVICES: &str = "/sys/class/net";
+/// The directory of the kernel's network settings.
+pub const SETTINGS_DIR: &str = "/proc/sys/net";
+/// The directory in which the kernel shows its network devices.
+pub const DEVICES_DIR: &str = "/sys/class/net";
 
 /// Strict mode of the kernel setting `rp_filter` (`ip-sysctl`): a packet is accepted only from the
 /// device by which the kernel would route an answer to the packet's source.
-const STRICT: u8 = 1;
+const RP_FILTER_STRICT: u8 = 1;
 /// Loose mode: a packet is accepted if any device has a route to its source.
-const LOOSE: u8 = 2;
+const RP_FILTER_LOOSE: u8 = 2;
 
 /// Fails without `CAP_NET_ADMIN`.
 ///
@@ -30,7 +30,7 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE).into())
 }
 
-/// Fails if a network device `tun` exists in `devices` (usually [`DEVICES`]). A persistent TUN
+/// Fails if a network device `tun` exists in `devices` (usually [`DEVICES_DIR`]). A persistent TUN
 /// device is refused, too: packets routed there would be lost after the gateway ends.
 ///
 /// # Errors
@@ -56,12 +56,12 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
 /// # Errors
 /// The setting cannot be written.
 pub fn loosen(tun: &str) -> Result<()> {
-    let path = Path::new(SETTINGS).join("ipv4/conf").join(tun).join("rp_filter");
-    fs::write(&path, LOOSE.to_string()).with_context(|| gateway_kernel::cannot_write(&path))
+    let path = Path::new(SETTINGS_DIR).join("ipv4/conf").join(tun).join("rp_filter");
+    fs::write(&path, RP_FILTER_LOOSE.to_string()).with_context(|| gateway_kernel::cannot_write(&path))
 }
 
 /// What about this host would keep packets from being captured or forwarded: one sentence each,
-/// with what to do. `settings` is [`SETTINGS`].
+/// with what to do. `settings` is [`SETTINGS_DIR`].
 #[must_use]
 pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
     let number = |path: &Path| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok());
@@ -96,7 +96,7 @@ pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
         // The larger of the two counts for the filter; either suffices for the mark.
         let filter = of("all", "rp_filter").max(of(device, "rp_filter"));
         let by_mark = of("all", "src_valid_mark") | of(device, "src_valid_mark") != 0;
-        if filter == STRICT && by_mark {
+        if filter == RP_FILTER_STRICT && by_mark {
             complaints.push(gateway_kernel::drops_marked_packets(device));
         }
     }

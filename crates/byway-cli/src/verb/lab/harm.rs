@@ -10,7 +10,7 @@ use byway_field::harm::{self, AccessLink, Bounds, HarmEvent, HarmOptions, HarmRo
 use serde::Serialize;
 use std::io;
 
-const INACCURATE: &str = "inaccurate";
+const INACCURATE_TEXT: &str = "inaccurate";
 
 /// How many runs came to what, for programs.
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ fn show(link: AccessLink, rows: &[HarmRow], output: &mut Output) -> io::Result<(
     for row in rows {
         let verdict = match (row.verdict, row.accurate) {
             (HarmVerdict::Fail, _) => format!("FAIL: {}", row.missed.join(", ")),
-            (HarmVerdict::Inaccurate, _) | (HarmVerdict::Shown, false) => INACCURATE.to_owned(),
+            (HarmVerdict::Inaccurate, _) | (HarmVerdict::Shown, false) => INACCURATE_TEXT.to_owned(),
             (HarmVerdict::Shown, true) => String::new(),
             (HarmVerdict::Pass, _) => "pass".to_owned(),
         };

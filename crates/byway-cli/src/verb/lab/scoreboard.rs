@@ -12,8 +12,8 @@ use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seed
 use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, world};
 use serde::Serialize;
 
-/// More rows than this are printed only if that was asked for.
-const ROWS: usize = 40;
+/// Rows that are printed unasked, at most.
+const MAX_UNASKED_ROWS: usize = 40;
 
 /// What came of the board, for programs.
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let filled = scoreboard::fill(&selection, &arguments.out, cancel, |news| tell(news, output))?;
     let FilledBoard { rows, board, ran, seconds, file } = filled;
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
-    if arguments.rows || selection.scenes().len() * laws.len() <= ROWS {
+    if arguments.rows || selection.scenes().len() * laws.len() <= MAX_UNASKED_ROWS {
         for table in scoreboard_tables::cells(&board, &laws) {
             output.answer_table(&table)?;
         }

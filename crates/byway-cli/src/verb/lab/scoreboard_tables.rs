@@ -6,7 +6,7 @@ use byway_lab::request_times;
 use byway_lab::scoreboard::{Board, BoundResult, CellRow, Figure, Foreground};
 
 /// The figures of a cell, by heading.
-const COLUMNS: [(&str, Figure); 11] = [
+const FIGURE_COLUMNS: [(&str, Figure); 11] = [
     ("median", Figure::Median),
     ("p90", Figure::P90),
     ("late", Figure::Late),
@@ -33,7 +33,7 @@ fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table>
     });
     let all: Vec<_> = all.collect();
     let value = |figures, (_, figure): (&str, Figure)| figure.of(figures, foreground);
-    let columns = COLUMNS.into_iter();
+    let columns = FIGURE_COLUMNS.into_iter();
     let columns: Vec<_> =
         columns.filter(|&column| all.iter().any(|(.., figures)| value(figures, column).is_some())).collect();
     let heading = format!("beside {}", foreground.name());
@@ -52,7 +52,7 @@ fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table>
 /// A row for each law: the median of each figure over the scenes, and the worst harm.
 pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
     let headings = [("law", Align::Left), ("scenes", Align::Right)];
-    let figures = COLUMNS.map(|(heading, _)| (heading, Align::Right));
+    let figures = FIGURE_COLUMNS.map(|(heading, _)| (heading, Align::Right));
     let last = [("worst p90", Align::Right), ("CPU s", Align::Right)];
     let mut table = Table::new(headings.into_iter().chain(figures).chain(last));
     for law in laws {
@@ -64,7 +64,7 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
         let worst = values(Figure::P90).into_iter().max_by(f64::total_cmp);
         let cpu: f64 = rows.iter().filter(|row| row.law == *law).map(|row| row.cpu_seconds).sum();
         let scenes = board.of(law).count();
-        let cells = COLUMNS.map(|(_, figure)| middle(figure));
+        let cells = FIGURE_COLUMNS.map(|(_, figure)| middle(figure));
         let last = [shown(worst), format!("{cpu:.0}")];
         table.row([(*law).to_owned(), scenes.to_string()].into_iter().chain(cells).chain(last));
     }

@@ -2,16 +2,16 @@
 
 use super::*;
 
-const CHUNK: usize = crate::chunks::MIN_CHUNK_LEN as usize;
+const CHUNK_LEN: usize = crate::chunks::MIN_CHUNK_LEN as usize;
 
 /// A file of four chunks of which an earlier try brought the first, half of the second, and the
 /// third.
 fn begun() -> (Host, Vec<u8>) {
-    let contents: Vec<u8> = (0..4 * CHUNK).map(|at| (at / 7) as u8).collect();
+    let contents: Vec<u8> = (0..4 * CHUNK_LEN).map(|at| (at / 7) as u8).collect();
     let mut host = Host::new();
     let object = host.file(b"f", &contents);
-    host.sink.write(object, 0, &contents[..CHUNK * 3 / 2]).unwrap();
-    host.sink.write(object, 2 * CHUNK as u64, &contents[2 * CHUNK..3 * CHUNK]).unwrap();
+    host.sink.write(object, 0, &contents[..CHUNK_LEN * 3 / 2]).unwrap();
+    host.sink.write(object, 2 * CHUNK_LEN as u64, &contents[2 * CHUNK_LEN..3 * CHUNK_LEN]).unwrap();
     let mut host = host.again();
     assert_eq!(host.file(b"f", &contents), ObjectId(0));
     (host, contents)
@@ -24,11 +24,11 @@ fn what_an_earlier_try_left_is_offered_and_the_rest_is_enough() {
     assert_eq!(host.sink.finish(ObjectId(0)).unwrap(), Finish::Pending);
     assert_eq!(host.asked(), (vec![0, 2], false));
     host.parts(ObjectId(0), &[(0, 1), (2, 3)]).unwrap();
-    let rest = [&contents[CHUNK..2 * CHUNK], &contents[3 * CHUNK..]].concat();
+    let rest = [&contents[CHUNK_LEN..2 * CHUNK_LEN], &contents[3 * CHUNK_LEN..]].concat();
     host.sink.write(ObjectId(0), 0, &rest).unwrap();
     host.say(&Record::Hash { object: ObjectId(0), hash: *blake3::hash(&contents).as_bytes() }).unwrap();
     assert_eq!(host.sink.finish(ObjectId(0)).unwrap(), Finish::Verified);
-    assert_eq!(host.sink.summary().kept, 2 * CHUNK as u64);
+    assert_eq!(host.sink.summary().kept, 2 * CHUNK_LEN as u64);
     let (_, top) = host.end();
     assert!(fs::read(top.path().join("sink/f")).unwrap() == contents);
 }
@@ -57,7 +57,7 @@ fn a_sender_cannot_keep_what_is_not_there_nor_skip_the_question() {
     assert!(host.say(&holes).is_err(), "holes of no file");
     let mut host = Host::new();
     host.say(&Record::Holes(ChunkRanges::written(&[0, 1]))).unwrap();
-    let file = Record::File { object: ObjectId(0), size: CHUNK as u64, metadata: META, path: b"f" };
+    let file = Record::File { object: ObjectId(0), size: CHUNK_LEN as u64, metadata: META, path: b"f" };
     assert!(host.say(&file).is_err(), "holes past the end");
     let mut host = Host::new();
     let object = host.file(b"f", b"x");
@@ -126,7 +126,7 @@ fn partial_files_that_somebody_exchanged_are_not_taken_up() {
 
 #[test]
 fn a_file_in_place_is_kept_whole_or_not_at_all() {
-    let contents = vec![5; 2 * CHUNK + 9];
+    let contents = vec![5; 2 * CHUNK_LEN + 9];
     let placed = || {
         let mut host = Host::new();
         assert_eq!(host.send(b"f", &contents), Finish::Verified);
