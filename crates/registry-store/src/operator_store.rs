@@ -171,7 +171,7 @@ pub trait OperatorStore: Store + Send {
     /// There is none of the name, or the store does not answer.
     fn revoke(&mut self, name: &str, at: u64) -> Result<Revoked, StoreError>;
 
-    /// The last so many entries of the audit log, the latest first.
+    /// The last `most` entries of the audit log, the latest first.
     ///
     /// # Errors
     /// The store does not answer.

@@ -73,7 +73,7 @@ const RELAY_COLUMNS: &str =
 /// A store in a data base.
 pub struct Postgres {
     runtime: Runtime,
-    base: Database,
+    database: Database,
 }
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -95,11 +95,11 @@ impl Postgres {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|source| StoreError::Io { path: "a thread for PostgreSQL".into(), source })?;
-        let base = Database { pool: pool(url)? };
-        let store = Self { runtime, base };
+        let database = Database { pool: pool(url)? };
+        let store = Self { runtime, database };
         let began = Instant::now();
         loop {
-            match store.wait(store.base.migrate()) {
+            match store.wait(store.database.migrate()) {
                 Err(StoreError::Silent) if began.elapsed() < START_TIMEOUT => {}
                 outcome => return outcome.map(|()| store),
             }
@@ -408,14 +408,14 @@ impl Database {
 
 impl Store for Postgres {
     fn answer(&mut self, request: StoreRequest) -> StoreReply {
-        let base = &self.base;
+        let database = &self.database;
         let reply = match request {
-            StoreRequest::Changes { since } => self.wait(base.changes(since)).map(StoreReply::Changes),
-            StoreRequest::Enrol { row, at } => self.wait(base.enrol(&row, at)).map(StoreReply::Enrolled),
+            StoreRequest::Changes { since } => self.wait(database.changes(since)).map(StoreReply::Changes),
+            StoreRequest::Enrol { row, at } => self.wait(database.enrol(&row, at)).map(StoreReply::Enrolled),
             StoreRequest::Note { seen, entries } => {
-                self.wait(base.note(&seen, &entries)).map(|()| StoreReply::Noted)
+                self.wait(database.note(&seen, &entries)).map(|()| StoreReply::Noted)
             }
-            StoreRequest::Roll { from, at } => self.wait(base.roll(from, at)).map(StoreReply::Changes),
+            StoreRequest::Roll { from, at } => self.wait(database.roll(from, at)).map(StoreReply::Changes),
         };
         reply.unwrap_or(StoreReply::Gone)
     }
@@ -423,34 +423,34 @@ impl Store for Postgres {
 
 impl OperatorStore for Postgres {
     fn everything(&mut self) -> Result<Changes> {
-        self.wait(self.base.changes(0))
+        self.wait(self.database.changes(0))
     }
 
     fn secret(&mut self) -> Result<Zeroizing<[u8; 32]>> {
-        let value = Zeroizing::new(self.wait(self.base.meta("secret"))?.unwrap_or_default());
+        let value = Zeroizing::new(self.wait(self.database.meta("secret"))?.unwrap_or_default());
         let secret = <[u8; 32]>::try_from(value.as_slice());
         secret.map(Zeroizing::new).map_err(|_| StoreError::Damaged(String::from("it has no secret")))
     }
 
     fn addresses(&mut self) -> Result<Vec<SocketAddr>> {
-        let value = self.wait(self.base.meta("addresses"))?.unwrap_or_default();
+        let value = self.wait(self.database.meta("addresses"))?.unwrap_or_default();
         Ok(addresses_of(&String::from_utf8_lossy(&value)))
     }
 
     fn set_addresses(&mut self, addresses: &[SocketAddr]) -> Result<()> {
-        self.wait(self.base.set_meta("addresses", text_of(addresses).as_bytes()))
+        self.wait(self.database.set_meta("addresses", text_of(addresses).as_bytes()))
     }
 
     fn issue(&mut self, issue: &Issue, at: u64) -> Result<WordRow> {
-        self.wait(self.base.issue(issue, at))
+        self.wait(self.database.issue(issue, at))
     }
 
     fn revoke(&mut self, name: &str, at: u64) -> Result<Revoked> {
-        self.wait(self.base.revoke(name, at))
+        self.wait(self.database.revoke(name, at))
     }
 
     fn log(&mut self, most: u32) -> Result<Vec<AuditEntry>> {
-        self.wait(self.base.entries(most))
+        self.wait(self.database.entries(most))
     }
 
     fn backup(&mut self, _to: &Path) -> Result<()> {

@@ -81,13 +81,13 @@ pub struct Registry {
     locals: BTreeMap<Local, SocketAddr>,
     words: Words,
     epoch: Epoch,
-    book: RelayDirectory,
+    directory: RelayDirectory,
     sessions: Sessions,
-    examiner: RelayTester,
+    tester: RelayTester,
     probe_from: Vec<IpAddr>,
-    desk: StoreQueue,
+    store_queue: StoreQueue,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
-    untold: EpochNotices,
+    epoch_notices: EpochNotices,
     counters: RegistryCounters,
     refresh_at: Instant,
     flush_at: Instant,
@@ -107,13 +107,13 @@ impl Registry {
             locals: BTreeMap::new(),
             words: Words::new(secrets),
             epoch: Epoch::default(),
-            book: RelayDirectory::default(),
+            directory: RelayDirectory::default(),
             sessions: Sessions::default(),
-            examiner: RelayTester::new(*blake3::hash(&config.seed).as_bytes()),
+            tester: RelayTester::new(*blake3::hash(&config.seed).as_bytes()),
             probe_from: Vec::new(),
-            desk: StoreQueue::default(),
+            store_queue: StoreQueue::default(),
             answers: VecDeque::new(),
-            untold: EpochNotices::new(now),
+            epoch_notices: EpochNotices::new(now),
             counters: RegistryCounters::default(),
             refresh_at: now + REFRESH_INTERVAL,
             flush_at: now + FLUSH_INTERVAL,
@@ -121,9 +121,9 @@ impl Registry {
         let seen = config.begin.seen.clone();
         registry.learn(config.begin, None);
         for seen in &seen {
-            registry.book.remember(seen);
+            registry.directory.remember(seen);
             if seen.at.saturating_add(RECENT_SECONDS) >= unix {
-                registry.book.found_alive(now, seen.relay);
+                registry.directory.found_alive(now, seen.relay);
             }
         }
         registry
@@ -139,7 +139,7 @@ impl Registry {
     /// Relays are tested over TCP too, from now on. The driver must open connections as the machine
     /// asks.
     pub const fn try_tcp(&mut self) {
-        self.examiner.trials().try_tcp();
+        self.tester.tests().try_tcp();
     }
 
     /// The registry's public key.
@@ -162,7 +162,7 @@ impl Registry {
     /// The relays that it knows.
     #[must_use]
     pub const fn book(&self) -> &RelayDirectory {
-        &self.book
+        &self.directory
     }
 
     /// The present epoch.
@@ -171,7 +171,7 @@ impl Registry {
         self.epoch
     }
 
-    /// Sets the Unix time anew: `unix_millis` at `now`.
+    /// Corrects the Unix time: it is `unix_millis` at `now`.
     pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
         (self.unix_millis, self.started) = (unix_millis, now);
     }
@@ -184,18 +184,18 @@ impl Registry {
     /// The next request for the store, and its number. Its answer is given to
     /// [`answer`](Self::answer).
     pub fn next_request(&mut self) -> Option<(u64, store::StoreRequest)> {
-        self.desk.next_request()
+        self.store_queue.next_request()
     }
 
     /// Asks that everything not written yet be written: before the end.
     pub fn flush(&mut self, now: Instant) {
-        let seen = self.book.take_seen(now, self.unix(now));
-        self.desk.note(seen);
+        let seen = self.directory.take_seen(now, self.unix(now));
+        self.store_queue.note(seen);
     }
 
     /// Takes the store's answer to a request.
     pub fn answer(&mut self, now: Instant, number: u64, reply: StoreReply) {
-        let Some(pending) = self.desk.take(number) else { return };
+        let Some(pending) = self.store_queue.take(number) else { return };
         match (pending, reply) {
             (PendingReply::Changes, StoreReply::Changes(changes)) => self.learn(changes, Some(now)),
             (PendingReply::Roll, StoreReply::Changes(changes)) => self.set_epoch(changes.epoch),
@@ -209,7 +209,7 @@ impl Registry {
             }
             (PendingReply::Note(entries), StoreReply::Gone) => {
                 self.counters.store_gone += 1;
-                self.desk.keep(entries);
+                self.store_queue.keep(entries);
             }
             (PendingReply::Note(_), _) => {}
             (PendingReply::Changes | PendingReply::Roll, _) => self.counters.store_gone += 1,
@@ -223,22 +223,22 @@ impl Registry {
 
     /// Takes in what changed, `now` unless it is everything there is.
     fn learn(&mut self, changes: Changes, now: Option<Instant>) {
-        self.desk.set_revision(changes.revision);
+        self.store_queue.set_revision(changes.revision);
         self.set_epoch(changes.epoch);
         changes.words.into_iter().for_each(|word| self.words.enter(word));
         for relay in changes.relays {
             let name = relay.relay;
             // Another registry has just tested it; its heartbeats come here too.
-            if let (true, Some(now)) = (self.book.enter(relay), now) {
-                self.book.found_alive(now, name);
+            if let (true, Some(now)) = (self.directory.enter(relay), now) {
+                self.directory.found_alive(now, name);
             }
         }
     }
 
     fn set_epoch(&mut self, epoch: Epoch) {
         if epoch.number > self.epoch.number {
-            self.book.set_epoch(epoch.number);
-            self.untold.set(self.book.names());
+            self.directory.set_epoch(epoch.number);
+            self.epoch_notices.set(self.directory.names());
         }
         if epoch.number >= self.epoch.number {
             self.epoch = epoch;
@@ -247,7 +247,7 @@ impl Registry {
 
     fn log(&mut self, now: Instant, what: &'static str, who: String, detail: String) {
         let at = self.unix(now);
-        self.desk.log(AuditEntry { at, what, who, detail });
+        self.store_queue.log(AuditEntry { at, what, who, detail });
     }
 
     fn on_beat(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
@@ -255,15 +255,15 @@ impl Registry {
             self.counters.malformed += 1;
             return;
         };
-        self.examiner.see(now, &beat, remote, &self.epoch);
-        let (heard, key) = self.book.hear(now, (local, remote), &beat);
+        self.tester.see(now, &beat, remote, &self.epoch);
+        let (heard, key) = self.directory.hear(now, (local, remote), &beat);
         let (HeartbeatResult::Taken { next, listed }, Some(key)) = (heard, key) else {
             self.counters.beat_refused(heard);
             return;
         };
         self.counters.beats += 1;
         let name = beat.report.relay;
-        if self.book.get(name).is_some_and(crate::relay_directory::KnownRelay::has_failed) {
+        if self.directory.get(name).is_some_and(crate::relay_directory::KnownRelay::has_failed) {
             self.retest(now, name);
         }
         if self.answers.len() < MAX_QUEUED_ANSWERS {
@@ -286,7 +286,7 @@ impl Registry {
     /// the registry raises to revoke older relay words. The answer also asks for the next heartbeat
     /// soon, because that heartbeat confirms that the relay knows the epoch.
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
-        let relay = self.book.get(name)?;
+        let relay = self.directory.get(name)?;
         let (local, remote, key) = relay.way()?;
         let next = EPOCH_HEARTBEAT_DELAY + Duration::from_millis(u64::from(name.0[0]) * 16);
         Some((local, remote, written(self.orders(now, relay.counter, next, false), key)))
@@ -320,7 +320,7 @@ impl Registry {
         let Some(network) = self.endpoint.network_of(handle) else { return };
         if let Some(dismissed) = self.sessions.begin(now, handle, network) {
             self.counters.dismissed += 1;
-            self.examiner.forget(dismissed);
+            self.tester.forget(dismissed);
             self.endpoint.dismiss(now, dismissed, 1, "the registry has as many sessions as it may");
         }
     }
@@ -384,7 +384,7 @@ impl Registry {
         self.counters.questions += 1;
         let slot = blake3::hash(&peer.0).as_bytes()[0] % DRAW_SLOTS;
         let seed = self.words.secrets().draw(word.number, slot, unix / 3_600);
-        let list = list(&mut self.book, &self.epoch, &word, ask, seed, (now, unix));
+        let list = list(&mut self.directory, &self.epoch, &word, ask, seed, (now, unix));
         self.counters.grants += list.relays.len() as u64;
         self.reply(handle, &Answer::List(list));
         Ok(())
@@ -398,14 +398,14 @@ impl Registry {
         mut enrol: Enrol,
     ) -> Result<(), Reason> {
         let word = self.words.find(&enrol.proof, WordKind::Join, self.unix(now))?;
-        let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
+        let known = self.directory.get(enrol.relay).filter(|relay| !relay.row.revoked);
         if known.is_some_and(|relay| relay.row.key != peer) {
             return Err(Reason::OtherKey);
         }
         if known.is_none() && word.uses == Some(0) {
             return Err(Reason::UsedUp);
         }
-        if self.examiner.is_full() {
+        if self.tester.is_full() {
             return Err(Reason::Busy);
         }
         enrol.addresses.iter_mut().for_each(|address| *address = canonical(*address));
@@ -425,7 +425,7 @@ impl Registry {
             tcp: false,
             revoked: false,
         };
-        self.examiner.enter(handle, row, enrol.seen);
+        self.tester.enter(handle, row, enrol.seen);
         let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
         self.reply(handle, &answer);
         Ok(())
@@ -433,13 +433,13 @@ impl Registry {
 
     /// A relay knows the epoch: it is tested.
     fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
-        let tested = self.examiner.test(now, handle, &self.epoch, &self.locals);
+        let tested = self.tester.test(now, handle, &self.epoch, &self.locals);
         if tested { Ok(()) } else { Err(Reason::Malformed) }
     }
 
     /// Takes in tests that are over.
     fn take_tests(&mut self, now: Instant) {
-        while let Some(tested) = self.examiner.next_end(&mut self.counters.tests) {
+        while let Some(tested) = self.tester.next_end(&mut self.counters.tests) {
             match tested {
                 None => {}
                 Some(TestOutcome::Applicant(applicant)) => {
@@ -447,10 +447,10 @@ impl Registry {
                     self.tested(now, *applicant);
                     self.serve(now, handle);
                 }
-                Some(TestOutcome::Again(relay, Some(passed))) => self.book.passed(relay, passed.tcp),
+                Some(TestOutcome::Again(relay, Some(passed))) => self.directory.passed(relay, passed.tcp),
                 Some(TestOutcome::Again(relay, None)) => {
                     self.counters.tests_failed += 1;
-                    self.book.failed(relay);
+                    self.directory.failed(relay);
                     self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
                 }
             }
@@ -478,8 +478,8 @@ impl Registry {
 
     /// Tests a relay again that is in.
     fn retest(&mut self, now: Instant, name: RelayId) {
-        if let Some(relay) = self.book.get(name).filter(|relay| !relay.row.revoked) {
-            self.examiner.retest(now, &relay.row, &self.epoch, &self.locals);
+        if let Some(relay) = self.directory.get(name).filter(|relay| !relay.row.revoked) {
+            self.tester.retest(now, &relay.row, &self.epoch, &self.locals);
         }
     }
 
@@ -495,7 +495,7 @@ impl Registry {
         // Whoever is reached where it said so need not know what a NAT does.
         applicant.failed.retain(|(_, why)| !applicants::is_of_nat(*why));
         let at = self.unix(now);
-        self.desk.enrol(applicant, at);
+        self.store_queue.enrol(applicant, at);
     }
 
     /// The store has written an enrolment, or refused it.
@@ -513,7 +513,7 @@ impl Registry {
             self.log(now, "refused", name.to_string(), reason.to_string());
             return self.refuse(handle, reason);
         }
-        let known = self.book.get(name).is_some();
+        let known = self.directory.get(name).is_some();
         let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
         let carriers = if row.tcp { "UDP and TCP" } else { "UDP" };
         let detail = alloc::format!(
@@ -522,33 +522,33 @@ impl Registry {
             addresses.join(" ")
         );
         self.log(now, if known { "changed" } else { "enrolled" }, name.to_string(), detail);
-        self.book.enter(row);
-        self.book.set_epoch_of(name, self.epoch.number);
-        self.book.found_alive(now, name);
+        self.directory.enter(row);
+        self.directory.set_epoch_of(name, self.epoch.number);
+        self.directory.found_alive(now, name);
         self.counters.enrolled += 1;
-        let beat_millis = u32::try_from(self.book.interval().as_millis()).unwrap_or(u32::MAX);
+        let beat_millis = u32::try_from(self.directory.interval().as_millis()).unwrap_or(u32::MAX);
         self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
     }
 
     /// What is due of its own.
     fn tend(&mut self, now: Instant) {
-        self.examiner.trials().wake(now);
-        self.untold.wake(now);
+        self.tester.tests().wake(now);
+        self.epoch_notices.wake(now);
         while let Some(handle) = self.sessions.next_overdue(now) {
             self.counters.overdue += 1;
-            self.examiner.forget(handle);
+            self.tester.forget(handle);
             self.endpoint.dismiss(now, handle, 1, "the registry waits no longer");
         }
         if self.refresh_at <= now {
             self.refresh_at = now + REFRESH_INTERVAL;
-            self.book.sweep(now);
-            self.desk.refresh();
+            self.directory.sweep(now);
+            self.store_queue.refresh();
             let unix = self.unix(now);
             let due = self.epoch.began.saturating_add(grant_minting::EPOCH_LIFE);
             if unix >= due {
                 // On time, if it is not late by more than a minute: then the grants of the last
                 // epoch keep their end.
-                self.desk.roll(self.epoch.number, if unix - due < 60 { due } else { unix });
+                self.store_queue.roll(self.epoch.number, if unix - due < 60 { due } else { unix });
             }
         }
         if self.flush_at <= now {
@@ -562,18 +562,18 @@ impl Registry {
         let Datagram { local, remote, .. } = datagram;
         let first = datagram.payload.first().copied();
         match first.and_then(relay::MessageType::of) {
-            _ if first == Some(BEAT_TYPE) && !self.examiner.is_probe(local) => {
+            _ if first == Some(BEAT_TYPE) && !self.tester.is_probe(local) => {
                 self.on_beat(now, local, remote, datagram.payload)
             }
             Some(relay::MessageType::Greeted) => {
-                let known = self.examiner.trials().on_greeted(now, remote, datagram.payload);
+                let known = self.tester.tests().on_greeted(now, remote, datagram.payload);
                 self.counters.malformed += u64::from(!known);
             }
-            Some(relay::MessageType::Notice) => self.examiner.trials().on_notice(remote, datagram.payload),
+            Some(relay::MessageType::Notice) => self.tester.tests().on_notice(remote, datagram.payload),
             Some(relay::MessageType::Delivered)
-                if self.examiner.trials().on_delivered(now, datagram.payload) => {}
+                if self.tester.tests().on_delivered(now, datagram.payload) => {}
             // Nobody has business there.
-            _ if self.examiner.is_probe(local) => self.counters.malformed += 1,
+            _ if self.tester.is_probe(local) => self.counters.malformed += 1,
             _ => self.endpoint.handle(now, Input::Datagram(datagram)),
         }
     }
@@ -584,7 +584,7 @@ impl Machine for Registry {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::Link(change) if self.probe_from.contains(&change.address.ip()) => {
-                self.examiner.set_probe(change);
+                self.tester.set_probe(change);
             }
             Input::Link(change) => {
                 if change.up {
@@ -596,9 +596,9 @@ impl Machine for Registry {
             }
             Input::SendError(error) => self.endpoint.handle(now, Input::SendError(error)),
             Input::Room(change) => self.endpoint.handle(now, Input::Room(change)),
-            Input::Connection(change) if self.examiner.trials().on_connection(now, &change) => {}
+            Input::Connection(change) if self.tester.tests().on_connection(now, &change) => {}
             Input::Connection(change) => self.endpoint.handle(now, Input::Connection(change)),
-            Input::NotDialed(peer) if self.examiner.trials().on_not_dialed(now, peer) => {}
+            Input::NotDialed(peer) if self.tester.tests().on_not_dialed(now, peer) => {}
             Input::NotDialed(peer) => self.endpoint.handle(now, Input::NotDialed(peer)),
         }
         self.attend(now);
@@ -614,27 +614,27 @@ impl Machine for Registry {
         if let Some((local, remote, bytes)) = self.answers.pop_front() {
             return send(local, remote, &bytes, out);
         }
-        while let Some(name) = self.untold.next(now) {
+        while let Some(name) = self.epoch_notices.next(now) {
             if let Some((local, remote, bytes)) = self.tell_epoch(now, name) {
                 return send(local, remote, &bytes, out);
             }
         }
-        if let Some(sending) = self.examiner.trials().next_sending() {
+        if let Some(sending) = self.tester.tests().next_sending() {
             return send(sending.local, sending.to, &sending.bytes, out);
         }
         self.endpoint.transmit(now, out)
     }
 
     fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
-        self.examiner.trials().next_ask().or_else(|| self.endpoint.ask(now))
+        self.tester.tests().next_ask().or_else(|| self.endpoint.ask(now))
     }
 
     fn deadline(&self) -> Option<Instant> {
         let own = [
             self.endpoint.deadline(),
-            self.examiner.deadline(),
+            self.tester.deadline(),
             self.sessions.deadline(),
-            self.untold.deadline(),
+            self.epoch_notices.deadline(),
         ];
         let own = own.into_iter().flatten().min();
         let regular = self.refresh_at.min(self.flush_at);

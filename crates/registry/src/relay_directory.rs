@@ -103,7 +103,7 @@ pub enum HeartbeatResult {
 pub struct RelayDirectory {
     relays: BTreeMap<RelayId, KnownRelay>,
     epoch: u32,
-    urn: DrawPool,
+    pool: DrawPool,
     /// Who stands at which place of it.
     places: Vec<RelayId>,
     /// When it was made; `None`: never.
@@ -276,15 +276,15 @@ impl RelayDirectory {
             (self.stale, self.made) = (false, Some(now));
             let listed = || self.relays.values().filter(|relay| relay.is_listed(now));
             self.places = listed().map(|relay| relay.row.relay).collect();
-            self.urn = DrawPool::new(listed().map(|relay| {
+            self.pool = DrawPool::new(listed().map(|relay| {
                 let [a, b, c, d, e, f, g, h, ..] = relay.row.relay.0;
                 let name = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
                 let (operator, addresses) = (&relay.row.operator, &relay.row.addresses);
                 Candidate { name, operator, addresses, busy: relay.busy }
             }));
         }
-        let more = self.urn.len() > skip.saturating_add(most);
-        let drawn = self.urn.draw(seed, skip, most).into_iter();
+        let more = self.pool.len() > skip.saturating_add(most);
+        let drawn = self.pool.draw(seed, skip, most).into_iter();
         let relays = drawn.filter_map(|place| self.relays.get(self.places.get(place)?));
         (relays.filter(|relay| relay.is_listed(now)).collect(), more)
     }

@@ -23,7 +23,7 @@ pub struct Candidate<'a> {
     pub busy: bool,
 }
 
-/// What can be drawn from. Made anew when relays come or go.
+/// The relays that can be drawn. The pool is rebuilt when relays come or go.
 #[derive(Clone, Debug, Default)]
 pub struct DrawPool {
     entries: Vec<DrawEntry>,

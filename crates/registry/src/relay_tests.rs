@@ -71,7 +71,7 @@ struct RunningTest {
     word: Word,
     local: Local,
     address: SocketAddr,
-    stage: TestState,
+    state: TestState,
     tries: u32,
     /// What the relay said of its refusal.
     refused: Option<Failure>,
@@ -146,12 +146,12 @@ impl RelayTests {
             && let Some((key, word, local, address)) = self.waiting.pop_front()
         {
             let nonce = self.nonce();
-            let stage = TestState::Greeting { nonce };
+            let state = TestState::Greeting { nonce };
             let running = RunningTest {
                 word,
                 local,
                 address,
-                stage,
+                state,
                 tries: 0,
                 refused: None,
                 over_tcp: false,
@@ -192,7 +192,7 @@ impl RelayTests {
     /// Nothing is expected in this stage any more.
     fn leave(&mut self, running: &RunningTest, key: Key) {
         self.due.remove(&(running.at, key));
-        match &running.stage {
+        match &running.state {
             TestState::Dialing => {}
             TestState::Greeting { nonce } => drop(self.greetings.remove(nonce)),
             TestState::Packet { probe, consent, .. } => {
@@ -204,7 +204,7 @@ impl RelayTests {
 
     /// Begins the same over TCP.
     fn dial(&mut self, now: Instant, key: Key, mut running: RunningTest) {
-        (running.over_tcp, running.stage, running.tries) = (true, TestState::Dialing, MAX_TRIES);
+        (running.over_tcp, running.state, running.tries) = (true, TestState::Dialing, MAX_TRIES);
         // A little more than the driver has: it says so itself.
         running.at = now + DIAL_TIMEOUT + TRY_TIMEOUT;
         self.due.insert((running.at, key));
@@ -215,7 +215,7 @@ impl RelayTests {
     /// The tests that wait for a connection to this address.
     fn dialing(&self, peer: SocketAddr) -> Vec<Key> {
         let waits =
-            |it: &RunningTest| matches!(it.stage, TestState::Dialing) && it.address == canonical(peer);
+            |it: &RunningTest| matches!(it.state, TestState::Dialing) && it.address == canonical(peer);
         self.running.iter().filter(|(_, running)| waits(running)).map(|(key, _)| *key).collect()
     }
 
@@ -230,7 +230,7 @@ impl RelayTests {
         let Some(key) = self.dialing(change.peer).first().copied() else { return false };
         let nonce = self.nonce();
         if let Some(running) = self.running.get_mut(&key) {
-            (running.local, running.stage, running.tries) = (change.local, TestState::Greeting { nonce }, 0);
+            (running.local, running.state, running.tries) = (change.local, TestState::Greeting { nonce }, 0);
             self.greetings.insert(nonce, key);
             self.again(now, key);
         }
@@ -253,7 +253,7 @@ impl RelayTests {
     fn again(&mut self, now: Instant, key: Key) {
         let Some(running) = self.running.get_mut(&key) else { return };
         if running.tries >= MAX_TRIES {
-            let failure = match running.stage {
+            let failure = match running.state {
                 TestState::Dialing | TestState::Greeting { .. } => Failure::NoAnswer,
                 TestState::Packet { .. } => running.refused.unwrap_or(Failure::NoPacket),
             };
@@ -263,7 +263,7 @@ impl RelayTests {
         self.due.remove(&(running.at, key));
         running.at = now + TRY_TIMEOUT;
         self.due.insert((running.at, key));
-        let bytes = match &running.stage {
+        let bytes = match &running.state {
             TestState::Dialing => return,
             TestState::Greeting { nonce } => {
                 let mut bytes = vec![0; GREET_LEN];
@@ -303,7 +303,7 @@ impl RelayTests {
         let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY_TIMEOUT.as_nanos() as u64));
         self.probes.insert(probe, key);
         self.consents.insert((running.address, greeted.consent.tag.to_be_bytes()), key);
-        running.stage = TestState::Packet {
+        running.state = TestState::Packet {
             probe,
             destination: greeted.address,
             consent: greeted.consent,

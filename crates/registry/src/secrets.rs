@@ -55,8 +55,7 @@ impl Secrets {
         half(&self.beat, &number.to_be_bytes())
     }
 
-    /// What a client's draw in an hour is ordered by. A word's hosts are spread over so many
-    /// `slot`s.
+    /// The seed of a client's draw in an hour. The hosts with a word are spread over the `slot`s.
     #[must_use]
     pub fn draw(&self, word: u32, slot: u8, hour: u64) -> u64 {
         let mut message = [0; 13];

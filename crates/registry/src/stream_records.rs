@@ -1,4 +1,4 @@
-//! Records on a stream: a length of two bytes, then so many bytes.
+//! Records on a stream: a length of two bytes, then the record's bytes.
 
 use alloc::vec::Vec;
 

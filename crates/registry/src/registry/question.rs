@@ -8,7 +8,7 @@ use byway_wire::Instant;
 
 /// The relays for the holder of a word whose draw has this seed. `now`: by either clock.
 pub(super) fn list(
-    book: &mut RelayDirectory,
+    directory: &mut RelayDirectory,
     epoch: &Epoch,
     word: &WordRow,
     ask: &RelayQuery,
@@ -21,7 +21,7 @@ pub(super) fn list(
         last_until: 0,
     };
     let most = usize::from(ask.most).min(MAX_RELAYS);
-    let (relays, more) = book.draw(now, seed, usize::from(ask.skip), most);
+    let (relays, more) = directory.draw(now, seed, usize::from(ask.skip), most);
     let mut until = grant_minting::end_of(epoch).min(word.expires);
     let listed = relays.into_iter().filter_map(|relay| {
         let minted = if relay.epoch == epoch.number {

@@ -23,7 +23,7 @@ type RelayTest = (SocketAddr, Option<(Local, Word)>);
 /// All tests of relays.
 #[derive(Debug)]
 pub(super) struct RelayTester {
-    trials: RelayTests,
+    tests: RelayTests,
     applicants: Applicants,
     retests: Retests,
     /// Sockets to test from alone: where nobody sends to, no NAT lets answers in.
@@ -33,7 +33,7 @@ pub(super) struct RelayTester {
 impl RelayTester {
     pub fn new(secret: [u8; 32]) -> Self {
         let (applicants, retests) = (Applicants::new(), Retests::new());
-        Self { trials: RelayTests::new(secret), applicants, retests, probes: Locals::new() }
+        Self { tests: RelayTests::new(secret), applicants, retests, probes: Locals::new() }
     }
 
     /// A socket to test from came or went.
@@ -51,17 +51,17 @@ impl RelayTester {
     }
 
     /// What is exchanged with relays.
-    pub const fn trials(&mut self) -> &mut RelayTests {
-        &mut self.trials
+    pub const fn tests(&mut self) -> &mut RelayTests {
+        &mut self.tests
     }
 
     pub fn deadline(&self) -> Option<Instant> {
-        self.trials.deadline()
+        self.tests.deadline()
     }
 
     /// Whether nobody else can be tested now.
     pub fn is_full(&self) -> bool {
-        self.applicants.is_full() || self.trials.is_full()
+        self.applicants.is_full() || self.tests.is_full()
     }
 
     /// A relay wants in.
@@ -80,7 +80,7 @@ impl RelayTester {
     fn begin_seen(&mut self, now: Instant, key: Key, row: &RelayRow, epoch: &Epoch) {
         match tests_of(row, epoch, &[&self.probes]).pop() {
             Some(test @ (_, Some(_))) => self.begin(now, key, test),
-            _ => self.trials.fail(key, Failure::Unprobed),
+            _ => self.tests.fail(key, Failure::Unprobed),
         }
     }
 
@@ -106,7 +106,7 @@ impl RelayTester {
     /// (IPv4, IPv6) for which this registry has no socket are left out. They do not count as
     /// failed: a registry that shares the store tested them before.
     pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
-        if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
+        if self.tests.is_full() || !self.retests.may_begin(now, row.relay) {
             return;
         }
         let tests: Vec<RelayTest> = tests_of(row, epoch, &[&self.probes, locals])
@@ -124,15 +124,15 @@ impl RelayTester {
 
     fn begin(&mut self, now: Instant, key: Key, (address, test): RelayTest) {
         match test {
-            Some((local, word)) => self.trials.begin(now, key, word, local, address),
-            None => self.trials.fail(key, Failure::NoSocket),
+            Some((local, word)) => self.tests.begin(now, key, word, local, address),
+            None => self.tests.fail(key, Failure::NoSocket),
         }
     }
 
     /// The next test of an address that is over: what came of all addresses, if it was the last.
     /// `count` goes up by each.
     pub fn next_end(&mut self, count: &mut u64) -> Option<Option<TestOutcome>> {
-        let (key, outcome) = self.trials.next_end()?;
+        let (key, outcome) = self.tests.next_end()?;
         *count += 1;
         Some(self.applicants.on_end(key, outcome))
     }

@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 /// Time from a test to the next of the same relay, after a complaint or a failure.
 const RETEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The relays that were tested of late.
+/// The relays that were tested within [`RETEST_INTERVAL`].
 #[derive(Debug)]
 pub(super) struct Retests {
     recent: BTreeSet<RelayId>,

@@ -19,7 +19,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether a meter has room, if so much of what may come at once is to stay free.
+    /// Whether a meter has room within one part in `share` of what may come at once.
     fn has_room(self, meter: &Meter, now: Instant, share: u64) -> bool {
         meter.wait(now, self.at_once / share * (1_000_000_000 / self.per_second)) == 0
     }
@@ -39,7 +39,7 @@ impl SharedLimit {
         Self { limits, all: Meter::FULL, networks: BTreeMap::new() }
     }
 
-    /// Uses so many units for somebody in this network, if there is room.
+    /// Uses `units` units for somebody in this network, if there is room.
     pub fn spend(&mut self, now: Instant, network: NetworkPrefix, units: u64) -> Result<(), Reason> {
         let Limits { per_second, at_once } = self.limits;
         let share = Limits { per_second: per_second / NETWORK_SHARE, at_once: at_once / NETWORK_SHARE };
@@ -72,7 +72,7 @@ mod tests {
         NetworkPrefix::of(IpAddr::from([10, 0, number, 1]))
     }
 
-    /// Asks so many times in each of 20 seconds: how many are answered.
+    /// Asks as often as `from` says in each of 20 seconds: how many are answered.
     fn ask(limit: &mut SharedLimit, begin: u64, from: &[(u8, u32)]) -> BTreeMap<u8, u32> {
         let mut answered = BTreeMap::new();
         for millis in 0..20_000_u64 {

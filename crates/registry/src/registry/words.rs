@@ -60,7 +60,7 @@ impl Words {
         self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASK_LIMITS)).spend(now, network, 1)
     }
 
-    /// Counts a complaint of so many relays.
+    /// Counts a complaint of `relays` relays.
     pub fn may_complain(
         &mut self,
         now: Instant,
