@@ -93,7 +93,7 @@ fn hole_trees() -> &'static [Hash; TREE_LEVELS] {
 
 const TREE_LEVELS: usize = MAX_CHUNKS.ilog2() as usize + 1;
 
-/// The hash of a subtree of so many holes.
+/// The hash of a subtree of `count` holes.
 fn holes_tree(count: u32) -> Hash {
     if let (true, Some(tree)) = (count.is_power_of_two(), hole_trees().get(count.ilog2() as usize)) {
         return *tree;

@@ -94,7 +94,7 @@ mod tests {
     use crate::{Journals, Sink, SinkOptions};
     use std::fs::{self, File};
 
-    /// What the clock says so many days after a file was made just now.
+    /// The time `days` days after a file that is made now.
     fn after(days: i64) -> Timestamp {
         let made = tempfile::NamedTempFile::new().unwrap();
         let seconds = std::os::unix::fs::MetadataExt::ctime(&made.as_file().metadata().unwrap());

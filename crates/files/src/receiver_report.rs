@@ -141,8 +141,7 @@ pub enum Report {
         /// Nothing more is said of this object.
         last: bool,
     },
-    /// The receiver wants no more than so many bytes per second from now on. It is held to by flow
-    /// control as well.
+    /// The receiver limits the rate from now on. Flow control holds the sender to it as well.
     Limit {
         /// The limit in bytes per second. 0: there is none.
         bytes_per_second: u64,
@@ -260,7 +259,7 @@ fn read_detail(bytes: &[u8]) -> Result<String, DecodeError> {
 #[derive(Debug, Default)]
 pub struct Reports {
     framer: Framer,
-    failed: Option<DecodeError>,
+    error: Option<DecodeError>,
 }
 
 impl Reports {
@@ -275,7 +274,7 @@ impl Reports {
     /// # Errors
     /// The bytes are no reports. All later calls fail with the same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Report>, DecodeError> {
-        if let Some(error) = self.failed {
+        if let Some(error) = self.error {
             return Err(error);
         }
         let mut reports = Vec::new();
@@ -283,8 +282,8 @@ impl Reports {
             reports.push(Report::decode(body)?);
             Ok(())
         });
-        self.failed = fed.err();
-        self.failed.map_or(Ok(reports), Err)
+        self.error = fed.err();
+        self.error.map_or(Ok(reports), Err)
     }
 }
 

@@ -152,7 +152,7 @@ pub struct Sink {
     tree: Beneath,
     partials: Partials,
     framer: Framer,
-    stage: SinkState,
+    state: SinkState,
     /// The object that the next FILE record must have.
     next_object: u32,
     objects: Numbered<Incoming>,
@@ -163,12 +163,12 @@ pub struct Sink {
     resuming: bool,
     /// Objects of which the sender is to be told what is there, in this order.
     asked: VecDeque<ObjectId>,
-    recall: Option<ReadBack>,
+    read_back: Option<ReadBack>,
     /// What of the file announced next is holes.
     holes: Option<RangeSet>,
     /// Ranges of holes remembered, of all objects together.
     holes_held: usize,
-    later: DeferredWork,
+    deferred_work: DeferredWork,
     out: Vec<u8>,
     problems: VecDeque<Problem>,
     summary: Summary,
@@ -218,17 +218,17 @@ impl Sink {
             tree: Beneath::new(root),
             partials,
             framer: Framer::default(),
-            stage: SinkState::Begun,
+            state: SinkState::Begun,
             next_object: 0,
             objects: Numbered::default(),
             keys: BTreeSet::new(),
             orphans: BTreeMap::new(),
             resuming: false,
             asked: VecDeque::new(),
-            recall: None,
+            read_back: None,
             holes: None,
             holes_held: 0,
-            later: DeferredWork::default(),
+            deferred_work: DeferredWork::default(),
             out: Vec::new(),
             problems: VecDeque::new(),
             summary: Summary::default(),
@@ -250,7 +250,7 @@ impl Sink {
         });
         self.framer = framer;
         if fed.is_err() {
-            self.stage = SinkState::Broken;
+            self.state = SinkState::Broken;
         }
         fed
     }
@@ -268,7 +268,7 @@ impl Sink {
         if !incoming.is_open() {
             return Ok(Finish::Pending);
         }
-        if self.stage == SinkState::Broken || std::mem::replace(&mut incoming.finished, true) {
+        if self.state == SinkState::Broken || std::mem::replace(&mut incoming.finished, true) {
             return Ok(Finish::Waiting);
         }
         if incoming.is_ready() { self.conclude(object) } else { Ok(Finish::Waiting) }
@@ -301,13 +301,13 @@ impl Sink {
     /// and DONE is among the reports.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.stage == SinkState::Complete
+        self.state == SinkState::Complete
     }
 
     fn record(&mut self, record: Record<'_>) -> Result<(), SinkError> {
-        match (self.stage, record) {
+        match (self.state, record) {
             (SinkState::Begun, Record::Start { version: MANIFEST_VERSION }) => {
-                self.stage = SinkState::Receiving;
+                self.state = SinkState::Receiving;
                 Ok(())
             }
             (SinkState::Begun, Record::Start { version }) => Err(SinkError::Version(version)),
@@ -339,7 +339,7 @@ impl Sink {
                 if let Err(error) = check_name(path).and_then(|()| check_target(target)) {
                     self.refuse(path.to_vec(), Reason::Name, error.to_string());
                 } else {
-                    self.later.link(path, target, mtime, self.options.memory)?;
+                    self.deferred_work.link(path, target, mtime, self.options.memory)?;
                 }
             }
             Record::File { object, size, metadata, path } => {
@@ -390,7 +390,7 @@ impl Sink {
                 if self.objects.values().any(|incoming| incoming.hash.is_none()) {
                     return Err(DecodeError::Range("end before every hash").into());
                 }
-                self.stage = SinkState::Ended;
+                self.state = SinkState::Ended;
             }
         }
         Ok(())
@@ -453,7 +453,7 @@ impl Sink {
         if incoming.is_created() {
             self.partials.discard(object, incoming.key, &incoming.hashes.layout);
         }
-        if incoming.stage == Contents::Apart {
+        if incoming.contents == Contents::Apart {
             self.orphans.insert(object, incoming.key);
         } else {
             self.keys.remove(&incoming.key);

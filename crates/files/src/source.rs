@@ -73,7 +73,7 @@ pub struct Source {
     settled: VecDeque<(ObjectId, FileResult)>,
     /// Bytes of the stream that did not fit the limit of the last batch.
     out: Vec<u8>,
-    stage: SourceState,
+    state: SourceState,
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
@@ -128,7 +128,7 @@ impl Source {
             behind: BTreeSet::new(),
             settled: VecDeque::new(),
             out: Vec::new(),
-            stage: SourceState::Begun,
+            state: SourceState::Begun,
             counts: Counts::default(),
             warnings: VecDeque::new(),
             unsent: 0,
@@ -174,7 +174,7 @@ impl Source {
     /// The caller has counted them. Without this call, the receiver is told once the last file is
     /// announced.
     pub fn tell_total(&mut self, bytes: u64) {
-        if self.stage == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
+        if self.state == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
             Record::Total { bytes }.encode(&mut self.out);
         }
     }
@@ -184,17 +184,17 @@ impl Source {
     /// objects must be read first, or that the stream [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
-        if self.stage == SourceState::Begun {
+        if self.state == SourceState::Begun {
             Record::Start { version: MANIFEST_VERSION }.encode(&mut self.out);
             if self.resuming {
                 Record::Resume.encode(&mut self.out);
             }
-            self.stage = SourceState::Walking;
+            self.state = SourceState::Walking;
         }
         self.catch_up();
         self.say_settled(limit, &mut batch);
         let mut entries = MAX_ENTRIES;
-        while self.stage == SourceState::Walking
+        while self.state == SourceState::Walking
             && self.out.len() < limit
             && batch.objects.len() < objects
             && self.objects.len() < MAX_OUTSTANDING
@@ -207,14 +207,14 @@ impl Source {
                 Some(entry) => self.announce(entry, &mut batch),
                 None => {
                     self.tell_total(self.counts.bytes);
-                    self.stage = SourceState::Walked;
+                    self.state = SourceState::Walked;
                 }
             }
         }
         self.say_settled(limit, &mut batch);
-        if self.stage == SourceState::Walked && self.unsettled == 0 && self.settled.is_empty() {
+        if self.state == SourceState::Walked && self.unsettled == 0 && self.settled.is_empty() {
             Record::End(self.counts).encode(&mut self.out);
-            self.stage = SourceState::Ended;
+            self.state = SourceState::Ended;
         }
         let rest = self.out.split_off(limit.min(self.out.len()));
         batch.bytes = std::mem::replace(&mut self.out, rest);
@@ -231,13 +231,13 @@ impl Source {
     /// Bytes of all files, once every one was met.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
-        matches!(self.stage, SourceState::Walked | SourceState::Ended).then_some(self.counts.bytes)
+        matches!(self.state, SourceState::Walked | SourceState::Ended).then_some(self.counts.bytes)
     }
 
     /// Whether the manifest has been given out to its end.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.stage == SourceState::Ended && self.out.is_empty()
+        self.state == SourceState::Ended && self.out.is_empty()
     }
 
     /// Fills `buffer` with an object's bytes from `offset` on. Returns the count of bytes filled:

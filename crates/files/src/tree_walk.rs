@@ -116,7 +116,7 @@ pub(crate) struct Walk {
     base: usize,
     levels: Vec<Level>,
     /// What is to be said of a directory after the directory itself.
-    afterthought: Option<Warning>,
+    late_warning: Option<Warning>,
     /// Whether files are opened, or only found to be readable: that takes fewer calls.
     pub opens: bool,
     /// Whose files can be read without asking, if their owner may.
@@ -134,7 +134,7 @@ impl Walk {
             starts: Vec::new(),
             base: 0,
             levels: Vec::new(),
-            afterthought: None,
+            late_warning: None,
             opens: true,
             user: rustix::process::geteuid().as_raw(),
         };
@@ -170,7 +170,7 @@ impl Walk {
 
     /// The next entry, if there is one.
     pub(crate) fn step(&mut self) -> Option<Entry> {
-        if let Some(warning) = self.afterthought.take() {
+        if let Some(warning) = self.late_warning.take() {
             return Some(Entry::Warning(warning));
         }
         loop {
@@ -222,7 +222,7 @@ impl Walk {
         Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 // It has its place in the tree even if what it holds cannot be read.
-                self.afterthought = self.list(path.to_vec()).err();
+                self.late_warning = self.list(path.to_vec()).err();
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
             FileType::RegularFile if !self.opens => {

@@ -23,9 +23,9 @@ pub(super) struct Incoming {
     pub hash: Option<Hash>,
     /// Every byte that travels is here.
     pub finished: bool,
-    pub stage: Contents,
+    pub contents: Contents,
     /// How far its partial file is from what it shall be.
-    pub dress: MetadataState,
+    pub metadata_state: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
     /// The ranges of the file that are stored in the partial file. If bytes of these ranges arrive
@@ -82,8 +82,8 @@ impl Incoming {
             key,
             hash: None,
             finished: travels.size() == 0 && !asked,
-            stage: if asked { Contents::Asked } else { Contents::Coming },
-            dress: MetadataState::Bare,
+            contents: if asked { Contents::Asked } else { Contents::Coming },
+            metadata_state: MetadataState::Bare,
             travels,
             received: RangeSet::new(),
             kept: 0,
@@ -93,25 +93,25 @@ impl Incoming {
 
     /// Whether it is known which part of it travels.
     pub const fn is_open(&self) -> bool {
-        !matches!(self.stage, Contents::Asked | Contents::Offered { .. })
+        !matches!(self.contents, Contents::Asked | Contents::Offered { .. })
     }
 
     /// Whether this try made or took up its partial file.
     pub const fn is_created(&self) -> bool {
-        matches!(self.stage, Contents::Growing { .. })
+        matches!(self.contents, Contents::Growing { .. })
     }
 
     /// Whether nothing is missing to judge it.
     pub fn is_ready(&self) -> bool {
-        self.finished && self.hash.is_some() && self.stage != Contents::Apart
+        self.finished && self.hash.is_some() && self.contents != Contents::Apart
     }
 
     /// Makes the partial file, unless it is there.
     pub fn create(&mut self, object: ObjectId, partials: &mut Partials) -> rustix::io::Result<()> {
-        if self.stage == Contents::Coming {
+        if self.contents == Contents::Coming {
             let has_mode = partials.create(object, self.key, &self.hashes.layout, self.metadata.mode)?;
-            self.dress = if has_mode { MetadataState::Mode } else { MetadataState::Bare };
-            self.stage = Contents::Growing { fresh: true };
+            self.metadata_state = if has_mode { MetadataState::Mode } else { MetadataState::Bare };
+            self.contents = Contents::Growing { fresh: true };
         }
         Ok(())
     }
@@ -123,9 +123,15 @@ impl Incoming {
         partials: &mut Partials,
         durable: bool,
     ) -> rustix::io::Result<()> {
-        if self.dress != MetadataState::Full {
-            partials.dress(object, self.key, &self.metadata, self.dress == MetadataState::Mode, durable)?;
-            self.dress = MetadataState::Full;
+        if self.metadata_state != MetadataState::Full {
+            partials.dress(
+                object,
+                self.key,
+                &self.metadata,
+                self.metadata_state == MetadataState::Mode,
+                durable,
+            )?;
+            self.metadata_state = MetadataState::Full;
         }
         Ok(())
     }
@@ -135,7 +141,7 @@ impl Incoming {
     /// to be opened again.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
-        self.dress != MetadataState::Full
+        self.metadata_state != MetadataState::Full
             && !layout.is_divided()
             && is_early(self.metadata.mode)
             && self.received.covers(0, layout.size)
@@ -150,7 +156,7 @@ impl Incoming {
         bytes: &[u8],
         partials: &mut Partials,
     ) -> io::Result<()> {
-        let holes = self.stage == Contents::Growing { fresh: true } && self.hashes.layout.is_divided();
+        let holes = self.contents == Contents::Growing { fresh: true } && self.hashes.layout.is_divided();
         let Self { travels, received, hashes, key, .. } = self;
         let (layout, mut rest) = (hashes.layout, bytes);
         let divided = layout.is_divided();
@@ -214,7 +220,7 @@ impl Sink {
             let known = object.0 < self.next_object;
             return Ok(if known { Written::Ignored } else { Written::Pending });
         };
-        if self.stage == SinkState::Broken {
+        if self.state == SinkState::Broken {
             return Ok(Written::Ignored);
         }
         if !incoming.is_open() {
@@ -226,7 +232,7 @@ impl Sink {
             return Ok(Written::Ignored);
         }
         // What comes after the end was told is the same again, or is not wanted.
-        if incoming.finished || bytes.is_empty() || incoming.stage == Contents::Apart {
+        if incoming.finished || bytes.is_empty() || incoming.contents == Contents::Apart {
             return Ok(Written::Stored);
         }
         let stored = incoming.create(object, &mut self.partials).map_err(io::Error::from);

@@ -25,7 +25,7 @@ const LOOK_COST: u64 = 16 * 1_024;
 #[derive(Debug)]
 pub(super) struct ReadBack {
     object: ObjectId,
-    left: PriorContents,
+    prior: PriorContents,
     /// The next chunk to look at.
     next: u32,
     hashing: Option<(u32, Hashing)>,
@@ -50,12 +50,12 @@ enum PriorContents {
 impl Sink {
     /// Whether [`Self::recall`] has something to do.
     pub(super) fn is_recalling(&self) -> bool {
-        self.recall.is_some() || !self.asked.is_empty()
+        self.read_back.is_some() || !self.asked.is_empty()
     }
 
     /// Reads on in the file being read back, up to about `budget` bytes; returns what it spent.
     pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
-        let Some(mut recall) = self.recall.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
+        let Some(mut recall) = self.read_back.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
         // It may have been withdrawn meanwhile.
         if !self.objects.contains_key(&recall.object) {
             return Ok(LOOK_COST);
@@ -75,7 +75,7 @@ impl Sink {
                 }
             }
         }
-        self.recall = Some(recall);
+        self.read_back = Some(recall);
         Ok(spent)
     }
 
@@ -84,7 +84,7 @@ impl Sink {
         let object = self.asked.pop_front()?;
         let incoming = self.objects.get(&object)?;
         let (key, layout) = (incoming.key, incoming.hashes.layout);
-        let left = if self.partials.reopen(object, key, &layout) {
+        let prior = if self.partials.reopen(object, key, &layout) {
             let journaled =
                 layout.is_divided() && self.partials.journal(object, key, layout).is_ok_and(|(_, was)| was);
             PriorContents::Partial { journaled }
@@ -101,7 +101,7 @@ impl Sink {
             });
             found.map_or(PriorContents::Nothing, |file| PriorContents::Placed(File::from(file)))
         };
-        Some(ReadBack { object, left, next: 0, hashing: None, zeros: true, first: 0, run: Vec::new() })
+        Some(ReadBack { object, prior, next: 0, hashing: None, zeros: true, first: 0, run: Vec::new() })
     }
 
     /// Reads one piece; 0 at the end.
@@ -111,7 +111,7 @@ impl Sink {
             return Ok(0);
         };
         if recall.hashing.is_none() {
-            let next = match recall.left {
+            let next = match recall.prior {
                 PriorContents::Nothing => None,
                 PriorContents::Placed(_) => Some(recall.next),
                 PriorContents::Partial { journaled: true } => {
@@ -126,7 +126,7 @@ impl Sink {
             };
             let Some(index) = next.filter(|index| *index < layout.count()) else { return Ok(0) };
             let (start, end) = layout.range(index);
-            if let PriorContents::Placed(file) = &recall.left
+            if let PriorContents::Placed(file) = &recall.prior
                 && self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index))
                 && !has_data(file, start, end)
             {
@@ -137,7 +137,7 @@ impl Sink {
         }
         let Some((index, hashing)) = &mut recall.hashing else { return Ok(0) };
         let index = *index;
-        let file = match &recall.left {
+        let file = match &recall.prior {
             PriorContents::Placed(file) => file,
             _ => self.partials.file(object, key)?,
         };
@@ -172,10 +172,10 @@ impl Sink {
 
     /// Tells the sender of the chunks that were read since the last time.
     fn offer(&mut self, recall: &mut ReadBack, last: bool) {
-        let placed = matches!(recall.left, PriorContents::Placed(_));
+        let placed = matches!(recall.prior, PriorContents::Placed(_));
         let hashes = std::mem::take(&mut recall.run);
         if last && let Some(incoming) = self.objects.get_mut(&recall.object) {
-            incoming.stage = Contents::Offered { placed };
+            incoming.contents = Contents::Offered { placed };
         }
         if last || !hashes.is_empty() {
             let (object, first) = (recall.object, recall.first);
@@ -186,7 +186,7 @@ impl Sink {
     /// The sender says which of the offered chunks are kept; the others come.
     pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else { return Ok(()) };
-        let Contents::Offered { placed } = incoming.stage else {
+        let Contents::Offered { placed } = incoming.contents else {
             return Err(DecodeError::Range("order of records").into());
         };
         let (layout, hashes) = (incoming.hashes.layout, &mut incoming.hashes);
@@ -194,7 +194,7 @@ impl Sink {
             self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
             return Ok(());
         };
-        incoming.stage = match resumed {
+        incoming.contents = match resumed {
             Resumed::Nothing => Contents::Coming,
             Resumed::Placed => Contents::Placed,
             Resumed::Partial => Contents::Growing { fresh: false },

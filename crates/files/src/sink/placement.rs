@@ -88,13 +88,13 @@ impl Sink {
         let mut left = budget.max(1);
         while left > 0 {
             if self.out.len() > MAX_QUEUED_REPORT_BYTES
-                || matches!(self.stage, SinkState::Broken | SinkState::Complete)
+                || matches!(self.state, SinkState::Broken | SinkState::Complete)
             {
                 return Ok(false);
             }
             let spent = if self.is_recalling() {
                 self.recall(left)?
-            } else if self.stage == SinkState::Ended && self.objects.is_empty() && self.orphans.is_empty() {
+            } else if self.state == SinkState::Ended && self.objects.is_empty() && self.orphans.is_empty() {
                 self.settle_one()?;
                 ENTRY_COST
             } else {
@@ -102,7 +102,7 @@ impl Sink {
             };
             left = left.saturating_sub(spent);
         }
-        Ok(!matches!(self.stage, SinkState::Complete))
+        Ok(!matches!(self.state, SinkState::Complete))
     }
 
     /// Makes a directory now, open to its owner only, and remembers what it shall be at the end.
@@ -112,7 +112,7 @@ impl Sink {
             return Ok(());
         }
         match self.tree.make_directory(path).map(drop) {
-            Ok(()) => self.later.directory(path, metadata, self.options.memory),
+            Ok(()) => self.deferred_work.directory(path, metadata, self.options.memory),
             Err(errno) => self.refuse_io(path.to_vec(), errno.into()),
         }
     }
@@ -130,7 +130,7 @@ impl Sink {
         let failed = self.summary.failed;
         if incoming.hash.is_none() || incoming.hashes.root() != incoming.hash {
             self.fail(object, Reason::Integrity, String::new());
-        } else if matches!(incoming.stage, Contents::Placed) {
+        } else if matches!(incoming.contents, Contents::Placed) {
             self.put_right(object)?;
         } else {
             let created = incoming.create(object, &mut self.partials);
@@ -200,8 +200,8 @@ impl Sink {
 
     /// One link, or one directory, or the end.
     fn settle_one(&mut self) -> Result<(), SinkError> {
-        self.later.sort();
-        if let Some(link) = self.later.links.pop() {
+        self.deferred_work.sort();
+        if let Some(link) = self.deferred_work.links.pop() {
             let (directory, leaf) = split(&link.path);
             let placed = self
                 .tree
@@ -212,7 +212,7 @@ impl Sink {
                 Err(errno) => self.refuse_io(link.path, errno.into()),
             };
         }
-        if let Some(directory) = self.later.directories.pop() {
+        if let Some(directory) = self.deferred_work.directories.pop() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let settled = self.tree.open(&directory.path, flags).and_then(|opened| {
                 // The time last: a change of mode leaves it alone, but not the other way round on
@@ -233,7 +233,7 @@ impl Sink {
         let summary = self.summary;
         Report::Done { files: summary.files, bytes: summary.bytes, failed: summary.failed }
             .encode(&mut self.out);
-        self.stage = SinkState::Complete;
+        self.state = SinkState::Complete;
         Ok(())
     }
 }

@@ -74,18 +74,18 @@ impl Sink {
     /// The file does not qualify: it is not whole, an earlier try began it, or `durable` is on. Or
     /// it might not get its final mode when it is created. The error holds `bytes`.
     pub fn apart(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> Result<SmallFile, Vec<u8>> {
-        let (durable, stage) = (self.options.durable, self.stage);
+        let (durable, state) = (self.options.durable, self.state);
         let Some(incoming) = self.objects.get_mut(&object) else { return Err(bytes) };
         let (layout, mode) = (&incoming.hashes.layout, incoming.metadata.mode);
         let whole = offset == 0
             && bytes.len() as u64 == layout.size
             && incoming.travels.size() == layout.size
             && !layout.is_divided();
-        let fresh = incoming.stage == Contents::Coming && !incoming.finished && stage != SinkState::Broken;
+        let fresh = incoming.contents == Contents::Coming && !incoming.finished && state != SinkState::Broken;
         if !whole || !fresh || durable || !is_early(mode) || !self.partials.makes_with(mode) {
             return Err(bytes);
         }
-        incoming.stage = Contents::Apart;
+        incoming.contents = Contents::Apart;
         let (name, directory) = (incoming.key.name(), self.partials.shared());
         let mtime = incoming.metadata.mtime;
         Ok(SmallFile { object, directory, name, mode: Mode::from_raw_mode(mode.into()), mtime, bytes })
@@ -103,24 +103,25 @@ impl Sink {
             self.keys.remove(&key);
             return Ok(bytes);
         }
-        let Some(incoming) = self.objects.get_mut(&object).filter(|it| it.stage == Contents::Apart) else {
+        let Some(incoming) = self.objects.get_mut(&object).filter(|it| it.contents == Contents::Apart) else {
             return Ok(bytes);
         };
         match hash {
             Ok(hash) => {
-                (incoming.stage, incoming.dress) = (Contents::Growing { fresh: true }, MetadataState::Full);
+                (incoming.contents, incoming.metadata_state) =
+                    (Contents::Growing { fresh: true }, MetadataState::Full);
                 incoming.received.insert(0, bytes.len() as u64);
                 incoming.hashes.set(0, hash);
             }
             Err(_) => {
-                incoming.stage = Contents::Coming;
+                incoming.contents = Contents::Coming;
                 let finished = std::mem::take(&mut incoming.finished);
                 // What stands in the way goes first, and what cannot be is told.
                 self.write(object, 0, &bytes)?;
                 self.objects.get_mut(&object).into_iter().for_each(|it| it.finished = finished);
             }
         }
-        if self.stage != SinkState::Broken && self.objects.get(&object).is_some_and(|it| it.is_ready()) {
+        if self.state != SinkState::Broken && self.objects.get(&object).is_some_and(|it| it.is_ready()) {
             self.conclude(object)?;
         }
         Ok(bytes)

@@ -58,7 +58,7 @@ impl Outgoing {
     }
 }
 
-/// Chunks of a file of which nothing is stored: so many ranges as can be told.
+/// Chunks of a file of which nothing is stored, in as many ranges as can be told.
 pub(super) fn holes(file: Option<&File>, status: &FileStatus) -> RangeSet {
     let (layout, mut data) = (Layout::new(status.size), RangeSet::new());
     let mut holes = RangeSet::new();
