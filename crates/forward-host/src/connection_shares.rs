@@ -36,7 +36,7 @@ impl ConnectionShares {
         self.senders.entry(sender).or_default().sessions += 1;
     }
 
-    /// A session of this sender is over, and had so many connections.
+    /// A session of this sender is over, and had `connections` connections.
     pub fn leave(&mut self, sender: Sender, connections: usize) {
         (0..connections).for_each(|_| self.give_back(sender));
         if let Some(share) = self.senders.get_mut(&sender) {

@@ -113,7 +113,7 @@ struct ProgramConnection {
     tcp: Tcp,
     /// Whether the program speaks SOCKS5 and waits for its reply.
     awaits_reply: bool,
-    stage: EntryState,
+    state: EntryState,
     broken: bool,
 }
 
@@ -134,7 +134,7 @@ pub struct Entry {
     events: VecDeque<EntryEvent>,
     scratch: Vec<u8>,
     opened: u64,
-    moved: ByteCounts,
+    byte_counts: ByteCounts,
     /// Bytes that may still be taken from streams; `None`: as many as there are.
     budget: Option<usize>,
 }
@@ -164,7 +164,7 @@ impl Entry {
             events: VecDeque::new(),
             scratch: vec![0; SCRATCH_LEN],
             opened: 0,
-            moved: ByteCounts::default(),
+            byte_counts: ByteCounts::default(),
             budget: None,
         })
     }
@@ -178,7 +178,7 @@ impl Entry {
     /// Bytes moved so far.
     #[must_use]
     pub const fn moved(&self) -> ByteCounts {
-        self.moved
+        self.byte_counts
     }
 
     /// Takes at most `budget` bytes from streams until the next call. With `None` it takes as many
@@ -268,7 +268,7 @@ impl Entry {
     }
 
     fn line(&mut self, id: StreamId) -> Option<&mut ForwardedStream> {
-        match &mut self.slots.get_mut(*self.streams.get(&id)?)?.stage {
+        match &mut self.slots.get_mut(*self.streams.get(&id)?)?.state {
             EntryState::Open(line) => Some(line),
             _ => None,
         }
@@ -312,8 +312,8 @@ impl Entry {
     }
 
     fn take(&mut self, tcp: Tcp, socks: bool, target: Option<Target>, now: Instant) {
-        let stage = target.map_or_else(|| EntryState::Socks(Socks::default()), EntryState::Waiting);
-        let number = self.slots.insert(ProgramConnection { tcp, awaits_reply: socks, stage, broken: false });
+        let state = target.map_or_else(|| EntryState::Socks(Socks::default()), EntryState::Waiting);
+        let number = self.slots.insert(ProgramConnection { tcp, awaits_reply: socks, state, broken: false });
         let Some(program) = self.slots.get_mut(number) else { return };
         if self.watch.add(&program.tcp, Token(number)).is_err() {
             self.slots.remove(number);
@@ -325,7 +325,7 @@ impl Entry {
 
     fn time_is_up(&mut self, number: Number, session: Option<&mut Connection>) {
         let Some(program) = self.slots.remove(number) else { return };
-        let refusal = match &program.stage {
+        let refusal = match &program.state {
             EntryState::Socks(_) => None,
             EntryState::Waiting(target) => {
                 let target = target.clone();
@@ -351,11 +351,11 @@ impl Entry {
     /// A connection has its turn.
     fn drive(&mut self, number: Number, session: Option<&mut Connection>, now: Instant) {
         let Some(program) = self.slots.get_mut(number) else { return };
-        if let EntryState::Socks(words) = &mut program.stage {
+        if let EntryState::Socks(words) = &mut program.state {
             match speak(&mut program.tcp, words) {
                 ProgramRequest::Waits => return,
                 ProgramRequest::Asks(target) => {
-                    program.stage = EntryState::Waiting(target);
+                    program.state = EntryState::Waiting(target);
                     self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
                 }
                 ProgramRequest::Over => {
@@ -374,14 +374,14 @@ impl Entry {
 
     /// Opens a stream for a connection that waits for one.
     fn open(&mut self, number: Number, connection: &mut Connection, now: Instant) {
-        let Some(ProgramConnection { stage: EntryState::Waiting(target), .. }) = self.slots.get_mut(number)
+        let Some(ProgramConnection { state: EntryState::Waiting(target), .. }) = self.slots.get_mut(number)
         else {
             return;
         };
         let target = target.clone();
         let Some(id) = connection.outgoing().open_next() else { return self.slots.block(number) };
         if let Some(program) = self.slots.get_mut(number) {
-            program.stage = EntryState::Open(ForwardedStream::new(target, id));
+            program.state = EntryState::Open(ForwardedStream::new(target, id));
         }
         self.streams.insert(id, number);
         self.slots.set_end(number, Some(now + ANSWER_TIMEOUT));
@@ -391,7 +391,7 @@ impl Entry {
     /// Takes the answer, and moves bytes.
     fn go_on(&mut self, number: Number, connection: &mut Connection) {
         let Some(program) = self.slots.get_mut(number) else { return };
-        let EntryState::Open(line) = &mut program.stage else { return };
+        let EntryState::Open(line) = &mut program.state else { return };
         let before = line.splice.moved;
         let mut stream = RequestStream {
             stream: StreamOf { connection, id: line.id },
@@ -436,7 +436,8 @@ impl Entry {
         }
         let (answered, is_short) = (*stream.answered && !was_answered, stream.is_short);
         let moved = [0, 1].map(|way| line.splice.moved[way] - before[way]);
-        self.moved = ByteCounts { forth: self.moved.forth + moved[0], back: self.moved.back + moved[1] };
+        self.byte_counts =
+            ByteCounts { forth: self.byte_counts.forth + moved[0], back: self.byte_counts.back + moved[1] };
         if answered {
             self.slots.set_end(number, None);
         }
@@ -465,7 +466,7 @@ impl Entry {
     /// A connection with a stream is over.
     fn end(&mut self, number: Number, broken: bool) {
         let Some(program) = self.slots.remove(number) else { return };
-        let EntryState::Open(line) = &program.stage else { return };
+        let EntryState::Open(line) = &program.state else { return };
         self.streams.remove(&line.id);
         let refusal = line.refusal;
         if let Some(refusal) = refusal {
@@ -482,7 +483,7 @@ impl Entry {
     /// connection is reset if not.
     fn part(&mut self, mut program: ProgramConnection, refusal: Option<Refusal>) {
         self.accepts |= self.full;
-        if program.awaits_reply && !matches!(program.stage, EntryState::Socks(_)) {
+        if program.awaits_reply && !matches!(program.state, EntryState::Socks(_)) {
             let reply = socks::reply(Err(refusal.unwrap_or(Refusal::Failed)));
             // Where there is no room, there is nobody who reads.
             let _ = program.tcp.write(&reply);

@@ -42,7 +42,7 @@ struct Incoming {
     serial: u64,
     session: Handle,
     stream: StreamId,
-    stage: ExitState,
+    state: ExitState,
     /// Whether it has one of the places that senders share.
     has_place: bool,
     /// What the stream is to begin with.
@@ -77,7 +77,7 @@ pub struct Exit {
     scratch: Vec<u8>,
     serial: u64,
     opened: u64,
-    moved: ByteCounts,
+    byte_counts: ByteCounts,
 }
 
 impl Exit {
@@ -96,7 +96,7 @@ impl Exit {
             scratch: vec![0; SCRATCH_LEN],
             serial: 0,
             opened: 0,
-            moved: ByteCounts::default(),
+            byte_counts: ByteCounts::default(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Exit {
             let Some(incoming) = self.slots.remove(number) else { continue };
             places += usize::from(incoming.has_place);
             let question = incoming.question(number);
-            match incoming.stage {
+            match incoming.state {
                 ExitState::Open(mut tcp, _) => tcp.abort(),
                 ExitState::Resolving(_) => self.resolver.forget(sender, question),
                 ExitState::Asking(_) | ExitState::Dialling(_) | ExitState::Refused => {}
@@ -146,7 +146,7 @@ impl Exit {
     /// Bytes that were moved by connections that are over.
     #[must_use]
     pub const fn moved(&self) -> ByteCounts {
-        self.moved
+        self.byte_counts
     }
 
     /// A socket is ready: to be told of all that the driver is.
@@ -210,13 +210,13 @@ impl Exit {
         self.serial += 1;
         let sender = self.sessions.get(&session).map(|it| it.sender);
         let has_place = sender.is_some_and(|sender| self.shares.take(sender));
-        let (stage, answer) = match has_place {
+        let (state, answer) = match has_place {
             true => (ExitState::Asking(Request::default()), None),
             false => (ExitState::Refused, Some(Refusal::Full.code())),
         };
         let serial = self.serial;
         let (ended, broken) = (false, false);
-        let incoming = Incoming { serial, session, stream, stage, has_place, answer, ended, broken };
+        let incoming = Incoming { serial, session, stream, state, has_place, answer, ended, broken };
         let number = self.slots.insert(incoming);
         if let Some(session) = self.sessions.get_mut(&session) {
             session.streams.insert(stream, number);
@@ -233,7 +233,7 @@ impl Exit {
             if incoming.serial != whom >> 32 {
                 continue;
             }
-            let ExitState::Resolving(target) = &incoming.stage else { continue };
+            let ExitState::Resolving(target) = &incoming.state else { continue };
             let target = target.clone();
             if addresses.is_empty() {
                 self.refuse(number, Refusal::Name);
@@ -246,7 +246,7 @@ impl Exit {
 
     fn time_is_up(&mut self, number: Number, now: Instant) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
-        match &mut incoming.stage {
+        match &mut incoming.state {
             ExitState::Asking(_) => incoming.broken = true,
             ExitState::Resolving(_) => {
                 self.forget_name(number);
@@ -279,7 +279,7 @@ impl Exit {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         let Some(sender) = self.sessions.get(&incoming.session).map(|it| it.sender) else { return };
         if self.resolver.ask(sender, incoming.question(number), name) {
-            incoming.stage = ExitState::Resolving(target);
+            incoming.state = ExitState::Resolving(target);
             self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
         } else {
             self.resolver.forget(sender, incoming.question(number));
@@ -291,7 +291,7 @@ impl Exit {
     fn forget_name(&mut self, number: Number) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         if let (ExitState::Resolving(_), Some(session)) =
-            (&incoming.stage, self.sessions.get(&incoming.session))
+            (&incoming.state, self.sessions.get(&incoming.session))
         {
             self.resolver.forget(session.sender, incoming.question(number));
         }
@@ -305,7 +305,7 @@ impl Exit {
                 let mut dial = Dial::new(addresses);
                 let dialled = dial.begin(&self.watch, Token(number), now);
                 if let Some(incoming) = self.slots.get_mut(number) {
-                    incoming.stage = ExitState::Dialling(dial);
+                    incoming.state = ExitState::Dialling(dial);
                 }
                 self.note(number, dialled);
             }
@@ -323,7 +323,7 @@ impl Exit {
                 self.opened += 1;
                 self.slots.set_end(number, None);
                 if let Some(incoming) = self.slots.get_mut(number) {
-                    incoming.stage = ExitState::Open(tcp, Splice::beginning(incoming.ended));
+                    incoming.state = ExitState::Open(tcp, Splice::beginning(incoming.ended));
                     incoming.answer = Some(CONNECTED_ANSWER);
                 }
             }
@@ -334,7 +334,7 @@ impl Exit {
     fn refuse(&mut self, number: Number, refusal: Refusal) {
         self.slots.set_end(number, None);
         let Some(incoming) = self.slots.get_mut(number) else { return };
-        incoming.stage = ExitState::Refused;
+        incoming.state = ExitState::Refused;
         incoming.answer = Some(refusal.code());
         let had_place = std::mem::take(&mut incoming.has_place);
         if let Some(session) = self.sessions.get(&incoming.session).filter(|_| had_place) {
@@ -347,13 +347,13 @@ impl Exit {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         let mut stream = StreamOf { connection, id: incoming.stream };
         if incoming.broken {
-            if let ExitState::Open(tcp, _) = &mut incoming.stage {
+            if let ExitState::Open(tcp, _) = &mut incoming.state {
                 tcp.abort();
             }
             stream.reset(code::CONNECTION_RESET);
             return self.end(number);
         }
-        match &mut incoming.stage {
+        match &mut incoming.state {
             ExitState::Asking(request) => match ask(request, &mut stream) {
                 Ok(Some((target, ended))) => {
                     incoming.ended = ended;
@@ -385,7 +385,7 @@ impl Exit {
             stream.write(&[answer]);
             incoming.answer = None;
         }
-        match &mut incoming.stage {
+        match &mut incoming.state {
             ExitState::Refused => {
                 stream.finish();
                 // What the program sent is for nobody.
@@ -406,7 +406,7 @@ impl Exit {
         }
         if waits.room {
             // It is not read meanwhile, and so does not tell that it broke.
-            if let Some(Incoming { stage: ExitState::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
+            if let Some(Incoming { state: ExitState::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
                 && tcp.is_broken()
             {
                 *broken = true;
@@ -424,9 +424,10 @@ impl Exit {
                 self.shares.give_back(session.sender);
             }
         }
-        if let ExitState::Open(_, splice) = incoming.stage {
+        if let ExitState::Open(_, splice) = incoming.state {
             let [forth, back] = [splice.moved[1], splice.moved[0]];
-            self.moved = ByteCounts { forth: self.moved.forth + forth, back: self.moved.back + back };
+            self.byte_counts =
+                ByteCounts { forth: self.byte_counts.forth + forth, back: self.byte_counts.back + back };
         }
     }
 }

@@ -113,7 +113,7 @@ mod tests {
         format!("n{number}.example").parse().unwrap()
     }
 
-    /// A queue in which a sender asked for so many names, none of which is ever answered.
+    /// A queue in which a sender asked for `names` names, none of which is ever answered.
     fn flooded(names: u64) -> QuestionQueue {
         let mut queue = QuestionQueue::default();
         (0..names).for_each(|it| queue.push(FLOODER, it, name(it)));

@@ -14,7 +14,7 @@ pub(crate) type Resolved = (QuestionId, Vec<IpAddr>);
 pub(crate) struct Resolver {
     queue: QuestionQueue,
     look_up: fn(&Name) -> Vec<IpAddr>,
-    give: mpsc::Sender<Resolved>,
+    sender: mpsc::Sender<Resolved>,
     answers: Receiver<Resolved>,
     waker: Waker,
 }
@@ -22,8 +22,8 @@ pub(crate) struct Resolver {
 impl Resolver {
     /// One that asks the system, and wakes `waker` at each answer.
     pub fn new(waker: Waker) -> Self {
-        let (give, answers) = channel();
-        Self { queue: QuestionQueue::default(), look_up, give, answers, waker }
+        let (sender, answers) = channel();
+        Self { queue: QuestionQueue::default(), look_up, sender, answers, waker }
     }
 
     /// Addresses that a name has without asking anybody (RFC 6761, section 6.3).
@@ -55,11 +55,11 @@ impl Resolver {
     /// runs whose end would make room.
     fn begin(&mut self) -> bool {
         while let Some((question, name)) = self.queue.next_due() {
-            let (look_up, give, waker) = (self.look_up, self.give.clone(), self.waker.clone());
+            let (look_up, sender, waker) = (self.look_up, self.sender.clone(), self.waker.clone());
             let asked = name.clone();
             let work = move || {
                 // Without a receiver the exit is gone, and nobody waits.
-                let _ = give.send((question, look_up(&name)));
+                let _ = sender.send((question, look_up(&name)));
                 waker.wake();
             };
             if Builder::new().name("byway names".into()).spawn(work).is_err() {

@@ -36,7 +36,7 @@ enum HostPattern {
 /// port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowRule {
-    who: HostPattern,
+    host: HostPattern,
     /// The port that is allowed. `None`: every port.
     port: Option<u16>,
 }
@@ -64,7 +64,7 @@ impl AllowRule {
         if self.port.is_some_and(|port| port != target.port) {
             return DialDecision::Forbidden;
         }
-        let (applies, names_near) = match (&self.who, &target.host) {
+        let (applies, names_near) = match (&self.host, &target.host) {
             (HostPattern::Any, _) => (true, false),
             (HostPattern::Name(name), TargetHost::Name(asked)) => {
                 (name == asked, name.is_localhost() && address.is_loopback())
@@ -164,7 +164,7 @@ impl FromStr for AllowRule {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         if text == "any" {
-            return Ok(Self { who: HostPattern::Any, port: None });
+            return Ok(Self { host: HostPattern::Any, port: None });
         }
         let (host, port) = text.rsplit_once(':').ok_or(TargetError::NoPort)?;
         if host.contains(':') && !host.starts_with('[') && !host.contains('/') {
@@ -192,20 +192,20 @@ impl FromStr for AllowRule {
                 TargetHost::Address(address) => HostPattern::Network(Prefix::of(address, 128)),
             },
         };
-        Ok(Self { who, port })
+        Ok(Self { host: who, port })
     }
 }
 
 impl fmt::Display for AllowRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.who {
+        match &self.host {
             HostPattern::Any => f.write_str("any")?,
             HostPattern::Name(name) => f.write_str(name.as_str())?,
             HostPattern::Below(suffix) => write!(f, "*{suffix}")?,
             HostPattern::Network(network) if network.address().is_ipv6() => write!(f, "[{network}]")?,
             HostPattern::Network(network) => network.fmt(f)?,
         }
-        match (self.port, &self.who) {
+        match (self.port, &self.host) {
             (Some(port), _) => write!(f, ":{port}"),
             (None, HostPattern::Any) => Ok(()),
             (None, _) => f.write_str(":*"),
@@ -241,7 +241,7 @@ impl Allow {
     /// its network.
     #[must_use]
     pub fn may_look_up(&self, target: &Target, name: &Name) -> bool {
-        let could = |rule: &AllowRule| match &rule.who {
+        let could = |rule: &AllowRule| match &rule.host {
             HostPattern::Any | HostPattern::Network(_) => true,
             HostPattern::Name(own) => own == name,
             HostPattern::Below(suffix) => name.as_str().ends_with(suffix.as_str()),

@@ -44,7 +44,7 @@ enum SocksState {
 /// A program's first words.
 #[derive(Debug, Default)]
 pub struct Socks {
-    stage: SocksState,
+    state: SocksState,
     kept: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl Socks {
     /// Takes bytes from the program. Returns how many were used; what follows a request is the
     /// program's first data.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, SocksAction) {
-        let most = match self.stage {
+        let most = match self.state {
             SocksState::Greeting => MAX_GREETING_LEN,
             SocksState::Request => MAX_REQUEST_LEN,
             SocksState::Over => return (0, SocksAction::Wait),
@@ -92,14 +92,14 @@ impl Socks {
         let room = most.saturating_sub(before);
         self.kept.extend_from_slice(bytes.get(..bytes.len().min(room)).unwrap_or_default());
         let mut reader = Reader::new(&self.kept);
-        let next = match self.stage {
+        let next = match self.state {
             SocksState::Greeting => greeting(&mut reader),
             _ => request(&mut reader),
         };
         let length = self.kept.len() - reader.remaining();
         match next {
             Ok(next) => {
-                self.stage = match next {
+                self.state = match next {
                     SocksAction::Say(_) => SocksState::Request,
                     _ => SocksState::Over,
                 };
@@ -110,7 +110,7 @@ impl Socks {
                 (self.kept.len() - before, SocksAction::Wait)
             }
             Err(fault) => {
-                self.stage = SocksState::Over;
+                self.state = SocksState::Over;
                 (bytes.len(), SocksAction::Close(fault.told()))
             }
         }
@@ -182,7 +182,7 @@ mod tests {
         let (mut socks, mut nexts, mut left) = (Socks::default(), Vec::new(), Vec::new());
         for chunk in bytes.chunks(piece) {
             let mut chunk = chunk;
-            while !chunk.is_empty() && socks.stage != SocksState::Over {
+            while !chunk.is_empty() && socks.state != SocksState::Over {
                 let (used, next) = socks.take(chunk);
                 chunk = &chunk[used..];
                 if next != SocksAction::Wait {

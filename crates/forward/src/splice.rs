@@ -17,7 +17,7 @@ const MIN_TAKE_BYTES: usize = 16 << 10;
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoResult {
-    /// The call read or wrote so many bytes. A read of none is the end.
+    /// The number of bytes that the call read or wrote. A read of none is the end.
     Done(usize),
     /// None now. The socket tells when it is worth while to try again.
     Later,
