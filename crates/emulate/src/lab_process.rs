@@ -116,14 +116,14 @@ pub fn keep(
         let config = blueprint.wires.get(wire)?.pipes.get(end)?.clone();
         Some(SimplexLink::new(config, Random::component(seed, &blueprint.direction_name(wire, end))))
     });
-    let carrier = LabWires::new(clock, &ports, lines.collect());
-    let mut loop_ = KeeperLoop::new(lab, blueprint, clock, carrier)?;
+    let wires = LabWires::new(clock, &ports, lines.collect());
+    let mut loop_ = KeeperLoop::new(lab, blueprint, clock, wires)?;
     lab.write(&record(this, plan, seed, blueprint, &networks))?;
     ready();
     if loop_.run(&ports, owner)? == EndReason::Abandoned {
         lab.remove()?;
     }
-    Ok(loop_.carrier.lateness())
+    Ok(loop_.wires.lateness())
 }
 
 fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: &[OwnedFd]) -> LabRecord {
@@ -150,7 +150,7 @@ enum EndReason {
 struct KeeperLoop<'a> {
     blueprint: &'a Blueprint,
     clock: Clock,
-    carrier: LabWires<'a>,
+    wires: LabWires<'a>,
     lead: WakeupLead,
     listener: UnixListener,
     stop: UnixStream,
@@ -158,7 +158,7 @@ struct KeeperLoop<'a> {
 }
 
 impl<'a> KeeperLoop<'a> {
-    fn new(lab: &Lab, blueprint: &'a Blueprint, clock: Clock, carrier: LabWires<'a>) -> io::Result<Self> {
+    fn new(lab: &Lab, blueprint: &'a Blueprint, clock: Clock, wires: LabWires<'a>) -> io::Result<Self> {
         let listener = UnixListener::bind(lab.file("socket"))?;
         let (stop, stopping) = UnixStream::pair()?;
         let (children, ended) = UnixStream::pair()?;
@@ -170,7 +170,7 @@ impl<'a> KeeperLoop<'a> {
         hurry();
         // Waits end when they should, and not up to 50 µs later to save power.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        Ok(Self { blueprint, clock, carrier, lead: WakeupLead::default(), listener, stop, children })
+        Ok(Self { blueprint, clock, wires, lead: WakeupLead::default(), listener, stop, children })
     }
 
     fn run(&mut self, ports: &[impl AsFd], owner: Option<BorrowedFd<'_>>) -> io::Result<EndReason> {
@@ -203,10 +203,10 @@ impl<'a> KeeperLoop<'a> {
             }
             for port in others..end {
                 if readable(&watched, port) {
-                    self.carrier.fetch(port - others)?;
+                    self.wires.fetch(port - others)?;
                 }
             }
-            self.carrier.deliver();
+            self.wires.deliver();
             if readable(&watched, 2) {
                 self.tell();
             }
@@ -215,7 +215,7 @@ impl<'a> KeeperLoop<'a> {
 
     /// Sleeps until there is something to see or something is due, and the last moment awake.
     fn sleep(&mut self, watched: &mut [PollFd<'_>]) -> io::Result<()> {
-        let deadline = self.carrier.deadline();
+        let deadline = self.wires.deadline();
         let begun = self.clock.now();
         let sleep = deadline.map(|deadline| self.lead.sleep(begun, deadline));
         match poll(watched, sleep.map(timespec).as_ref()) {
@@ -244,8 +244,8 @@ impl<'a> KeeperLoop<'a> {
     }
 
     fn status(&self, now: Instant) -> Status {
-        let lateness = self.carrier.lateness();
-        let lines = self.carrier.lines().iter().enumerate();
+        let lateness = self.wires.lateness();
+        let lines = self.wires.lines().iter().enumerate();
         Status {
             seconds: now.as_secs_f64(),
             accurate: lateness.accurate(),

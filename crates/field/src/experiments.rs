@@ -62,7 +62,7 @@ pub enum ExperimentEvent {
     Progress(usize, usize),
     /// A run on this machine begins, or is not to be trusted.
     Run(String),
-    /// The task was stopped after so many runs of so many.
+    /// The task was stopped: the runs until then, and all runs.
     Stopped(usize, usize),
     /// A figure cannot be drawn, and why.
     NoFigure(String),
@@ -100,7 +100,7 @@ pub struct ExperimentResult {
     pub seconds: f64,
 }
 
-/// From now on so many runs go on at once.
+/// Sets how many runs go on at once.
 ///
 /// # Errors
 /// Runs have begun already.

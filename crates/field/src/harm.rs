@@ -127,7 +127,7 @@ pub enum HarmVerdict {
 /// Runs that can begin.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    asked: HarmOptions,
+    options: HarmOptions,
     rivals: Vec<(String, Rival)>,
 }
 
@@ -137,19 +137,19 @@ struct HarmRun {
     accurate: bool,
 }
 
-/// Checks that this machine can measure everything in `asked`, so that a missing program is found
+/// Checks that this machine can measure everything in `options`, so that a missing program is found
 /// before the first measurement. `tell` gets warnings of what is left out.
 ///
 /// # Errors
 /// A name is unknown, something is missing, or `tell` failed.
 pub fn prepare(
-    asked: HarmOptions,
+    options: HarmOptions,
     mut tell: impl FnMut(HarmEvent<'_>) -> io::Result<()>,
 ) -> Result<Prepared> {
     let mut rivals = Vec::new();
-    for name in &asked.against {
+    for name in &options.against {
         let rival = Rival::named(name).map_err(Error::Usage)?;
-        if rival == Rival::Tcp("ledbat".to_owned()) && !asked.simulated && !emulation::has_ledbat() {
+        if rival == Rival::Tcp("ledbat".to_owned()) && !options.simulated && !emulation::has_ledbat() {
             tell(HarmEvent::Warning(
                 "ledbat is left out: no python3 here has libtorrent (python3-libtorrent)",
             ))?;
@@ -157,13 +157,13 @@ pub fn prepare(
             rivals.push((name.clone(), rival));
         }
     }
-    for &queue in asked.queue.iter().filter(|_| !asked.simulated) {
+    for &queue in options.queue.iter().filter(|_| !options.simulated) {
         for (name, rival) in &rivals {
-            let text = world::plan(asked.link(queue), asked.requests, Some((rival, 1)))?;
+            let text = world::plan(options.link(queue), options.requests, Some((rival, 1)))?;
             emulation::possible(&world::setup(name, &text)?)?;
         }
     }
-    Ok(Prepared { asked, rivals })
+    Ok(Prepared { options, rivals })
 }
 
 impl HarmOptions {
@@ -184,17 +184,17 @@ impl Prepared {
         cancel: &AtomicBool,
         mut tell: impl FnMut(HarmEvent<'_>) -> io::Result<()>,
     ) -> Result<Vec<HarmRow>> {
-        let asked = &self.asked;
-        let runs = asked.queue.len() * (1 + self.rivals.len() * asked.bulk.len());
-        let minutes = (runs as u32 * (world::seconds(asked.requests) + 2)).div_ceil(60);
+        let options = &self.options;
+        let runs = options.queue.len() * (1 + self.rivals.len() * options.bulk.len());
+        let minutes = (runs as u32 * (world::seconds(options.requests) + 2)).div_ceil(60);
         tell(HarmEvent::Begins { runs, minutes })?;
         let mut all: Vec<HarmRow> = Vec::new();
-        for &queue in &asked.queue {
-            let link = asked.link(queue);
+        for &queue in &options.queue {
+            let link = options.link(queue);
             let Some(alone) = self.one(link, None, program, cancel, &mut tell)? else { return Ok(all) };
             let mut rows: Vec<HarmRow> = Vec::new();
             for (name, rival) in &self.rivals {
-                for &bulk in &asked.bulk {
+                for &bulk in &options.bulk {
                     let beside = Some((name.as_str(), rival, bulk));
                     let Some(beside) = self.one(link, beside, program, cancel, &mut tell)? else {
                         return Ok(all);
@@ -221,7 +221,7 @@ impl Prepared {
         cancel: &AtomicBool,
         tell: &mut impl FnMut(HarmEvent<'_>) -> io::Result<()>,
     ) -> Result<Option<HarmRun>> {
-        let asked = &self.asked;
+        let options = &self.options;
         let called = match bulk {
             Some((name, _, count)) => format!("queue {}: beside {count} of {name}", link.queue),
             None => format!("queue {}: alone", link.queue),
@@ -229,18 +229,18 @@ impl Prepared {
         tell(HarmEvent::Run(&called))?;
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("harm.toml");
-        let text = world::plan(link, asked.requests, bulk.map(|(_, rival, count)| (rival, count)))?;
+        let text = world::plan(link, options.requests, bulk.map(|(_, rival, count)| (rival, count)))?;
         fs::write(&file, &text)?;
         let file = file.to_string_lossy();
         let setup = world::setup(&file, &text)?;
-        let run = if asked.simulated {
-            let record = byway_lab::world::run(&setup, asked.seed, cancel);
+        let run = if options.simulated {
+            let record = byway_lab::world::run(&setup, options.seed, cancel);
             emulation::EmulatedRun { record: Some(record.about(|| called.clone())?), warning: None }
         } else {
             let ground = RunContext { program, what: &file, experiments: None };
-            emulation::variant(ground, &setup, asked.seed, cancel).about(|| called.clone())?
+            emulation::variant(ground, &setup, options.seed, cancel).about(|| called.clone())?
         };
-        if let (Some(directory), Some(record)) = (&asked.trace, &run.record) {
+        if let (Some(directory), Some(record)) = (&options.trace, &run.record) {
             fs::create_dir_all(directory)?;
             let name = format!("{}.jsonl", called.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
             let mut lines = BufWriter::new(File::create(directory.join(name))?);

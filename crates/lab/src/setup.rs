@@ -276,7 +276,7 @@ pub enum PathChoice {
     Direct,
     /// The path leads through this node.
     Through(String),
-    /// Through so many nodes chosen by the seed among those whose names begin so.
+    /// Through nodes chosen by the seed: how their names begin, and how many are chosen.
     Any(String, usize),
     /// Through relays that the registry names when it is asked.
     Registry,
@@ -305,7 +305,7 @@ pub struct SessionOptions {
     pub pnack_first_gap: bool,
     /// ACKs travel by the direct path only.
     pub ack_direct: bool,
-    /// SNACK after so many RTTs of the direct path.
+    /// RTTs of the direct path after which a SNACK is sent.
     pub tau: Option<f64>,
     /// The largest datagram size, in bytes, that path MTU discovery tries. `None`: all datagrams
     /// have the base size, because a larger datagram takes longer to send, and this delay would
@@ -367,7 +367,7 @@ pub enum Demand {
     Unlimited,
     /// A number of bytes.
     Size(u64),
-    /// From each time on, at most so many bits per second of payload.
+    /// From each time on, the bits per second of payload at most.
     Rate(Vec<(Duration, u64)>),
 }
 

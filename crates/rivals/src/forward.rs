@@ -211,7 +211,7 @@ fn hop(
     Ok(hop)
 }
 
-/// Loads a forwarder for so long.
+/// Loads a forwarder for `duration`.
 ///
 /// # Errors
 /// There are no sockets, or nothing is forwarded.

@@ -29,7 +29,7 @@ pub struct EndTotals {
     pub received: u64,
     /// In this time.
     pub elapsed: Duration,
-    /// With so much processor time of this process, user and system.
+    /// Processor time of this process meanwhile, user and system.
     pub processor: Duration,
 }
 

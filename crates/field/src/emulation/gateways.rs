@@ -96,9 +96,9 @@ pub(super) struct RunningGateways {
     /// What its paths are called, and by which address they go first.
     paths: Vec<(String, String)>,
     /// What the entry said, and when.
-    notes: Vec<(f64, GatewayReport)>,
+    reports: Vec<(f64, GatewayReport)>,
     /// The exit when the run began.
-    before: GatewayReport,
+    first_report: GatewayReport,
 }
 
 /// Starts all gateways of a variant, and waits until they carry.
@@ -191,7 +191,15 @@ fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<R
         std::thread::sleep(POLL_INTERVAL);
     }
     let before = ask(&exit)?;
-    Ok(RunningGateways { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
+    Ok(RunningGateways {
+        name,
+        _helpers: helpers,
+        entry,
+        exit,
+        paths,
+        reports: Vec::new(),
+        first_report: before,
+    })
 }
 
 /// An option's value as it stands in a file.
@@ -228,7 +236,7 @@ impl RunningGateways {
     pub(super) fn note(&mut self, at: f64) {
         // One that does not answer has died, and what it said before counts.
         if let Ok(report) = ask(&self.entry) {
-            self.notes.push((at, report));
+            self.reports.push((at, report));
         }
     }
 
@@ -240,7 +248,7 @@ impl RunningGateways {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };
             let at = |index: usize| {
                 let time = index as f64 * sample + sample / 2.0;
-                let (_, report) = self.notes.iter().rev().find(|(at, _)| *at <= time)?;
+                let (_, report) = self.reports.iter().rev().find(|(at, _)| *at <= time)?;
                 let all = report.peers.iter().filter(|_| own.is_none()).flat_map(|peer| &peer.paths);
                 let bundles = report.peers.iter().flat_map(|peer| &peer.bundles);
                 let own = bundles.filter(|bundle| own.is_some_and(|port| bundle.is_to(port)));
@@ -287,12 +295,12 @@ impl RunningGateways {
         }
         let counter = |name: &str| {
             let of = |report: &GatewayReport| report.counters.get(name).copied().unwrap_or_default();
-            of(&exit).saturating_sub(of(&self.before))
+            of(&exit).saturating_sub(of(&self.first_report))
         };
         let released = counter("delivered");
         let part = |share: f64| (share * released as f64).round() as u64;
         let within = part(exit.waited_under_20ms);
-        let last = self.notes.last().map(|(_, report)| report);
+        let last = self.reports.last().map(|(_, report)| report);
         let entry = last.map(|report| report.peers.as_slice()).unwrap_or_default();
         Ok(GatewayRecord {
             name: self.name,

@@ -44,7 +44,7 @@ pub(super) struct Figures {
     pub(super) finished: usize,
     /// Seconds alone, median and ninetieth percentile.
     pub(super) alone: [f64; 2],
-    /// Seconds beside the transfers; infinite if so many did not finish.
+    /// Seconds beside the transfers; infinite if too many requests did not finish.
     pub(super) beside: [f64; 2],
     /// Each request's time over its time alone.
     pub(super) ratio: [f64; 2],

@@ -33,7 +33,7 @@ impl Holds {
                     holds.ours += usize::from(passed);
                     holds.ours_missed += usize::from(missed);
                 }
-                // Judged together with the claim that it reads anew.
+                // Judged together with the claim that it reads a second time.
                 Some(Reading::Second) if claim.of.is_some() => {}
                 Some(Reading::Second) => {
                     holds.by_reading += usize::from(passed);

@@ -44,7 +44,8 @@ impl Expectation {
         }
     }
 
-    /// Judges a kept result anew: what was measured, by the bounds and reasons of this expectation.
+    /// Judges a kept result again: what was measured, by the bounds and reasons of this
+    /// expectation.
     #[must_use]
     pub fn recall(&self, kept: Outcome) -> Outcome {
         let claims: Vec<ClaimResult> = self

@@ -169,7 +169,7 @@ pub fn panels(title: &str, x: &str, panels: &[Panel<'_>]) -> Result<String, Draw
     Ok(svg)
 }
 
-/// A panel, in whose figure so many lines have been `drawn` before.
+/// A panel, in whose figure `drawn` lines have been drawn before.
 fn draw_panel(
     area: &Area<'_>,
     title: Option<&str>,

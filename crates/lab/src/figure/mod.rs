@@ -213,7 +213,7 @@ fn packet_time(link: &LinkRecord) -> f64 {
     if link.rate == 0 { 0.0 } else { FULL_PACKET_BYTES * 8e3 / link.rate as f64 }
 }
 
-/// Mbit/s of requests over bins of so many seconds: a request's bytes come evenly from its
+/// Mbit/s of requests over bins of `bin` seconds: a request's bytes come evenly from its
 /// beginning to its end.
 fn rate_of(requests: &[RequestRecord], duration: f64, bin: f64) -> Vec<(f64, f64)> {
     let mut bits = vec![0.0; libm::ceil(duration / bin).max(0.0) as usize];
@@ -242,7 +242,7 @@ fn samples(values: impl ExactSizeIterator<Item = f64>, every: f64) -> Vec<(f64, 
         .collect()
 }
 
-/// Mbit/s between samples of cumulative bytes, over bins of at least so many seconds.
+/// Mbit/s between samples of cumulative bytes, over bins of at least `least` seconds.
 fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
     let least = libm::ceil(least / every.max(1e-6)) as usize;
     let bin = cumulative.len().div_ceil(MAX_POINTS).max(least).max(1);

@@ -17,7 +17,7 @@ pub enum WorldKind {
     UdpPoliced,
     /// A line's MTU shrinks.
     MtuShrinks,
-    /// A process starts anew.
+    /// A process is restarted.
     EndRestarts,
     /// A host sleeps.
     EndSleeps,

@@ -55,7 +55,7 @@ pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) ->
     Some(free.fold(begins, f64::max) + RECOVERY_SECONDS + seconds)
 }
 
-/// Whether a session of this transfer may be lost: its peer starts anew, or nothing can pass for
+/// Whether a session of this transfer may be lost: its peer is restarted, or nothing can pass for
 /// nearly as long as sessions wait.
 pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
     // The shortest sleep that may lose a session.

@@ -20,7 +20,7 @@ fn carried(gateways: &GatewayRecord) -> Result<f64, Undefined> {
     }
 }
 
-/// The share of packets that waited at most so many milliseconds to be put in order.
+/// The share of packets that waited at most `millis` milliseconds to be put in order.
 pub(super) fn waits(gateways: &GatewayRecord, millis: f64) -> Result<f64, Undefined> {
     let all = carried(gateways)?;
     if !gateways.waits.iter().any(|(bound, _)| *bound as f64 == millis) {

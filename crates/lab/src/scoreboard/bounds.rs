@@ -11,8 +11,7 @@ pub const RATIO_TOLERANCE: f64 = 0.02;
 /// The part of the scenes in which no rival may be better in both.
 pub const UNDOMINATED_SHARE: f64 = 0.9;
 
-/// People ask, read or talk on a line that nothing else is the matter with, beside so many
-/// transfers.
+/// Whether people ask, read or talk on a plain line beside `transfers` transfers.
 fn waits(scene: &Scene, transfers: u32) -> bool {
     matches!(scene.foreground, Foreground::Requests | Foreground::Page | Foreground::Call)
         && scene.transfers == transfers

@@ -11,7 +11,7 @@ pub enum TransferMix {
     Alike,
     /// The last begins `LATE_START_MS` after the others.
     Late,
-    /// The round-trip time of the last is so many times that of the others.
+    /// The round-trip time of the last is this many times that of the others.
     Rtt(u32),
     /// The last has the direct path alone.
     Single,

@@ -23,7 +23,7 @@ pub enum Queueing {
 pub enum RateProfile {
     /// The rate stays as it is.
     Steady,
-    /// Every 100 ms the rate is drawn anew, uniformly between half of the full rate and the full
+    /// Every 100 ms another rate is drawn, uniformly between half of the full rate and the full
     /// rate. So it changes as in a Wi-Fi network, where stations come and go, and modulations
     /// change.
     Wifi,
@@ -93,7 +93,7 @@ pub struct Bottleneck {
     pub queueing: Queueing,
     /// Tenths of a percent of the packets that are lost by chance, in each direction.
     pub loss: u32,
-    /// Each packet is late by up to so many milliseconds, each way; none overtakes another.
+    /// Milliseconds by which each packet is late at most, each way; none overtakes another.
     pub jitter_ms: u32,
     /// How the rate changes.
     pub course: RateProfile,

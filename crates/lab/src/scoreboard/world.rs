@@ -23,8 +23,9 @@ const OBJECTS_PER_CONNECTION: u32 = 5;
 /// Bytes of a call's packet on the wire. It holds 20 ms of G.711 and the headers of RTP, UDP and IP
 /// (RFC 3551).
 pub(super) const CALL_BYTES: u32 = 200;
-/// A video has at most so many Mbit/s, and at most so much of the line.
+/// Mbit/s of a video at most.
 const VIDEO_MBIT: f64 = 8.0;
+/// The part of the line (0 to 1) that a video has at most.
 const VIDEO_PART: f64 = 0.4;
 /// Seconds of a chunk.
 const CHUNK_SECONDS: f64 = 2.0;
@@ -70,7 +71,12 @@ fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
             let mut some = asked(FOREGROUND_NAME, times.begin);
             extend(
                 &mut some,
-                json!({ "size": ANSWER_SIZE, "count": times.count, "every": ms(times.every), "poisson": true }),
+                json!({
+                    "size": ANSWER_SIZE,
+                    "count": times.count,
+                    "every": ms(times.every),
+                    "poisson": true,
+                }),
             );
             requests.push(some);
         }
@@ -85,7 +91,12 @@ fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
             let mut some = asked(&format!("page{page}"), times.begin + page * times.every);
             extend(
                 &mut some,
-                json!({ "kind": "web", "clients": PAGE_CONNECTIONS, "rounds": OBJECTS_PER_CONNECTION, "think": "0 s" }),
+                json!({
+                    "kind": "web",
+                    "clients": PAGE_CONNECTIONS,
+                    "rounds": OBJECTS_PER_CONNECTION,
+                    "think": "0 s",
+                }),
             );
             some
         })),

@@ -93,10 +93,10 @@ struct WorldBuilder<'a, 'b> {
     layout: &'a mut Layout<'b>,
     world: &'a mut World,
     relays: RelayNodes,
-    listing: Option<RegistryActor>,
+    registry: Option<RegistryActor>,
     sources: Vec<WangSource>,
-    known: &'a [Gateways],
-    drafts: Vec<PlannedGateways>,
+    gateways: &'a [Gateways],
+    planned_gateways: Vec<PlannedGateways>,
     /// The bytes of all TCP connections that carry datagrams.
     bytes: FrameBytes,
     byway_hosts: BTreeSet<IpAddr>,
@@ -127,29 +127,38 @@ impl Actors {
             layout,
             world,
             relays: RelayNodes::lending(setup.registry.as_ref().and_then(|registry| registry.lend)),
-            listing: None,
+            registry: None,
             sources: Vec::new(),
-            known: &setup.gateways,
-            drafts: Vec::new(),
+            gateways: &setup.gateways,
+            planned_gateways: Vec::new(),
             bytes: FrameBytes::default(),
             byway_hosts: BTreeSet::new(),
         };
         if let Some(registry) = &setup.registry {
-            stage.listing = Some(stage.registry(registry)?);
+            stage.registry = Some(stage.registry(registry)?);
         }
         let transfers =
             setup.transfers.iter().map(|transfer| stage.transfer(transfer)).collect::<Result<_, _>>()?;
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let WorldBuilder { mut relays, listing, sources, drafts, world, mut byway_hosts, .. } = stage;
+        let WorldBuilder {
+            mut relays,
+            registry: listing,
+            sources,
+            planned_gateways,
+            world,
+            mut byway_hosts,
+            ..
+        } = stage;
         let mut registry = None;
-        if let Some(RegistryActor { office, .. }) = listing {
-            relays.expect(office.clients());
-            let address = office.address();
-            registry = Some(world.add("registry", office.open(seed), &[address]));
+        if let Some(RegistryActor { builder, .. }) = listing {
+            relays.expect(builder.clients());
+            let address = builder.address();
+            registry = Some(world.add("registry", builder.open(seed), &[address]));
         }
-        let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
+        let gateways =
+            planned_gateways.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
         byway_hosts.extend(relays.addresses().map(|relay| relay.ip()));
         Ok(Self { transfers, requests, cross, relays, sources, gateways, byway_hosts, registry })
@@ -158,7 +167,7 @@ impl Actors {
 
 /// A registry that is being made, and its relays.
 struct RegistryActor {
-    office: RegistryBuilder,
+    builder: RegistryBuilder,
     /// The number of each relay by its address.
     numbers: Rc<BTreeMap<SocketAddr, usize>>,
 }
@@ -169,15 +178,15 @@ impl WorldBuilder<'_, '_> {
         self.layout.graph().way(&registry.at, &registry.at, &[])?;
         let address = self.layout.address(REGISTRY_PORT);
         self.layout.place(address, &registry.at);
-        let mut office = RegistryBuilder::new(address, self.seed);
+        let mut builder = RegistryBuilder::new(address, self.seed);
         let mut numbers = BTreeMap::new();
         for (number, node) in nodes.iter().enumerate() {
             let Self { layout, relays, seed, .. } = &mut *self;
-            let relay = relays.enrol(node, *seed, || layout.address(RELAY_PORT), &mut office);
+            let relay = relays.enrol(node, *seed, || layout.address(RELAY_PORT), &mut builder);
             layout.place(relay, node);
             numbers.insert(relay, number);
         }
-        Ok(RegistryActor { office, numbers: Rc::new(numbers) })
+        Ok(RegistryActor { builder, numbers: Rc::new(numbers) })
     }
 
     /// Adds a host at the sender's node that asks the registry for relays. Returns the relays
@@ -191,8 +200,8 @@ impl WorldBuilder<'_, '_> {
         start: Instant,
     ) -> Option<(SharedOffers, Vec<SocketAddr>)> {
         let mut random = self.random("question", &transfer.name);
-        let listing = self.listing.as_mut().filter(|_| placed.asks())?;
-        let (word, nodes) = (listing.office.word(), self.relays.enrolled());
+        let listing = self.registry.as_mut().filter(|_| placed.asks())?;
+        let (word, nodes) = (listing.builder.word(), self.relays.enrolled());
         let at_ends = listing.numbers.iter().filter(|(_, number)| {
             nodes.get(**number).is_some_and(|node| *node == placed.from || *node == placed.to)
         });
@@ -269,7 +278,7 @@ impl WorldBuilder<'_, '_> {
         let mut random = self.random("receiver", &transfer.name);
         let receiver = SessionReceiver::new(&manner, standing, ticket.clone(), &mut random);
         let offers = self.offers(transfer, placed, [here, there], start);
-        let listed = offers.as_ref().and(self.listing.as_ref()).map(|listing| Rc::clone(&listing.numbers));
+        let listed = offers.as_ref().and(self.registry.as_ref()).map(|listing| Rc::clone(&listing.numbers));
         let task = SendTask {
             peer: receiver.key(),
             direct,
@@ -405,21 +414,21 @@ impl WorldBuilder<'_, '_> {
         placed: &PlacedTransfer,
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
-        let Some(gateways) = self.known.iter().find(|gateways| gateways.name == by) else {
+        let Some(gateways) = self.gateways.iter().find(|gateways| gateways.name == by) else {
             let why = "there are no such gateways";
             return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
         };
-        let known = self.drafts.iter().position(|draft| draft.name() == by);
+        let known = self.planned_gateways.iter().position(|draft| draft.name() == by);
         let pair = match known {
             Some(pair) => pair,
             None => {
                 let draft = PlannedGateways::new(gateways, self.seed, self.layout, &mut self.relays)?;
-                self.drafts.push(draft);
-                self.drafts.len() - 1
+                self.planned_gateways.push(draft);
+                self.planned_gateways.len() - 1
             }
         };
         let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
-        let draft = &mut self.drafts[pair];
+        let draft = &mut self.planned_gateways[pair];
         let ([near, _], ways) = draft.admit((here, &placed.from), (there, &placed.to), self.layout)?;
         let mut random = self.random("choices", &transfer.name);
         let options = TcpOptions {

@@ -58,7 +58,7 @@ impl LendingRelay {
         Self { relay, line, looked: None }
     }
 
-    /// Tells what the counters say, if the last time is so long ago.
+    /// Tells what the counters say, if the last time is at least `every` ago.
     fn look(&mut self, now: Instant, every: Duration) {
         let (Some(line), Some(lending)) = (&self.line, self.relay.lending()) else { return };
         if self.looked.is_some_and(|looked| now.since(looked) < every) {

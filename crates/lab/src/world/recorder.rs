@@ -242,7 +242,7 @@ impl TransferNotes {
         // Bytes acknowledged on each way since the last sample.
         let mut fresh = vec![0; self.ways.len()];
         for seen in paths {
-            if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.glance) {
+            if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.send_state) {
                 *glance = SendState { window: glance.window + now.window, ..now };
             }
             self.tally(&seen, &mut fresh);

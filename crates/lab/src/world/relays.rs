@@ -131,15 +131,15 @@ impl RelayNodes {
         node: &str,
         seed: u64,
         address: impl FnOnce() -> SocketAddr,
-        office: &mut RegistryBuilder,
+        registry_builder: &mut RegistryBuilder,
     ) -> SocketAddr {
         let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(HEARTBEAT_INTERVAL);
-        let registry = office.address();
+        let registry = registry_builder.address();
         let lend = self.lend;
         let site = self.site(node, seed, address);
         site.enrolled = Some((registry, first));
         site.line = lend.map(|lent| (NodeCounters::default(), lent));
-        office.enrol(node, &site.relay(Instant::ZERO), site.address);
+        registry_builder.enrol(node, &site.relay(Instant::ZERO), site.address);
         let address = site.address;
         self.enrolled.push(node.to_owned());
         address

@@ -28,7 +28,7 @@ pub(super) enum Supply {
     Source(RateSource),
 }
 
-/// A source of so many bits per second.
+/// A source that writes at a rate, which changes at known times.
 #[derive(Debug)]
 pub(super) struct RateSource {
     steps: Vec<(Instant, u64)>,

@@ -90,7 +90,8 @@ pub(super) fn list(requests: &Requests, seed: u64, end: Instant) -> Vec<Request>
     list
 }
 
-/// More rounds than a client that thinks so long makes in `time`, but for one in a thousand.
+/// Rounds that a client which thinks for `think` makes in `time` at most, but for one client in a
+/// thousand.
 fn most_rounds(time: Duration, think: Duration) -> u32 {
     let mean = time.as_secs_f64() / think.as_secs_f64().max(1e-3);
     (mean + 4.0 * libm::sqrt(mean) + 8.0).min(1e6) as u32

@@ -48,7 +48,7 @@ pub(super) struct PathSample {
     /// Whether data can go by it.
     pub(super) usable: bool,
     /// What it sends with, if it sends.
-    pub(super) glance: Option<SendState>,
+    pub(super) send_state: Option<SendState>,
 }
 
 /// What a path sends with.
@@ -184,7 +184,7 @@ impl TransferProbe for SessionHosts {
                 bytes: path.totals.acked_bytes,
                 lost: path.totals.lost,
                 usable: path.state != PathState::Probing,
-                glance: glance(path.state, path.window, path.datagram, path.srtt).filter(|_| !over),
+                send_state: glance(path.state, path.window, path.datagram, path.srtt).filter(|_| !over),
             })
         });
         TransferSample {
@@ -217,7 +217,7 @@ impl TransferProbe for Tcp {
                 bytes: path.acked,
                 lost: path.losses,
                 usable,
-                glance: usable.then(|| SendState {
+                send_state: usable.then(|| SendState {
                     window: path.window as f64 / f64::from(self.mss),
                     rtt: path.srtt,
                     choked: path.state == SubflowState::Choked,
@@ -254,7 +254,7 @@ impl TransferProbe for GatewayedTcp {
                     bytes: path.totals.acked_bytes,
                     lost: path.totals.lost,
                     usable: path.state != PathState::Probing,
-                    glance: glance(path.state, path.window, path.datagram, path.srtt),
+                    send_state: glance(path.state, path.window, path.datagram, path.srtt),
                 })
             })
         });
@@ -286,7 +286,7 @@ impl TransferProbe for RelayedTcp {
                 bytes,
                 lost: path.losses,
                 usable,
-                glance: usable.then(|| SendState {
+                send_state: usable.then(|| SendState {
                     window: path.window as f64 / f64::from(self.mss),
                     rtt: path.srtt,
                     choked: false,

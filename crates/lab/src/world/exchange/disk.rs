@@ -32,7 +32,7 @@ struct ExchangeState {
     finished: Option<Instant>,
     /// When the sender's application ended the exchange, done or not.
     stopped: bool,
-    notes: ExchangeRecord,
+    record: ExchangeRecord,
 }
 
 impl SharedState {
@@ -106,12 +106,12 @@ impl SharedState {
 
     /// What was noted of the run so far.
     pub(super) fn notes(&self) -> ExchangeRecord {
-        self.0.borrow().notes.clone()
+        self.0.borrow().record.clone()
     }
 
     /// Notes something of the run.
     pub(super) fn note(&self, change: impl FnOnce(&mut ExchangeRecord)) {
-        change(&mut self.0.borrow_mut().notes);
+        change(&mut self.0.borrow_mut().record);
     }
 
     /// Distinct bytes that the receiver has of what was asked for.

@@ -255,7 +255,7 @@ impl TransferProbe for ExchangeHosts {
                 bytes: totals.acked_bytes,
                 lost: totals.lost,
                 usable: path.state != PathState::Probing,
-                glance: glance(path.state, path.window, path.datagram, path.srtt),
+                send_state: glance(path.state, path.window, path.datagram, path.srtt),
             });
         }
         TransferSample { received, paths, together: None }
