@@ -49,7 +49,7 @@ pub struct Output {
     json: Option<EventStream>,
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
-    person: StderrStyle,
+    stderr: StderrStyle,
     /// How wide the screens behind standard output and standard error are.
     columns: Columns,
     /// Tell when to wait no longer for whoever reads.
@@ -103,7 +103,7 @@ impl Output {
     fn with(stdout: Box<dyn Write + Send>, person: StderrStyle, columns: Columns, style: Style) -> Self {
         let (json, answers) =
             if style.json { (Some(EventStream::new(stdout)), None) } else { (None, Some(stdout)) };
-        Self { json, answers, person, columns, signals: None }
+        Self { json, answers, stderr: person, columns, signals: None }
     }
 
     /// From now on nothing waits for long for a reader once these ask for a stop.
@@ -127,7 +127,7 @@ impl Output {
                 out.flush()
             }
             (None, None) => {
-                self.person.line(text);
+                self.stderr.line(text);
                 Ok(())
             }
             (None, Some(_)) => Ok(()),
@@ -148,7 +148,7 @@ impl Output {
     /// Tells what happened. Never fails: a transfer does not end because nobody reads about it.
     pub fn emit(&mut self, event: &Event) {
         self.put(event);
-        self.person.show(event);
+        self.stderr.show(event);
     }
 
     fn put(&mut self, event: &Event) {
@@ -169,8 +169,8 @@ impl Output {
 
     /// A line for the person alone, above the bars if there are any; silent with `-q`.
     pub fn say(&mut self, text: &str) {
-        if !matches!(self.person, StderrStyle::Quiet(_)) {
-            self.person.line(text);
+        if !matches!(self.stderr, StderrStyle::Quiet(_)) {
+            self.stderr.line(text);
         }
     }
 
@@ -181,8 +181,8 @@ impl Output {
 
     /// A line for the person who asked for everything (`-v`).
     pub fn detail(&mut self, text: &str) {
-        if self.person.is_verbose() {
-            self.person.line(text);
+        if self.stderr.is_verbose() {
+            self.stderr.line(text);
         }
     }
 
@@ -194,21 +194,21 @@ impl Output {
 
     /// A stop was asked for: what is drawn goes, and no more progress is shown.
     pub fn stopping(&mut self) {
-        if let StderrStyle::Bars(bars) = &mut self.person {
+        if let StderrStyle::Bars(bars) = &mut self.stderr {
             bars.stop();
         }
     }
 
     /// What went wrong although there is a result: on standard error whatever the flags.
     pub fn complain(&mut self, sentence: &str) {
-        self.person.line(&format!("byway: {sentence}"));
+        self.stderr.line(&format!("byway: {sentence}"));
     }
 
     /// Tells a failure: `sentence` on standard error whatever the flags, and the result with
     /// `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
         self.put(&Event::failure(verb, exit, sentence));
-        self.person.line(&format!("byway: {sentence}"));
+        self.stderr.line(&format!("byway: {sentence}"));
     }
 }
 

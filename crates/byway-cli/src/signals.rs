@@ -22,7 +22,7 @@ pub struct Signals(Arc<InstalledHandlers>);
 
 #[derive(Debug)]
 struct InstalledHandlers {
-    asked: Arc<SignalFlags>,
+    flags: Arc<SignalFlags>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -96,8 +96,8 @@ impl Signals {
         let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));
         let mut stream = Stream::new(heard)?;
         let handle = stream.handle();
-        let asked = Arc::new(SignalFlags::new(hangup));
-        let notes = Arc::clone(&asked);
+        let flags = Arc::new(SignalFlags::new(hangup));
+        let notes = Arc::clone(&flags);
         let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in stream.forever() {
                 match notes.on(signal) {
@@ -106,32 +106,32 @@ impl Signals {
                 }
             }
         })?;
-        Ok(Self(Arc::new(InstalledHandlers { asked, handle, thread: Some(thread) })))
+        Ok(Self(Arc::new(InstalledHandlers { flags, handle, thread: Some(thread) })))
     }
 
     /// The code to exit with, once a stop was asked for.
     #[must_use]
     pub fn stop(&self) -> Option<Exit> {
-        let code = self.0.asked.stop.load(Ordering::Acquire);
+        let code = self.0.flags.stop.load(Ordering::Acquire);
         [Exit::HungUp, Exit::Interrupted, Exit::Terminated].into_iter().find(|exit| *exit as u8 == code)
     }
 
     /// Whether SIGHUP came since the last call, where it asks for a reload.
     #[must_use]
     pub fn take_reload(&self) -> bool {
-        self.0.asked.reload.swap(false, Ordering::AcqRel)
+        self.0.flags.reload.swap(false, Ordering::AcqRel)
     }
 
     /// Whether SIGUSR1 came since the last call.
     #[must_use]
     pub fn take_report(&self) -> bool {
-        self.0.asked.report.swap(false, Ordering::AcqRel)
+        self.0.flags.report.swap(false, Ordering::AcqRel)
     }
 
     /// Whether SIGUSR2 came since the last call.
     #[must_use]
     pub fn take_limit_toggle(&self) -> bool {
-        self.0.asked.toggle.swap(false, Ordering::AcqRel)
+        self.0.flags.toggle.swap(false, Ordering::AcqRel)
     }
 }
 

@@ -115,7 +115,7 @@ fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: u
     format!("  {name}{space} {}{rest}", bar(share, length))
 }
 
-/// As long a bar as there is room for beside so many columns.
+/// Length of a bar for which there is room beside `beside` columns.
 fn room((most, least): (usize, usize), columns: usize, beside: usize) -> usize {
     columns.saturating_sub(beside).clamp(least, most)
 }

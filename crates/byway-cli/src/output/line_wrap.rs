@@ -33,7 +33,7 @@ pub(super) fn breadth(text: &str) -> usize {
     text.width()
 }
 
-/// `text`, which is one line, in so many columns: an ellipsis stands for what is cut off its end.
+/// `text`, which is one line, in `columns` columns: an ellipsis stands for what is cut off its end.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if breadth(text) <= columns {
         return text.to_owned();
@@ -54,7 +54,7 @@ pub(super) fn longest_word(text: &str) -> usize {
     text.split(' ').map(breadth).max().unwrap_or_default()
 }
 
-/// `text` in lines of so many columns. A longer word has a line of its own. There is always one
+/// `text` in lines of `columns` columns. A longer word has a line of its own. There is always one
 /// line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     if breadth(text) <= columns {
@@ -73,8 +73,8 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
-/// Every line of `text` in so many columns: what does not fit goes on below, two blanks further in
-/// than its beginning.
+/// Every line of `text` in `columns` columns: what does not fit goes on below, two blanks further
+/// in than its beginning.
 pub(super) fn paragraphs(text: &str, columns: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {

@@ -44,7 +44,7 @@ impl Painter {
         self.put(&text);
     }
 
-    /// Prints lines above those that are drawn anew.
+    /// Prints lines above the status lines, which are drawn again.
     pub fn print(&mut self, lines: &str) {
         let mut text = self.erased();
         for line in lines.lines() {

@@ -63,8 +63,8 @@ impl Table {
         }
     }
 
-    /// The table in so many columns of the screen, if words and numbers are short enough for that.
-    /// Ends without a line feed.
+    /// The table in `columns` columns of the screen, if words and numbers are short enough for
+    /// that. Ends without a line feed.
     #[must_use]
     pub fn fit(&self, columns: usize) -> String {
         let pieces: Vec<_> =

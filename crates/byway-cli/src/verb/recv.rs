@@ -37,7 +37,8 @@ const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait for relays before the ticket is printed. A relay that does not answer is given
 /// up after some 5 seconds.
 const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
-/// Connections of programs at once, if this process may have so many files open and a third more.
+/// Connections of programs at once, at most. For all of them this process must be allowed a third
+/// more open files than that.
 const MAX_FORWARDS: usize = 16 << 10;
 
 /// Receives, and shows how it goes.
@@ -152,7 +153,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         arguments.advertise.iter().map(|it| Endpoint { port: None, ..*it }).collect();
     let mut lent = LendingStatus::start(global, &arguments.lending, &registry, &outside, output)?;
     let once = arguments.once || piped;
-    let mut held = HeldTicket { standing, owner, told: !arguments.allow.is_empty() };
+    let mut held = HeldTicket { state: standing, owner, told: !arguments.allow.is_empty() };
     let toggle = LimitToggle::new(arguments.bwlimit.down);
     let exit = serve(&receiving, &signals, once, toggle, &mut held, &mut lent, output)?;
     lent.stop(output);
@@ -225,7 +226,7 @@ fn hold(standing: &mut TicketState, sockets: &[Socket], asked: &[SocketAddr]) ->
 
 /// The ticket while it is in use.
 struct HeldTicket {
-    standing: TicketState,
+    state: TicketState,
     owner: TicketOwner,
     /// Whether nobody need be told whose it becomes.
     told: bool,
@@ -234,8 +235,8 @@ struct HeldTicket {
 impl HeldTicket {
     /// Keeps whose the ticket is, as soon as it is somebody's.
     fn look(&mut self, output: &mut Output) {
-        let Some(sender) = self.owner.key().filter(|_| self.standing.sender().is_none()) else { return };
-        let kept = self.standing.bind(sender);
+        let Some(sender) = self.owner.key().filter(|_| self.state.sender().is_none()) else { return };
+        let kept = self.state.bind(sender);
         if std::mem::replace(&mut self.told, true) {
             return;
         }
@@ -274,7 +275,7 @@ fn serve(
                 let is_whole = received.failed == 0 && !received.is_partial;
                 let is_done = received.outcome.is_ok() && is_whole && received.confirmed;
                 if once && is_done && running == 0 {
-                    held.standing.forget();
+                    held.state.forget();
                 }
                 last = conclude(received, output);
             }
@@ -300,7 +301,7 @@ fn serve(
     }
     match stop {
         Some(exit) => {
-            output.say(&match held.standing.is_kept() {
+            output.say(&match held.state.is_kept() {
                 true => messages::recv::stopped_with_ticket(&super::resume_command::command()),
                 false => messages::recv::RECEIVER_STOPPED.into(),
             });
