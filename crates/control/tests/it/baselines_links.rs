@@ -53,6 +53,7 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn each_fills_slow_long_and_fast_links() {
     for (capacity, rtt, queue) in [(1.0, 20, 50), (10.0, 100, 200), (100.0, 20, 200)] {
         for name in SINGLES {

@@ -47,6 +47,7 @@ fn total(flow: &mut dyn Controller, rates: &[f64], seed: u64) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn one_path_is_a_cubic_flow() {
     for (rate, seed) in [(1e-2, 1), (1e-3, 2), (1e-4, 3), (2e-5, 4)] {
         let cubic = total(named("cubic").as_mut(), &[rate], seed);
@@ -57,6 +58,7 @@ fn one_path_is_a_cubic_flow() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn paths_that_lose_by_themselves_have_no_more_than_by_the_paper_s_law() {
     // By mPath's eq. 2 (semicoupled windows), n paths together have sqrt(n) times the window of one
     // path. At low loss rates, windows follow CUBIC's curve instead of its estimate of Reno's

@@ -139,6 +139,7 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn o5_joint_is_at_worst_equation_20_behind_independent() {
     for (capacity, expected) in [(10.0, 2.40), (30.0, 3.29), (100.0, 4.35), (1_000.0, 6.47)] {
         let independent = saw(Coupling::Independent, 1, capacity, 1);
@@ -347,6 +348,7 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn o13_three_sources_have_a_third_each_of_two_links() {
     // The links of figure 2 of the BMC paper, each with a drop-tail queue of 50 packets. In such a
     // queue two flows often lose packets at the same time, so their shares tend to the squares of

@@ -26,6 +26,7 @@ fn a_slow_line_is_filled() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn jitter_leaves_a_part_of_the_line() {
     // Jitter of 10 ms is more than is believed (`docs/background.md`).
     for (mbit, delay, jitter, least) in

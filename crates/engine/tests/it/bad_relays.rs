@@ -88,6 +88,7 @@ fn bounded(tally: Tally, took: f64, relays: usize) {
 /// Of 48 relays eight are good, and forty misbehave in the same way. The transfer takes at most a
 /// quarter longer than with the eight good relays alone.
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn of_each_kind_forty() {
     let kinds = |bad: Kind| -> Vec<Kind> {
         (0..48).map(|index| if index % 6 == 0 { Kind::Good } else { bad }).collect()

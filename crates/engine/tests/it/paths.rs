@@ -245,6 +245,7 @@ fn a_relay_that_delays() {
 /// each address, 250 ms more for each dead one, and a margin of five seconds. The direct line keeps
 /// almost its full rate meanwhile.
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn a_thousand_candidate_relays() {
     for congestion in CLASSES {
         let alive = [17, 400, 999];

@@ -301,6 +301,7 @@ fn bad_relays_cost_little_whatever_the_seed() {
 /// is limited to 1 byte of data per second. All remaining traffic, mostly probes, takes at most 10
 /// kbit/s of the access line each way.
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn a_complete_list_costs_next_to_nothing() {
     for congestion in CLASSES {
         complete_list(congestion);
@@ -372,6 +373,7 @@ fn the_direct_path_dies() {
 /// The uplink goes and comes back with 300 candidates, tried and untried: it costs no more than
 /// those ten seconds and five more.
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn the_uplink_is_lost_with_three_hundred_candidates() {
     each(|seed, congestion| {
         let size = 60 << 20;
@@ -391,6 +393,7 @@ fn the_uplink_is_lost_with_three_hundred_candidates() {
 /// Of ten thousand candidate relays twenty exist. The sender takes `MAX_RELAYS` of the candidates
 /// and reports each further one. The direct path is as fast as without candidates.
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn ten_thousand_candidates() {
     for (seed, congestion) in (1..).zip(CLASSES) {
         let kinds: Vec<Kind> =

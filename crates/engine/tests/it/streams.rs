@@ -65,6 +65,7 @@ fn a_stream_is_as_fast_as_an_object_on_a_thin_line() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn a_stream_is_as_fast_as_an_object_on_a_long_line() {
     for size in [1, 4, 16, 48] {
         a_stream_is_as_fast_as_an_object(size * MIB, &[wide(40, 200)], 60);
@@ -72,6 +73,7 @@ fn a_stream_is_as_fast_as_an_object_on_a_long_line() {
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn a_stream_is_as_fast_as_an_object_on_a_fast_line() {
     a_stream_is_as_fast_as_an_object(64 * MIB, &[wide(100, 50)], 60);
     a_stream_is_as_fast_as_an_object(96 * MIB, &[wide(100, 200)], 60);
@@ -101,6 +103,7 @@ fn beside_forty(reads: fn(u32, u64, Instant) -> Act, mbit: u64, rtt: u64) -> f64
 }
 
 #[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
 fn forty_streams_that_nobody_reads_cost_the_others_little() {
     for (mbit, rtt) in [(10, 20), (100, 50)] {
         // Alone: forty that have nothing to say.
