@@ -140,14 +140,14 @@ pub fn run<O: Owner>(
 ) -> Finished<O> {
     let mut driver = Driver {
         machine,
-        depth: owner.depth(),
+        tcp_limits: owner.depth(),
         owner,
         clock,
         control,
         links: Links::default(),
         by_address: AddressSockets::default(),
         connections: Connections::default(),
-        asked: PendingDials::default(),
+        pending_dials: PendingDials::default(),
         full: Vec::new(),
         max_segments: 1,
         inbox: Inbox::new(),
@@ -169,8 +169,8 @@ struct Driver<'a, O: Owner> {
     /// When the machine is asked whether it has a use for a TCP connection.
     connections: Connections,
     /// TCP connections that the machine asked for, and that are being opened.
-    asked: PendingDials,
-    depth: TcpLimits,
+    pending_dials: PendingDials,
+    tcp_limits: TcpLimits,
     /// Which of them are full.
     full: Vec<Local>,
     /// Most datagrams in one message of any of them.
@@ -315,7 +315,7 @@ impl<O: Owner> Driver<'_, O> {
         mut connection: Box<TcpCarrier>,
     ) -> Result<(), DriverError> {
         let (address, peer) = (connection.address(), connection.peer());
-        connection.set_depth(&self.depth);
+        connection.set_depth(&self.tcp_limits);
         // Where no number is left it is closed at once.
         let Some(local) = self.links.add_connection(connection) else { return Ok(()) };
         self.enter(waiter, local)?;
@@ -366,13 +366,13 @@ impl<O: Owner> Driver<'_, O> {
             match ask {
                 TcpRequest::Dial { peer, patience } => {
                     let now = self.clock.now();
-                    let begun = self.asked.dial(now, peer, patience);
+                    let begun = self.pending_dials.dial(now, peer, patience);
                     let entered =
                         begun.map(|(number, dialing)| (number, waiter.add_dialing(number, dialing)));
                     match entered {
                         Some((_, Ok(()))) => {}
                         Some((number, Err(_))) => {
-                            self.asked.done(number);
+                            self.pending_dials.done(number);
                             self.machine.handle(now, Input::NotDialed(peer));
                         }
                         None => self.machine.handle(now, Input::NotDialed(peer)),
@@ -395,7 +395,7 @@ impl<O: Owner> Driver<'_, O> {
 
     /// A connection that the machine asked for is established, or failed.
     fn dialed(&mut self, waiter: &Waiter<'_>, number: u32) -> Result<(), DriverError> {
-        let Some(dialing) = self.asked.done(number) else { return Ok(()) };
+        let Some(dialing) = self.pending_dials.done(number) else { return Ok(()) };
         let peer = dialing.peer();
         match waiter.remove(&dialing).and_then(|()| dialing.finish()) {
             Ok(connection) => self.take_connection(waiter, Box::new(connection)),
@@ -409,7 +409,7 @@ impl<O: Owner> Driver<'_, O> {
     /// Tells the machine of connections that nobody accepts. Whether there was one.
     fn give_up_dialing(&mut self) -> bool {
         let (now, mut any) = (self.clock.now(), false);
-        while let Some(peer) = self.asked.next_over(now) {
+        while let Some(peer) = self.pending_dials.next_over(now) {
             any = true;
             self.machine.handle(now, Input::NotDialed(peer));
         }
@@ -422,7 +422,7 @@ impl<O: Owner> Driver<'_, O> {
             return Some(Instant::ZERO);
         }
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
-        let connections = self.connections.ask_at().into_iter().chain(self.asked.due());
+        let connections = self.connections.ask_at().into_iter().chain(self.pending_dials.due());
         let deadlines = self.machine.deadline().into_iter().chain(self.owner.deadline());
         retries.chain(deadlines).chain(connections).min()
     }
@@ -458,7 +458,7 @@ impl<O: Owner> Driver<'_, O> {
         let Some(link) = self.links.get_mut(local).filter(|link| !link.paused) else { return Ok(()) };
         let Some(Carrier::Tcp(connection)) = &mut link.carrier else { return Ok(()) };
         let at = (local, self.clock.now());
-        let bytes = self.inbox.bytes(self.depth.read);
+        let bytes = self.inbox.bytes(self.tcp_limits.read);
         if !connection.receive(at, bytes, &mut self.machine, self.control.counters()) {
             self.close(local);
         }
@@ -529,7 +529,7 @@ impl<O: Owner> Driver<'_, O> {
     /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the
     /// machine was told something.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
-        let Self { machine, clock, links, outbox, depth, .. } = self;
+        let Self { machine, clock, links, outbox, tcp_limits, .. } = self;
         let counters = self.control.counters();
         let (mut told, mut over) = (false, SmallVec::<[Local; 4]>::new());
         while let Some(&Transmit { local, .. }) = outbox.first() {
@@ -544,7 +544,7 @@ impl<O: Owner> Driver<'_, O> {
             if full.is_some() {
                 let parked = parked.get_or_insert_with(|| match carrier {
                     Carrier::Udp(_) => Box::new(Outbox::new()),
-                    Carrier::Tcp(_) => Box::new(Outbox::of(depth.parked)),
+                    Carrier::Tcp(_) => Box::new(Outbox::of(tcp_limits.parked)),
                 });
                 counters.overflowed.add(outbox.park(local, parked));
                 continue;

@@ -26,7 +26,7 @@ pub(crate) struct Inbox {
     metas: [RecvMeta; BATCH_SIZE],
     /// Buffers that the next call is given.
     offered: usize,
-    arrivals: StampConverter,
+    converter: StampConverter,
 }
 
 /// What a receive call brought.
@@ -46,7 +46,7 @@ impl Inbox {
             bytes: vec![0; BUFFER_BYTES * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
             offered: BATCH_SIZE,
-            arrivals: StampConverter::default(),
+            converter: StampConverter::default(),
         }
     }
 
@@ -73,14 +73,14 @@ impl Inbox {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReceiveResult::Drained,
             Err(error) => return ReceiveResult::Failed(error),
         };
-        self.arrivals.compare(clock.with_wall());
+        self.converter.compare(clock.with_wall());
         let now = clock.now();
         counters.receive_calls.add(1);
         let brought: usize = self.metas.iter().take(count).map(|meta| meta.len).sum();
         self.offered = buffers_for(count, brought);
 
         for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks_exact_mut(BUFFER_BYTES)).take(count) {
-            let arrival = self.arrivals.of(now, meta.timestamp);
+            let arrival = self.converter.of(now, meta.timestamp);
             let bytes = buffer.get_mut(..meta.len).unwrap_or_default();
             let mut datagrams = 0;
             each_datagram(bytes, meta.stride, |payload| {
@@ -201,31 +201,31 @@ mod tests {
 
     #[test]
     fn stamps_become_the_time_of_arrival_and_never_the_future() {
-        let mut arrivals = StampConverter::default();
-        arrivals.compare(Some((Instant::from_millis(10), UNIX + 10_000_000)));
+        let mut converter = StampConverter::default();
+        converter.compare(Some((Instant::from_millis(10), UNIX + 10_000_000)));
         let now = Instant::from_millis(11);
-        assert_eq!(arrivals.of(now, stamp(UNIX + 9_000_000)), Instant::from_millis(9));
-        assert_eq!(arrivals.of(now, stamp(UNIX + 99_000_000)), now);
-        assert_eq!(arrivals.of(now, stamp(UNIX - 5)), now);
-        assert_eq!(arrivals.of(now, None), now);
+        assert_eq!(converter.of(now, stamp(UNIX + 9_000_000)), Instant::from_millis(9));
+        assert_eq!(converter.of(now, stamp(UNIX + 99_000_000)), now);
+        assert_eq!(converter.of(now, stamp(UNIX - 5)), now);
+        assert_eq!(converter.of(now, None), now);
     }
 
     #[test]
     fn stamps_are_not_trusted_across_a_step_of_the_wall_clock() {
-        let mut arrivals = StampConverter::default();
-        arrivals.compare(Some((Instant::from_millis(10), UNIX)));
+        let mut converter = StampConverter::default();
+        converter.compare(Some((Instant::from_millis(10), UNIX)));
         let hour = 3_600_000_000_000;
         for stepped in [UNIX + hour, UNIX] {
-            let mut arrivals = StampConverter { ..arrivals };
-            arrivals.compare(Some((Instant::from_millis(20), stepped + 10_000_000)));
+            let mut converter = StampConverter { ..converter };
+            converter.compare(Some((Instant::from_millis(20), stepped + 10_000_000)));
             let expected_to_step = stepped != UNIX;
             let now = Instant::from_millis(21);
-            let arrival = arrivals.of(now, stamp(stepped + 9_000_000));
+            let arrival = converter.of(now, stamp(stepped + 9_000_000));
             assert_eq!(arrival, if expected_to_step { now } else { Instant::from_millis(19) });
         }
-        arrivals.compare(Some((Instant::from_millis(20), UNIX - hour)));
-        arrivals.compare(Some((Instant::from_millis(1_100), UNIX - hour + 1_080_000_000)));
+        converter.compare(Some((Instant::from_millis(20), UNIX - hour)));
+        converter.compare(Some((Instant::from_millis(1_100), UNIX - hour + 1_080_000_000)));
         let later = Instant::from_millis(1_100);
-        assert_eq!(arrivals.of(later, stamp(UNIX - hour + 1_079_000_000)), Instant::from_millis(1_099));
+        assert_eq!(converter.of(later, stamp(UNIX - hour + 1_079_000_000)), Instant::from_millis(1_099));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) enum NextLink {
 /// Sockets, TCP connections, and what is on its way out.
 #[derive(Debug)]
 pub(crate) struct Carriers {
-    links: RelaySockets,
+    sockets: RelaySockets,
     hops: Hops,
     queue: SendQueue,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Carriers {
 impl Carriers {
     pub(crate) fn new(queue_bytes: usize, queue_datagrams: usize) -> Self {
         let queue = SendQueue::new(queue_bytes, queue_datagrams);
-        Self { links: RelaySockets::new(), hops: Hops::default(), queue }
+        Self { sockets: RelaySockets::new(), hops: Hops::default(), queue }
     }
 
     /// Whether a socket has this address.
     pub(crate) fn are_at(&self, address: SocketAddr) -> bool {
-        self.links.are_at(address)
+        self.sockets.are_at(address)
     }
 
     /// Where a packet goes, if there is room. `may_dial`: the grant for which a connection may be
@@ -53,7 +53,7 @@ impl Carriers {
             NextHop::Wait { full } => (NextLink::Wait, full),
             NextHop::TooMany => return Err(Dropped::Refused(Reason::Busy)),
             NextHop::Datagrams => {
-                let way = self.links.way(Some((datagram.local, datagram.remote)), to, datagram.ecn);
+                let way = self.sockets.way(Some((datagram.local, datagram.remote)), to, datagram.ecn);
                 let (way, full) = way.ok_or(Dropped::Refused(Reason::Unreachable))?;
                 (NextLink::Way(way), full)
             }
@@ -89,7 +89,7 @@ impl Carriers {
 
     /// Sends over UDP, if there is a socket for that.
     pub(crate) fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> bool {
-        self.links.way(None, to, Ecn::NotEct).is_some_and(|(way, _)| self.queue.push(way, bytes, 0))
+        self.sockets.way(None, to, Ecn::NotEct).is_some_and(|(way, _)| self.queue.push(way, bytes, 0))
     }
 
     /// A connection brought something good, and waits until then if it brought too much.
@@ -103,9 +103,9 @@ impl Carriers {
     /// Takes in what became of a socket or connection.
     pub(crate) fn change(&mut self, now: Instant, input: &Input<'_>) {
         match input {
-            Input::Link(change) => self.links.change(change),
+            Input::Link(change) => self.sockets.change(change),
             Input::Room(change) => {
-                self.links.room(*change);
+                self.sockets.room(*change);
                 self.hops.room(*change);
             }
             Input::Connection(change) if change.open => {
@@ -119,7 +119,7 @@ impl Carriers {
             Input::NotDialed(peer) => {
                 let held = self.hops.not_dialed(*peer).map(|(_, held)| held);
                 if let (Some(held), Some((way, _))) =
-                    (held, self.links.way(None, canonical(*peer), Ecn::NotEct))
+                    (held, self.sockets.way(None, canonical(*peer), Ecn::NotEct))
                 {
                     self.send_held(way, &held);
                 }

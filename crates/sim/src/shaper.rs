@@ -119,7 +119,7 @@ pub struct Shaper {
     retired: [LinkCounters; 2],
     line: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     accepted: u64,
-    parcels: Vec<HeldDatagram>,
+    datagrams: Vec<HeldDatagram>,
     free: Vec<usize>,
     held_bytes: usize,
     refused: u64,
@@ -141,7 +141,7 @@ impl Shaper {
             retired: [LinkCounters::default(); 2],
             line: BinaryHeap::new(),
             accepted: 0,
-            parcels: Vec::new(),
+            datagrams: Vec::new(),
             free: Vec::new(),
             held_bytes: 0,
             refused: 0,
@@ -275,7 +275,7 @@ impl Shaper {
         };
         // A lane is a client's own.
         let offer = Offer { size: datagram.payload.len(), ecn: datagram.ecn, flow: 0 };
-        let full = self.parcels.len() - self.free.len() + 2 > self.config.hold_packets
+        let full = self.datagrams.len() - self.free.len() + 2 > self.config.hold_packets
             || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
         self.decide(now);
         let place = &mut self.lanes[lane];
@@ -297,10 +297,10 @@ impl Shaper {
     fn store(&mut self, lane: usize, local: Local, remote: SocketAddr, ecn: Ecn, payload: &[u8]) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             let payload = Vec::new();
-            self.parcels.push(HeldDatagram { local, remote, ecn, lane, payload });
-            self.parcels.len() - 1
+            self.datagrams.push(HeldDatagram { local, remote, ecn, lane, payload });
+            self.datagrams.len() - 1
         });
-        let parcel = &mut self.parcels[slot];
+        let parcel = &mut self.datagrams[slot];
         (parcel.local, parcel.remote, parcel.lane, parcel.ecn) = (local, remote, lane, ecn);
         parcel.payload.clear();
         parcel.payload.extend_from_slice(payload);
@@ -318,11 +318,11 @@ impl Shaper {
             }
             PacketOutcome::Delivered(delivery) => self.launch(slot, delivery),
             PacketOutcome::Duplicated(first, second) => {
-                let parcel = &mut self.parcels[slot];
+                let parcel = &mut self.datagrams[slot];
                 let payload = core::mem::take(&mut parcel.payload);
                 let (lane, local, remote, ecn) = (parcel.lane, parcel.local, parcel.remote, parcel.ecn);
                 let copy = self.store(lane, local, remote, ecn, &payload);
-                self.parcels[slot].payload = payload;
+                self.datagrams[slot].payload = payload;
                 self.launch(slot, first);
                 self.launch(copy, second);
             }
@@ -330,7 +330,7 @@ impl Shaper {
     }
 
     fn launch(&mut self, slot: usize, delivery: Delivery) {
-        let parcel = &mut self.parcels[slot];
+        let parcel = &mut self.datagrams[slot];
         parcel.ecn = delivery.ecn;
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut parcel.payload);
@@ -355,7 +355,7 @@ impl Shaper {
                 && let Some(Decision { place: which, fate }) = place.pipe.decide(now)
                 && let Some((came, slot)) = place.queued.remove(which)
             {
-                let ecn = self.parcels[slot].ecn;
+                let ecn = self.datagrams[slot].ecn;
                 place.counters.note_fate(came, ecn, &fate);
                 self.apply(slot, fate);
             }
@@ -365,7 +365,7 @@ impl Shaper {
     /// Frees the slot of a datagram; its lane and size.
     fn forget(&mut self, slot: usize) -> (&mut ShaperPipe, usize) {
         self.free.push(slot);
-        let parcel = &self.parcels[slot];
+        let parcel = &self.datagrams[slot];
         let size = parcel.payload.len();
         self.held_bytes -= size;
         let lane = &mut self.lanes[parcel.lane];
@@ -411,7 +411,7 @@ impl Machine for Shaper {
         let mut run: Option<Transmit> = None;
         let mut segments = 0;
         while let Some(slot) = self.due(now) {
-            let parcel = self.parcels.get(slot)?;
+            let parcel = self.datagrams.get(slot)?;
             let size = parcel.payload.len();
             let start = run.as_ref().map_or(0, |run| run.size);
             let room = out.buffer.get_mut(start..start + size);

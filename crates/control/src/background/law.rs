@@ -71,7 +71,7 @@ pub(super) struct BackgroundPath {
     /// The level doubles per RTT, up to `start_until`.
     pub start: bool,
     start_until: f64,
-    sense: QueueDelay,
+    queue_delay: QueueDelay,
     srtt: Duration,
     /// The least RTT of this route.
     min_rtt: Duration,
@@ -101,7 +101,7 @@ pub(super) struct BackgroundPath {
     pub reached: bool,
     /// How many timeouts there were in a row.
     pub timeouts: u32,
-    memento: Option<UndoState<SavedLevel>>,
+    undo_state: Option<UndoState<SavedLevel>>,
 }
 
 impl BackgroundPath {
@@ -116,7 +116,7 @@ impl BackgroundPath {
             proxied: opened.proxied,
             opened_at: opened.now,
             start_until: f64::INFINITY,
-            sense: QueueDelay::new(packet),
+            queue_delay: QueueDelay::new(packet),
             srtt: rtt,
             min_rtt: rtt,
             recover: opened.now,
@@ -133,7 +133,7 @@ impl BackgroundPath {
             choked: false,
             reached: false,
             timeouts: 0,
-            memento: None,
+            undo_state: None,
         }
     }
 
@@ -164,7 +164,7 @@ impl BackgroundPath {
             own |= self.on_delay(delay, acked.now, true, share, company);
         }
         if let Some(rtt) = acked.rtt {
-            let new = self.sense.has_risen();
+            let new = self.queue_delay.has_risen();
             self.min_rtt = if new { rtt } else { self.min_rtt.min(rtt) };
         }
         if self.start && !acked.app_limited && self.queue.is_none() && acked.sent_at >= self.recover {
@@ -178,7 +178,7 @@ impl BackgroundPath {
     fn on_delivered(&mut self, acked: &Acked<'_>) {
         self.delivery_rate = acked.delivery_rate;
         if let Some(rate) = acked.delivery_rate {
-            self.sense.delivers(rate);
+            self.queue_delay.delivers(rate);
         }
         // The delivery rate is averaged over `STANDING_QUEUE_DECAY_TIME`, or over four RTTs if four
         // RTTs are longer.
@@ -194,7 +194,9 @@ impl BackgroundPath {
     /// A packet met a delay: what is seen, and what follows from it.
     fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
         let queued = self.queue.is_some();
-        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
+        let Some(met) = self.queue_delay.sample(delay, now, self.srtt, round_trip, queued) else {
+            return false;
+        };
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `MIN_STANDING_QUEUE_TIME`, or up to a
         // longer least RTT.
@@ -215,8 +217,8 @@ impl BackgroundPath {
 
     /// Nanoseconds of waiting that are a queue.
     fn threshold(&self) -> i64 {
-        let packets = self.sense.packet_time().mul_f64(MIN_QUEUE_PACKETS);
-        as_i64(packets.max(MIN_QUEUE_DELAY + self.sense.jitter()))
+        let packets = self.queue_delay.packet_time().mul_f64(MIN_QUEUE_PACKETS);
+        as_i64(packets.max(MIN_QUEUE_DELAY + self.queue_delay.jitter()))
     }
 
     fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
@@ -227,7 +229,7 @@ impl BackgroundPath {
             self.above = 0;
             return QueueSignal::Free;
         }
-        let grown = self.sense.grown();
+        let grown = self.queue_delay.grown();
         self.grown = if self.above == 0 { grown.max(0) } else { self.grown.max(grown) };
         self.above += 1;
         let burst = OWN_QUEUE_PACKETS / 2;
@@ -237,7 +239,7 @@ impl BackgroundPath {
         if self.queue.is_some() {
             return QueueSignal::Stands;
         }
-        let packets = BURST_PACKETS * as_i64(self.sense.packet_time()) as f64;
+        let packets = BURST_PACKETS * as_i64(self.queue_delay.packet_time()) as f64;
         if self.above >= burst && self.grown as f64 >= packets.max(FULL_SHARE * threshold as f64) {
             QueueSignal::Burst
         } else if self.above + company >= OWN_QUEUE_PACKETS && !answered {
@@ -349,7 +351,7 @@ impl BackgroundPath {
     /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
         match (delay, rtt) {
-            (Some(delay), _) => self.sense.waits(delay, now, self.srtt) <= self.threshold(),
+            (Some(delay), _) => self.queue_delay.waits(delay, now, self.srtt) <= self.threshold(),
             (None, Some(rtt)) => as_i64(rtt) <= as_i64(self.min_rtt).saturating_add(self.threshold()),
             (None, None) => false,
         }
@@ -388,7 +390,7 @@ impl BackgroundPath {
     /// slow start, the pace is the level: the path's estimate of its share of the line. During
     /// queues the pace is lower, so they drain.
     pub fn allowance(&self) -> Allowance {
-        let delay_limit = self.sense.limit(self.threshold());
+        let delay_limit = self.queue_delay.limit(self.threshold());
         if self.choked {
             return Allowance { choked: true, delay_limit, ..Allowance::default() };
         }
@@ -403,7 +405,7 @@ impl BackgroundPath {
         let (cap, ahead) = if self.start { (2.0 * START_GAIN, START_GAIN) } else { (IN_FLIGHT_FACTOR, 1.0) };
         let rtt = seconds(self.min_rtt);
         // Jitter beyond the slack keeps packets in flight, half of it each way.
-        let jitters = (1.0 + ACK_INTERVAL_RTTS) * rtt + self.sense.jitter().as_secs_f64();
+        let jitters = (1.0 + ACK_INTERVAL_RTTS) * rtt + self.queue_delay.jitter().as_secs_f64();
         let window = rate * jitters.max(cap * rtt);
         Allowance {
             window: (window as u64).max(1),

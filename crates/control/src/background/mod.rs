@@ -56,7 +56,7 @@ pub struct Background {
     /// Bytes acknowledged on all paths, by which the bundle judges whether more proxied paths gain
     /// something.
     carried: Rate,
-    reach: PathLimit,
+    path_limit: PathLimit,
     /// How many more proxied paths the bundle asks for.
     open: usize,
     drop: Vec<PathId>,
@@ -70,7 +70,7 @@ impl Background {
             name,
             paths: Paths::default(),
             carried: Rate::new(Instant::ZERO),
-            reach: PathLimit::new(),
+            path_limit: PathLimit::new(),
             open: INITIAL_PATH_LIMIT,
             drop: Vec::new(),
         }
@@ -101,7 +101,7 @@ impl Background {
         let window = self.paths.get(id).map_or(0.0, BackgroundPath::window_packets);
         let in_use = proxied().filter(|path| !path.choked).count();
         let unproven = proxied().any(|path| now.since(path.opened_at) < PATH_TRIAL_TIME);
-        let room = self.reach.room(now, in_use, unproven, self.carried.of_late(now));
+        let room = self.path_limit.room(now, in_use, unproven, self.carried.of_late(now));
         self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room);
     }
 

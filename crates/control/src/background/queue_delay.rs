@@ -32,7 +32,7 @@ pub(super) struct QueueDelay {
     /// Bytes of the largest packets. Each shorter packet lowers it by 1/256.
     full: f64,
     base: BaseDelay,
-    leap: RouteChange,
+    route_change: RouteChange,
     /// The base was set or has risen since somebody asked: the route is new, or got longer.
     risen: bool,
     spacing: Spacing,
@@ -62,7 +62,7 @@ impl QueueDelay {
         Self {
             full,
             base: BaseDelay::new(MIN_QUEUE_DELAY),
-            leap: RouteChange::default(),
+            route_change: RouteChange::default(),
             risen: true,
             spacing: Spacing::default(),
             delivery: Duration::ZERO,
@@ -164,7 +164,7 @@ impl QueueDelay {
         let pause = self.look();
         let line =
             DelayNoise { floor, tolerance: as_i64(MIN_QUEUE_DELAY), spread: as_i64(self.jitter()), pause };
-        if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
+        if let Some(floor) = self.route_change.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
     }
@@ -248,13 +248,13 @@ mod tests {
     const FULL: u32 = 1_500;
 
     struct Line {
-        sense: QueueDelay,
+        queue_delay: QueueDelay,
         at: Instant,
     }
 
     impl Line {
         fn new() -> Self {
-            Self { sense: QueueDelay::new(f64::from(FULL)), at: Instant::from_millis(1) }
+            Self { queue_delay: QueueDelay::new(f64::from(FULL)), at: Instant::from_millis(1) }
         }
 
         /// A packet of so many bytes, 2 ms after the one before, with `delay` in nanoseconds.
@@ -265,7 +265,7 @@ mod tests {
         fn send_after(&mut self, gap: Duration, bytes: u32, delay: i64) -> Option<DelayReading> {
             self.at += gap;
             let met = Delay { sent_at: self.at, one_way: delay, bytes };
-            self.sense.sample(met, self.at, Duration::from_millis(20), false, false)
+            self.queue_delay.sample(met, self.at, Duration::from_millis(20), false, false)
         }
     }
 
@@ -297,14 +297,14 @@ mod tests {
                 let delay = arrived - as_i64(at.since(Instant::ZERO));
                 line.send_after(Duration::from_micros(gap), FULL, delay);
             }
-            let jitter = line.sense.jitter();
+            let jitter = line.queue_delay.jitter();
             assert!((Duration::from_millis(2)..=MAX_JITTER).contains(&jitter), "{gap} µs: {jitter:?}");
         }
         let mut line = Line::new();
         for packet in 0..20_000 {
             line.send(FULL, if packet % 32 < 21 { 0 } else { 10 * MS });
         }
-        assert!(line.sense.jitter() < Duration::from_millis(1), "{:?}", line.sense.jitter());
+        assert!(line.queue_delay.jitter() < Duration::from_millis(1), "{:?}", line.queue_delay.jitter());
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
             let met =
                 Delay { sent_at: line.at, one_way: if packet < 100 { 0 } else { 20 * MS }, bytes: FULL };
             let (rtt, queued) = (Duration::from_millis(20), packet > 150);
-            line.sense.sample(met, line.at, rtt, false, queued);
+            line.queue_delay.sample(met, line.at, rtt, false, queued);
         }
-        assert!(line.sense.jitter() < Duration::from_millis(3), "{:?}", line.sense.jitter());
+        assert!(line.queue_delay.jitter() < Duration::from_millis(3), "{:?}", line.queue_delay.jitter());
     }
 
     #[test]
@@ -329,9 +329,9 @@ mod tests {
         // A tenth of overload: 200 µs of queue in 2 ms.
         for packet in 1..30 {
             line.send(FULL, packet * MS / 5).expect("a full packet");
-            assert!(line.sense.grown() < MS / 1000, "{}", line.sense.grown());
+            assert!(line.queue_delay.grown() < MS / 1000, "{}", line.queue_delay.grown());
         }
         line.send(FULL, 12 * MS).expect("a full packet");
-        assert!(line.sense.grown() > 5 * MS, "{}", line.sense.grown());
+        assert!(line.queue_delay.grown() > 5 * MS, "{}", line.queue_delay.grown());
     }
 }

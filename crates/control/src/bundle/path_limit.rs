@@ -61,11 +61,15 @@ mod tests {
     /// throughput is `each` times the number of paths, but at most `most`, in bytes per second.
     /// Every two seconds, as many paths are opened as `PathLimit` allows.
     fn reached(each: f64, most: f64) -> usize {
-        let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), INITIAL_PATH_LIMIT, 0);
+        let (mut path_limit, mut in_use, mut opened_at) = (PathLimit::new(), INITIAL_PATH_LIMIT, 0);
         for second in (0..600).step_by(2) {
             let rate = (each * in_use as f64).min(most);
-            let room =
-                reach.room(Instant::from_millis(second * 1_000), in_use, second < opened_at + 20, Some(rate));
+            let room = path_limit.room(
+                Instant::from_millis(second * 1_000),
+                in_use,
+                second < opened_at + 20,
+                Some(rate),
+            );
             if room > 0 {
                 (in_use, opened_at) = (in_use + room, second);
             }

@@ -60,22 +60,22 @@ mod tests {
 
     #[test]
     fn a_loss_is_undone_when_all_its_packets_turned_up() {
-        let mut memento = UndoState::new(8, &congested(Trigger::Loss, 2_000), 1_000.0);
-        assert_eq!(memento.undone(&undo(9)), None, "sent before the epoch");
-        assert_eq!(memento.undone(&undo(10)), None);
-        assert_eq!(memento.undone(&undo(20)), Some(8));
+        let mut undo_state = UndoState::new(8, &congested(Trigger::Loss, 2_000), 1_000.0);
+        assert_eq!(undo_state.undone(&undo(9)), None, "sent before the epoch");
+        assert_eq!(undo_state.undone(&undo(10)), None);
+        assert_eq!(undo_state.undone(&undo(20)), Some(8));
     }
 
     #[test]
     fn a_timeout_is_undone_by_the_first() {
-        let mut memento = UndoState::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
-        assert_eq!(memento.undone(&undo(15)), Some(8));
+        let mut undo_state = UndoState::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
+        assert_eq!(undo_state.undone(&undo(15)), Some(8));
     }
     #[test]
     fn losses_beyond_all_counting_are_not_undone_by_accident() {
         let all = congested(Trigger::Loss, u64::MAX);
-        let mut memento = UndoState::new(8, &all, 1.0);
-        memento.extend(&all, 1.0);
-        assert_eq!(memento.undone(&undo(15)), None);
+        let mut undo_state = UndoState::new(8, &all, 1.0);
+        undo_state.extend(&all, 1.0);
+        assert_eq!(undo_state.undone(&undo(15)), None);
     }
 }

@@ -44,7 +44,7 @@ pub struct Window {
     threshold: f64,
     /// Packets sent before this time belong to a loss event that has been answered.
     recover: Instant,
-    memento: Option<UndoState<(f64, f64)>>,
+    undo_state: Option<UndoState<(f64, f64)>>,
     /// Timeouts since something was acknowledged.
     timeouts: u32,
 }
@@ -59,7 +59,7 @@ impl Window {
             packets: initial,
             threshold: f64::INFINITY,
             recover: opened.now,
-            memento: None,
+            undo_state: None,
             timeouts: 0,
         }
     }
@@ -142,9 +142,11 @@ impl Window {
     pub fn on_congested(&mut self, congested: &Congested, decrease: Decrease) -> bool {
         let timeout = congested.trigger == Trigger::Timeout;
         let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };
-        match &mut self.memento {
-            Some(memento) if answered => memento.extend(congested, self.packet),
-            _ => self.memento = Some(UndoState::new((self.packets, self.threshold), congested, self.packet)),
+        match &mut self.undo_state {
+            Some(undo_state) if answered => undo_state.extend(congested, self.packet),
+            _ => {
+                self.undo_state = Some(UndoState::new((self.packets, self.threshold), congested, self.packet))
+            }
         }
         if !answered {
             let flight = self.in_packets(congested.in_flight).min(self.packets);
@@ -165,13 +167,14 @@ impl Window {
     /// Takes back a decrease if `undo` shows that it was spurious. Returns whether it did, since
     /// the algorithm may have more to restore.
     pub fn on_undo(&mut self, undo: &Undo) -> bool {
-        let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo))
+        let Some((packets, threshold)) =
+            self.undo_state.as_mut().and_then(|undo_state| undo_state.undone(undo))
         else {
             return false;
         };
         self.packets = self.packets.max(packets);
         self.threshold = threshold;
-        self.memento = None;
+        self.undo_state = None;
         true
     }
 
@@ -180,7 +183,7 @@ impl Window {
         self.packets = self.packets.min(self.initial);
         self.threshold = f64::INFINITY;
         self.recover = now;
-        self.memento = None;
+        self.undo_state = None;
     }
 
     /// What the path may do.

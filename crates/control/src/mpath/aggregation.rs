@@ -209,10 +209,10 @@ impl MPath {
         {
             let more = libm::ceil(self.options.beta * direct_window) as usize;
             let doubt = self.trials.doubt(now);
-            let room = self.reach.as_mut().map_or(usize::MAX, |reach| {
+            let room = self.path_limit.as_mut().map_or(usize::MAX, |path_limit| {
                 let proxied = || self.paths.iter().filter(|(_, path)| path.takes_part() && path.proxied);
                 let unproven = proxied().any(|(_, path)| !path.proven(now, doubt));
-                reach.room(now, proxied().count(), unproven, self.carried.of_late(now))
+                path_limit.room(now, proxied().count(), unproven, self.carried.of_late(now))
             });
             self.open = more.min(room);
         }

@@ -68,7 +68,7 @@ pub struct MPath {
     forget: Vec<PathId>,
     trials: Trials,
     /// The limit on proxied paths, as many as raise the throughput; `None` with the paper's rule.
-    reach: Option<PathLimit>,
+    path_limit: Option<PathLimit>,
     /// Bytes acknowledged on all paths.
     carried: Rate,
     random: Random,
@@ -98,7 +98,7 @@ impl MPath {
             shares: Vec::new(),
             forget: Vec::new(),
             trials: Trials::new(),
-            reach: (options.open_at_start > 0).then(PathLimit::new),
+            path_limit: (options.open_at_start > 0).then(PathLimit::new),
             carried: Rate::new(Instant::ZERO),
             random: Random::new(seed),
         }

@@ -80,7 +80,7 @@ pub(super) struct Path {
     recover: Instant,
     /// When the first ACK after a timeout came. Losses of packets sent before it tell nothing new.
     revived: Instant,
-    memento: Option<UndoState<SavedWindow>>,
+    undo_state: Option<UndoState<SavedWindow>>,
     /// The number of the bundle's last loss event that the path took part in.
     pub event: u64,
     least: Option<i64>,
@@ -114,7 +114,7 @@ impl Path {
             contributed: Rate::new(opened.now),
             recover: opened.now,
             revived: opened.now,
-            memento: None,
+            undo_state: None,
             event: 0,
             least: None,
             run: ConsecutiveDelays::default(),
@@ -200,7 +200,7 @@ impl Path {
             self.threshold *= factor;
         }
         // The saved window counts packets of the old size. To lose it costs little.
-        self.memento = None;
+        self.undo_state = None;
     }
 
     /// Adds packets to the window.
@@ -239,13 +239,13 @@ impl Path {
     /// Remembers what a spurious loss gives back.
     pub fn remember(&mut self, congested: &Congested, flow: AggregateFlow, losses: u64) {
         let before = SavedWindow { window: self.window, threshold: self.threshold, flow, losses };
-        self.memento = Some(UndoState::new(before, congested, self.packet));
+        self.undo_state = Some(UndoState::new(before, congested, self.packet));
         self.recover = congested.now;
     }
 
     pub fn on_more_lost(&mut self, congested: &Congested) {
-        if let Some(memento) = &mut self.memento {
-            memento.extend(congested, self.packet);
+        if let Some(undo_state) = &mut self.undo_state {
+            undo_state.extend(congested, self.packet);
         }
     }
 
@@ -253,17 +253,17 @@ impl Path {
     /// state of all paths from before the decrease. Also returns the decrease's number among the
     /// decreases of all paths, counted from 1.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
-        let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
+        let before = self.undo_state.as_mut().and_then(|undo_state| undo_state.undone(undo))?;
         self.window = self.window.max(before.window);
         self.threshold = before.threshold;
-        self.memento = None;
+        self.undo_state = None;
         Some((before.flow, before.losses))
     }
 
     /// Sets the window to one packet, as TCP does after a timeout (RFC 5681, 3.1; RFC 9438, 4.8).
     /// Slow start follows, up to the part `keep` of the window before the timeout.
     pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: AggregateFlow, losses: u64) {
-        if self.timeouts == 0 || self.memento.is_none() {
+        if self.timeouts == 0 || self.undo_state.is_none() {
             self.remember(congested, flow, losses);
             self.threshold = self.lowered(keep).max(2.0);
             self.restarts = self.starts;

@@ -98,10 +98,10 @@ impl Acks {
 
     /// A path's ACK is queued if it is due, else waited for.
     #[inline]
-    pub fn queue(&mut self, now: Instant, receiving: &mut PeerPath, agenda: &mut Scheduler) {
+    pub fn queue(&mut self, now: Instant, receiving: &mut PeerPath, scheduler: &mut Scheduler) {
         let id = receiving.facts.id;
         if !receiving.facts.ack_due(now) {
-            agenda.arm_receiving(receiving);
+            scheduler.arm_receiving(receiving);
             self.soon = Some(id);
         } else if !receiving.queued {
             receiving.queued = true;
@@ -130,8 +130,8 @@ impl Acks {
     pub fn write(
         &mut self,
         now: Instant,
-        arrivals: &mut PeerPaths,
-        agenda: &mut Scheduler,
+        peer_paths: &mut PeerPaths,
+        scheduler: &mut Scheduler,
         writer: &mut Writer<'_>,
     ) {
         for _ in 0..self.queue.len() {
@@ -139,7 +139,7 @@ impl Acks {
             if writer.room() < ENTRY_ROOM {
                 break;
             }
-            let Some(receiving) = self.queue.front().and_then(|id| arrivals.get_mut(*id)) else {
+            let Some(receiving) = self.queue.front().and_then(|id| peer_paths.get_mut(*id)) else {
                 self.queue.pop_front();
                 continue;
             };
@@ -157,7 +157,7 @@ impl Acks {
                 break;
             }
             receiving.queued = false;
-            agenda.arm_receiving(receiving);
+            scheduler.arm_receiving(receiving);
             self.queue.pop_front();
         }
     }
@@ -169,14 +169,14 @@ impl Acks {
         &mut self,
         now: Instant,
         id: PathId,
-        arrivals: &PeerPaths,
+        peer_paths: &PeerPaths,
         paths: &mut Paths,
     ) -> Option<PathId> {
         let soon = self.soon?;
-        let receiving = arrivals.get(soon)?;
+        let receiving = peer_paths.get(soon)?;
         let rides = !receiving.queued && receiving.facts.ack_nearly_due(now);
         let any = receiving.facts.acks_wait();
-        (rides && (any || self.way(now, arrivals, paths) == Some(id))).then_some(soon)
+        (rides && (any || self.way(now, peer_paths, paths) == Some(id))).then_some(soon)
     }
 
     /// Writes the ACK that [rides](Self::riding) with datagrams.
@@ -184,22 +184,22 @@ impl Acks {
         &mut self,
         now: Instant,
         receiving: &mut PeerPath,
-        agenda: &mut Scheduler,
+        scheduler: &mut Scheduler,
         writer: &mut Writer<'_>,
     ) {
         let mut ack = AckWriter::begin(writer);
         if receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs) {
             self.soon = None;
-            agenda.arm_receiving(receiving);
+            scheduler.arm_receiving(receiving);
         }
         ack.finish(writer);
     }
 
     /// The ACK of a path whose sender asks, to go once more by another way: where its packets come
     /// from, or else the fastest.
-    pub fn take_echo(&mut self, arrivals: &PeerPaths, paths: &Paths) -> Option<(PathId, PathId)> {
+    pub fn take_echo(&mut self, peer_paths: &PeerPaths, paths: &Paths) -> Option<(PathId, PathId)> {
         let id = self.echo.take().filter(|_| self.rule == AckPathRule::Fastest)?;
-        let own = arrivals.get(id)?.way;
+        let own = peer_paths.get(id)?.way;
         let others = paths.iter().filter(|path| Some(path.id()) != self.way);
         let usable = others.filter(|path| {
             path.credit() >= MAX_ECHO_LEN as u64
@@ -219,13 +219,13 @@ impl Acks {
 
     /// The path over which ACKs go now: the fastest that lives.
     #[inline]
-    pub fn way(&mut self, now: Instant, arrivals: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
+    pub fn way(&mut self, now: Instant, peer_paths: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
         let holds = now < self.way_until && self.ways == paths.ways();
         if holds && self.way.is_some_and(|id| paths.get(id).is_some()) {
             return self.way;
         }
         (self.ways, self.way_until) = (paths.ways(), now + WAY_LIFETIME);
-        self.choose(now, arrivals, paths)
+        self.choose(now, peer_paths, paths)
     }
 
     /// Takes the peer's path that needs a way back, if there is one.
@@ -233,14 +233,14 @@ impl Acks {
         self.lacks_way.take()
     }
 
-    fn choose(&mut self, now: Instant, arrivals: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
-        let newest = arrivals.iter().map(|receiving| receiving.facts.last_arrival).max()?;
+    fn choose(&mut self, now: Instant, peer_paths: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
+        let newest = peer_paths.iter().map(|receiving| receiving.facts.last_arrival).max()?;
         // When a packet last came by each way, in one pass over the peer's paths.
         paths.edit_each(|path| {
             path.heard = None;
             false
         });
-        for receiving in arrivals.iter() {
+        for receiving in peer_paths.iter() {
             if let Some(path) = receiving.way.and_then(|way| paths.quietly(way)) {
                 path.heard = path.heard.max(Some(receiving.facts.last_arrival));
             }
@@ -273,7 +273,7 @@ impl Acks {
             receiving.facts.last_arrival == newest && receiving.way.is_none() && !receiving.is_cut
         };
         self.lacks_way =
-            arrivals.iter().find(without).filter(|_| is_dead).map(|receiving| receiving.facts.id);
+            peer_paths.iter().find(without).filter(|_| is_dead).map(|receiving| receiving.facts.id);
         let direct = || paths.iter().find(|path| !path.route.is_proxied());
         let chosen = match self.rule {
             AckPathRule::Fastest => best.map(Path::id),
@@ -304,7 +304,7 @@ mod tests {
 
     /// Two ways, of 40 ms and of this many.
     fn ways(config: &Config, other: u64) -> (Acks, PeerPaths, Paths) {
-        let (acks, mut arrivals, mut paths) =
+        let (acks, mut peer_paths, mut paths) =
             (Acks::new(config), PeerPaths::new([1; 32]), Paths::new([2; 32]));
         for (id, millis) in [(PathId(0), 40), (PathId(1), other)] {
             let mut send = SendPath::new(id, Instant::ZERO, None, 1200);
@@ -314,41 +314,41 @@ mod tests {
             let name = paths.connection_id(id);
             paths.insert(Path::new(Instant::ZERO, send, route, PathState::Active, PathOrigin::Return, name));
             let facts = ReceivePath::new(id, Instant::ZERO, Pnack::Patient);
-            arrivals.begin(id, PeerPath::new(facts, source, Some(id)));
+            peer_paths.begin(id, PeerPath::new(facts, source, Some(id)));
         }
-        (acks, arrivals, paths)
+        (acks, peer_paths, paths)
     }
 
     #[test]
     fn a_way_is_kept_until_another_is_faster_by_a_quarter_or_it_goes() {
         let config = Config::default();
-        let (mut acks, arrivals, mut paths) = ways(&config, 32);
+        let (mut acks, peer_paths, mut paths) = ways(&config, 32);
         let at = Instant::from_millis;
-        assert_eq!(acks.way(at(1), &arrivals, &mut paths), Some(PathId(1)));
+        assert_eq!(acks.way(at(1), &peer_paths, &mut paths), Some(PathId(1)));
         paths.quietly(PathId(1)).unwrap().send.rtt.reset();
         paths.quietly(PathId(1)).unwrap().send.rtt.sample(at(1), Duration::from_millis(50), PathId(0));
-        assert_eq!(acks.way(at(2), &arrivals, &mut paths), Some(PathId(1)), "a choice holds for a while");
-        assert_eq!(acks.way(at(60), &arrivals, &mut paths), Some(PathId(1)), "not by a quarter");
+        assert_eq!(acks.way(at(2), &peer_paths, &mut paths), Some(PathId(1)), "a choice holds for a while");
+        assert_eq!(acks.way(at(60), &peer_paths, &mut paths), Some(PathId(1)), "not by a quarter");
         paths.remove(PathId(1));
-        assert_eq!(acks.way(at(61), &arrivals, &mut paths), Some(PathId(0)), "at once");
+        assert_eq!(acks.way(at(61), &peer_paths, &mut paths), Some(PathId(0)), "at once");
     }
 
     #[test]
     fn acks_take_the_direct_path_by_option() {
         let config = Config { ack_way: AckPathRule::Direct, ..Config::default() };
-        let (mut acks, arrivals, mut paths) = ways(&config, 5);
-        assert_eq!(acks.way(Instant::from_millis(1), &arrivals, &mut paths), Some(PathId(0)));
+        let (mut acks, peer_paths, mut paths) = ways(&config, 5);
+        assert_eq!(acks.way(Instant::from_millis(1), &peer_paths, &mut paths), Some(PathId(0)));
         acks.on_asked(PathId(0), &mut paths);
-        assert_eq!(acks.take_echo(&arrivals, &paths), None, "no other way");
+        assert_eq!(acks.take_echo(&peer_paths, &paths), None, "no other way");
     }
 
     #[test]
     fn an_ack_is_queued_once_and_written() {
         let config = Config::default();
-        let (mut acks, mut arrivals, _) = ways(&config, 5);
-        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let (mut acks, mut peer_paths, _) = ways(&config, 5);
+        let mut scheduler = Scheduler::new(Instant::ZERO, None);
         let now = Instant::from_millis(3);
-        let receiving = arrivals.get_mut(PathId(1)).unwrap();
+        let receiving = peer_paths.get_mut(PathId(1)).unwrap();
         for number in 0..2 {
             receiving.facts.on_packet(&PacketArrival {
                 number,
@@ -358,12 +358,12 @@ mod tests {
                 ecn: Ecn::NotEct,
                 eliciting: true,
             });
-            acks.queue(now, receiving, &mut agenda);
+            acks.queue(now, receiving, &mut scheduler);
         }
         assert!(acks.is_due() && acks.queue.len() == 1);
         let mut buffer = [0; 200];
         let mut writer = Writer::new(&mut buffer);
-        acks.write(now, &mut arrivals, &mut agenda, &mut writer);
+        acks.write(now, &mut peer_paths, &mut scheduler, &mut writer);
         assert!(!acks.is_due() && !writer.written().is_empty());
     }
 }

@@ -14,7 +14,7 @@ pub(super) const MIN_CREDIT_BYTES: u64 = 128;
 
 /// Asserts that each path waits for what it needs: a path that may send data stands in the queue of
 /// those, one with something pending in the other, and all are woken for their deadlines.
-pub(super) fn audit(paths: &Paths, agenda: &Scheduler) {
+pub(super) fn audit(paths: &Paths, scheduler: &Scheduler) {
     if !cfg!(debug_assertions) || paths.len() > MAX_AUDITED_PATHS {
         return;
     }
@@ -34,7 +34,7 @@ pub(super) fn audit(paths: &Paths, agenda: &Scheduler) {
         debug_assert!(path.armed.covers(path.deadline()), "path {id:?} is woken in time: {path:?}");
         debug_assert!(path.send.balances(), "bytes in flight are those of packets: {path:?}");
     }
-    debug_assert_eq!(ready, agenda.standing(), "paths that are ready stand in the queue, each once");
+    debug_assert_eq!(ready, scheduler.standing(), "paths that are ready stand in the queue, each once");
 }
 
 /// Whether a path may send a packet of data at once, as far as its window and its silence go.

@@ -132,7 +132,7 @@ impl Datagrams {
     }
 
     /// Writes datagrams of a path's: one to the end of the packet, or several.
-    pub fn write(&mut self, path: &mut Path, writer: &mut Writer<'_>, cargo: &mut PacketData) {
+    pub fn write(&mut self, path: &mut Path, writer: &mut Writer<'_>, packet_data: &mut PacketData) {
         while let Some(parcel) = path.outbox.first() {
             let (room, length) = (writer.room(), parcel.data.len());
             let counted = room != 1 + length;
@@ -143,7 +143,7 @@ impl Datagrams {
             let Some(parcel) = path.outbox.pop().sure() else { break };
             self.waiting -= 1;
             if self.fates_wanted {
-                cargo.push(Carried::Datagram(parcel.mark));
+                packet_data.push(Carried::Datagram(parcel.mark));
             }
             self.recycle(parcel.data);
         }

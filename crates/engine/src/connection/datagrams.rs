@@ -87,7 +87,7 @@ impl Connection {
         mark: u64,
         data: Vec<u8>,
     ) -> Result<(), (Refused, Vec<u8>)> {
-        let Self { paths, exchange, agenda, .. } = self;
+        let Self { paths, contents, scheduler, .. } = self;
         let Some(taken) = paths.quietly(path).filter(|path| path.state == PathState::Active) else {
             return Err((Refused::NotActive, data));
         };
@@ -98,32 +98,32 @@ impl Connection {
         if room(taken) == 0 {
             return Err((Refused::NoRoom, data));
         }
-        exchange.datagrams().hand_over(taken, QueuedDatagram { mark, data });
+        contents.datagrams().hand_over(taken, QueuedDatagram { mark, data });
         if !taken.paced {
-            agenda.make_ready(taken);
+            scheduler.make_ready(taken);
         }
         Ok(())
     }
 
     /// The next datagram that arrived.
     pub fn next_datagram(&mut self) -> Option<ReceivedDatagram> {
-        self.exchange.datagrams().next_received()
+        self.contents.datagrams().next_received()
     }
 
     /// Gives the buffer of a datagram back that is not needed any more: another gets it.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        self.exchange.datagrams().recycle(buffer);
+        self.contents.datagrams().recycle(buffer);
     }
 
     /// The next datagram that a path took on and cannot carry any more, with its mark.
     pub fn next_returned(&mut self) -> Option<(u64, Vec<u8>)> {
-        self.exchange.datagrams().next_returned()
+        self.contents.datagrams().next_returned()
     }
 
     /// What became of a datagram that was sent, if the owner wants to know
     /// ([`Config::datagram_fates`](crate::Config::datagram_fates)).
     pub fn next_fate(&mut self) -> Option<DatagramResult> {
-        self.exchange.datagrams().next_fate()
+        self.contents.datagrams().next_fate()
     }
 
     /// Reports a loss that the application noticed: `bytes` bytes that were sent on `path` at

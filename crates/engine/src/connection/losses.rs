@@ -38,22 +38,22 @@ pub(super) fn judge(
     now: Instant,
     path: &mut Path,
     evidence: Evidence<'_>,
-    exchange: &mut PacketContents,
+    contents: &mut PacketContents,
     controller: &mut dyn Controller,
     config: &Config,
 ) -> LossOutcome {
-    let lost = |carried: &Carried| exchange.lost(carried);
+    let lost = |carried: &Carried| contents.lost(carried);
     let (trigger, losses) = match evidence {
         Evidence::Holes => (Trigger::Loss, path.send.detect_losses(now, lost)),
         Evidence::Missing(missing) => (Trigger::Loss, path.send.on_missing(now, missing.iter(), lost)),
         Evidence::Timeout => (Trigger::Timeout, path.send.on_timeout(now, lost)),
     };
     if let Some(losses) = losses {
-        exchange.standstill().on_failure(losses.first_sent_at, false);
+        contents.standstill().on_failure(losses.first_sent_at, false);
     } else if trigger == Trigger::Timeout
         && let Some(sent_at) = path.send.oldest_data()
     {
-        exchange.standstill().on_failure(sent_at, true);
+        contents.standstill().on_failure(sent_at, true);
     }
     let congested = match (losses, trigger) {
         (Some(losses), _) => congested(now, trigger, &losses),

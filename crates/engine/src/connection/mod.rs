@@ -148,11 +148,11 @@ pub struct Connection {
     paths: Paths,
     /// Which direct paths carry data while they answer.
     preferred: PathTransport,
-    arrivals: PeerPaths,
-    exchange: PacketContents,
+    peer_paths: PeerPaths,
+    contents: PacketContents,
     acks: Acks,
-    agenda: Scheduler,
-    news: PendingEvents,
+    scheduler: Scheduler,
+    pending_events: PendingEvents,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
 }
@@ -175,11 +175,11 @@ impl Connection {
             candidates: Candidates::new(now, config.probe_interval, config.tau),
             preferred: PathTransport::Datagrams,
             paths: Paths::new(established.send_ids),
-            arrivals: PeerPaths::new(established.receive_ids),
-            exchange: PacketContents::new(config, &params, role),
+            peer_paths: PeerPaths::new(established.receive_ids),
+            contents: PacketContents::new(config, &params, role),
             acks: Acks::new(config),
-            agenda: Scheduler::new(now, config.cap),
-            news: PendingEvents::default(),
+            scheduler: Scheduler::new(now, config.cap),
+            pending_events: PendingEvents::default(),
             delays: Vec::new(),
         }
     }
@@ -198,12 +198,12 @@ impl Connection {
 
     /// What this side sends.
     pub const fn outgoing(&mut self) -> &mut Outgoing {
-        self.exchange.out()
+        self.contents.out()
     }
 
     /// What this side receives.
     pub const fn incoming(&mut self) -> &mut Incoming {
-        self.exchange.incoming()
+        self.contents.incoming()
     }
 
     /// Takes over what the endpoint's clock skipped. What the owner calls with the driver's time
@@ -214,23 +214,23 @@ impl Connection {
 
     /// The next thing the owner should know.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.news.next_event()
+        self.pending_events.next_event()
     }
 
     /// What the peer said about relays.
     pub(crate) fn next_relay_news(&mut self) -> Option<RelayEvent> {
-        self.news.next_relay_news()
+        self.pending_events.next_relay_news()
     }
 
     /// Says something about a relay to the peer.
     pub(crate) fn answer(&mut self, answer: RelayMessage) {
-        self.news.answer(answer);
+        self.pending_events.answer(answer);
     }
 
     /// Whether there is something to take of which nobody was told: datagrams that arrived or came
     /// back, and what became of others.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
-        self.exchange.datagrams().has_news()
+        self.contents.datagrams().has_news()
     }
 
     /// Whether there are events of streams or objects to take.
@@ -240,23 +240,23 @@ impl Connection {
 
     /// Connection ids by which this side receives that the endpoint does not know yet.
     pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
-        self.arrivals.next_id()
+        self.peer_paths.next_id()
     }
 
     /// Connection ids by which this side receives no more, so that the endpoint can forget them.
     pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
-        self.arrivals.next_id_over()
+        self.peer_paths.next_id_over()
     }
 
     /// All connection ids that the endpoint knows, so that it can forget them.
     pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.arrivals.ids()
+        self.peer_paths.ids()
     }
 
     /// Says that the application adds no more data. When nothing new is left to send, data that is
     /// still in flight may be sent once more. So the last bytes do not wait for the slowest path.
     pub const fn finishing(&mut self) {
-        self.exchange.finish();
+        self.contents.finish();
     }
 
     /// Limits what is sent from now on, over all paths together, to `bytes_per_second` of UDP
@@ -264,7 +264,7 @@ impl Connection {
     /// because the path's capacity is unknown.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         let now = self.session.own_time(now);
-        self.agenda.set_cap(now, bytes_per_second);
+        self.scheduler.set_cap(now, bytes_per_second);
         self.settle(now);
     }
 
@@ -275,7 +275,7 @@ impl Connection {
 
     /// Whether one of the peer's paths comes by this relay and local socket: it sends by it.
     pub(crate) fn is_reached_by(&self, local: Local, relay: SocketAddr) -> bool {
-        self.arrivals.iter().any(|it| it.source.local == local && it.source.remote == relay)
+        self.peer_paths.iter().any(|it| it.source.local == local && it.source.remote == relay)
     }
 
     /// Whether the connection is over and everything about it was said.
@@ -333,7 +333,7 @@ impl Connection {
             return;
         }
         self.session.close(now, code, reason, linger);
-        self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
+        self.pending_events.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
     }
 
     /// Ends a connection that the owner is never told of: there is no room for it.
@@ -354,13 +354,13 @@ impl Connection {
             return self.session.end();
         }
         self.session.confirm_close(now, code, reason, self.slowest_timeout());
-        self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer: true });
+        self.pending_events.raise(Event::Closed { code, reason: String::from(reason), by_peer: true });
     }
 
     /// Ends the connection at once.
     fn end(&mut self, code: u64, reason: &str, by_peer: bool) {
         if self.session.is_open() {
-            self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer });
+            self.pending_events.raise(Event::Closed { code, reason: String::from(reason), by_peer });
         }
         self.session.end();
     }
@@ -373,18 +373,18 @@ impl Connection {
     /// When it has something to do.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        if self.session.is_open() { self.agenda.deadline() } else { self.session.closing_deadline() }
+        if self.session.is_open() { self.scheduler.deadline() } else { self.session.closing_deadline() }
     }
 
     /// Runs what is due.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.session.wake_closing(now);
         while self.session.is_open()
-            && let Some((at, owner)) = self.agenda.next_due(now)
+            && let Some((at, owner)) = self.scheduler.next_due(now)
         {
             match owner {
                 TimerOwner::Whole => {
-                    if self.agenda.claim_whole(at) {
+                    if self.scheduler.claim_whole(at) {
                         self.wake_whole(now);
                     }
                 }
@@ -394,11 +394,11 @@ impl Connection {
                     }
                 }
                 TimerOwner::Receive(id) => {
-                    if let Some(receiving) = self.arrivals.get_mut(id)
+                    if let Some(receiving) = self.peer_paths.get_mut(id)
                         && timers::claim(&mut receiving.armed, at)
                     {
                         receiving.facts.wake(now);
-                        self.acks.queue(now, receiving, &mut self.agenda);
+                        self.acks.queue(now, receiving, &mut self.scheduler);
                     }
                 }
             }
@@ -415,13 +415,13 @@ impl Connection {
             SilenceAction::Unanswered => return self.end(close::IDLE_CODE, close::UNANSWERED_REASON, false),
             SilenceAction::Lost => return self.end(close::IDLE_CODE, close::SILENT_REASON, false),
         }
-        if self.agenda.ticks(now) {
-            self.agenda.set_tick(self.controller.tick(now));
+        if self.scheduler.ticks(now) {
+            self.scheduler.set_tick(self.controller.tick(now));
             self.paths.judge_all();
-            self.agenda.consult();
+            self.scheduler.consult();
             self.settle(now);
         }
-        self.acks.snacks().wake(now, &self.arrivals, self.exchange.incoming());
+        self.acks.snacks().wake(now, &self.peer_paths, self.contents.incoming());
         if silence == SilenceAction::Ask {
             self.paths.edit_each(|path| {
                 path.pending.ping = true;
@@ -429,15 +429,15 @@ impl Connection {
             });
         }
         self.try_candidate(now);
-        self.agenda.cap().wake(now);
-        self.agenda.reconsider();
+        self.scheduler.cap().wake(now);
+        self.scheduler.reconsider();
     }
 
     /// Ends a connection whose peer answers, while none of the data arrives. A peer that is silent
     /// for half of the idle timeout is no such peer: that timeout ends its connection.
     fn end_standstill(&mut self, now: Instant) {
         let timeout = self.config.idle_timeout;
-        if self.exchange.standstill().is_longer_than(now, timeout)
+        if self.contents.standstill().is_longer_than(now, timeout)
             && self.session.is_heard_within(now, timeout / 2)
         {
             self.close_at(now, close::STANDSTILL_CODE, close::STANDSTILL_REASON);
@@ -446,15 +446,15 @@ impl Connection {
 
     /// When the connection as a whole is due.
     fn own_deadline(&mut self, now: Instant) -> Option<Instant> {
-        let Self { session, acks, arrivals, exchange, candidates, agenda, .. } = self;
-        let snack = acks.snacks().deadline(now, arrivals, exchange.incoming());
-        let others = [snack, candidates.due_at(), agenda.own_deadline()];
+        let Self { session, acks, peer_paths, contents, candidates, scheduler, .. } = self;
+        let snack = acks.snacks().deadline(now, peer_paths, contents.incoming());
+        let others = [snack, candidates.due_at(), scheduler.own_deadline()];
         others.into_iter().flatten().chain([session.deadline()]).min()
     }
 
     /// A session that begins waits for its peer.
     pub(crate) fn begin(&mut self, now: Instant) {
-        self.agenda.reconsider();
+        self.scheduler.reconsider();
         self.settle(now);
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct PacketContents {
     out: Outgoing,
     incoming: Incoming,
     datagrams: Datagrams,
-    farewells: ClosedPaths,
+    closed_paths: ClosedPaths,
     standstill: Standstill,
     /// Whether the owner has nothing more to add.
     finishing: bool,
@@ -31,9 +31,9 @@ impl PacketContents {
         if let Some(least) = config.least_window() {
             incoming = incoming.sharing(least);
         }
-        let (datagrams, farewells) = (Datagrams::new(config), ClosedPaths::default());
+        let (datagrams, closed_paths) = (Datagrams::new(config), ClosedPaths::default());
         let standstill = Standstill::default();
-        Self { out, incoming, datagrams, farewells, standstill, finishing: false }
+        Self { out, incoming, datagrams, closed_paths, standstill, finishing: false }
     }
 
     pub const fn out(&mut self) -> &mut Outgoing {
@@ -61,7 +61,7 @@ impl PacketContents {
     }
 
     pub const fn farewells(&mut self) -> &mut ClosedPaths {
-        &mut self.farewells
+        &mut self.closed_paths
     }
 
     /// Whether streams and objects stand still.
@@ -76,7 +76,7 @@ impl PacketContents {
 
     /// The number one above the highest path id of this side that the peer is known to know.
     pub const fn known_ids(&self) -> u32 {
-        self.farewells.known()
+        self.closed_paths.known()
     }
 
     /// Whether data of streams and objects want to be sent.
@@ -92,7 +92,7 @@ impl PacketContents {
     /// Whether limits, refusals or close notifications want to be sent.
     pub fn has_control(&mut self) -> bool {
         self.settle_streams();
-        self.incoming.wants_to_send() || !self.farewells.is_empty()
+        self.incoming.wants_to_send() || !self.closed_paths.is_empty()
     }
 
     /// The owner has nothing more to add.
@@ -114,7 +114,7 @@ impl PacketContents {
     pub fn arrived(&mut self, carried: &Carried) {
         match carried {
             Carried::Datagram(mark) => self.datagrams.on_fate(*mark, true),
-            Carried::PathDropped(id) => self.farewells.on_known(*id),
+            Carried::PathDropped(id) => self.closed_paths.on_known(*id),
             _ => {
                 self.standstill.on_arrived();
                 self.out.on_acked(carried);
@@ -126,7 +126,7 @@ impl PacketContents {
     pub fn lost(&mut self, carried: &Carried) {
         match carried {
             Carried::Datagram(mark) => self.datagrams.on_fate(*mark, false),
-            Carried::PathDropped(id) => self.farewells.push(*id),
+            Carried::PathDropped(id) => self.closed_paths.push(*id),
             Carried::MaxStreams | Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
                 self.incoming.on_lost(carried);
             }
@@ -148,30 +148,30 @@ mod tests {
     #[test]
     fn a_dropped_path_is_told_until_it_is_known() {
         let config = Config { datagrams: 4, ..Config::default() };
-        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
-        exchange.farewells().push(PathId(3));
+        let mut contents = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        contents.farewells().push(PathId(3));
         for _ in 0..3 {
-            assert!(exchange.has_control());
-            assert_eq!(exchange.farewells().pop(), Some(PathId(3)));
-            assert!(!exchange.has_control());
-            exchange.lost(&Carried::PathDropped(PathId(3)));
+            assert!(contents.has_control());
+            assert_eq!(contents.farewells().pop(), Some(PathId(3)));
+            assert!(!contents.has_control());
+            contents.lost(&Carried::PathDropped(PathId(3)));
         }
-        exchange.farewells().pop();
-        exchange.arrived(&Carried::PathDropped(PathId(3)));
-        assert_eq!((exchange.known_ids(), exchange.has_control()), (4, false));
+        contents.farewells().pop();
+        contents.arrived(&Carried::PathDropped(PathId(3)));
+        assert_eq!((contents.known_ids(), contents.has_control()), (4, false));
     }
 
     #[test]
     fn a_stream_is_over_when_both_directions_are() {
         let mut config = Config::default();
         config.incoming.streams = 1;
-        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        let mut contents = PacketContents::new(&config, &Params::of(&config), Role::Responder);
         let mut told = alloc::vec![];
-        let mut tell = |exchange: &mut PacketContents| {
-            let due = exchange.has_control();
+        let mut tell = |contents: &mut PacketContents| {
+            let due = contents.has_control();
             let (mut buffer, mut carried) = ([0; 100], smallvec::SmallVec::new());
             let mut writer = Writer::new(&mut buffer);
-            exchange.incoming().fill(Instant::ZERO, Duration::ZERO, &mut writer, &mut carried);
+            contents.incoming().fill(Instant::ZERO, Duration::ZERO, &mut writer, &mut carried);
             assert_eq!(due, !writer.is_empty());
             for frame in Frames::new(writer.written()) {
                 told.push(match frame {
@@ -182,52 +182,52 @@ mod tests {
             told.len()
         };
         let ends = |id| Stream { id: StreamId(id), offset: 0, data: b"", fin: true };
-        let read = |exchange: &mut PacketContents, id| {
-            assert!(exchange.incoming().read(StreamId(id), &mut [0; 9]).is_some_and(|read| read.finished));
+        let read = |contents: &mut PacketContents, id| {
+            assert!(contents.incoming().read(StreamId(id), &mut [0; 9]).is_some_and(|read| read.finished));
         };
         let now = Instant::ZERO;
         // Nobody answers.
-        exchange.incoming().on_stream(now, &ends(0)).unwrap();
-        assert_eq!(tell(&mut exchange), 0);
-        read(&mut exchange, 0);
-        assert_eq!(tell(&mut exchange), 1);
+        contents.incoming().on_stream(now, &ends(0)).unwrap();
+        assert_eq!(tell(&mut contents), 0);
+        read(&mut contents, 0);
+        assert_eq!(tell(&mut contents), 1);
         // The answer ends last.
-        exchange.incoming().on_stream(now, &ends(2)).unwrap();
-        exchange.out().open_stream(StreamId(2));
-        read(&mut exchange, 2);
-        exchange.out().finish(StreamId(2));
-        assert_eq!(tell(&mut exchange), 1);
+        contents.incoming().on_stream(now, &ends(2)).unwrap();
+        contents.out().open_stream(StreamId(2));
+        read(&mut contents, 2);
+        contents.out().finish(StreamId(2));
+        assert_eq!(tell(&mut contents), 1);
         let end = |id| Carried::Stream { id: StreamId(id), offset: 0, length: 0, fin: true };
-        exchange.arrived(&end(2));
-        assert_eq!(tell(&mut exchange), 2);
+        contents.arrived(&end(2));
+        assert_eq!(tell(&mut contents), 2);
         // The answer ends first.
-        exchange.incoming().on_reset_stream(StreamId(4), 7).unwrap();
-        exchange.out().open_stream(StreamId(4));
-        exchange.out().finish(StreamId(4));
-        exchange.arrived(&end(4));
-        assert_eq!(tell(&mut exchange), 2);
-        while exchange.incoming().next_event().is_some() {}
-        exchange.incoming().on_stream(now, &ends(4)).unwrap();
-        assert_eq!(tell(&mut exchange), 3);
+        contents.incoming().on_reset_stream(StreamId(4), 7).unwrap();
+        contents.out().open_stream(StreamId(4));
+        contents.out().finish(StreamId(4));
+        contents.arrived(&end(4));
+        assert_eq!(tell(&mut contents), 2);
+        while contents.incoming().next_event().is_some() {}
+        contents.incoming().on_stream(now, &ends(4)).unwrap();
+        assert_eq!(tell(&mut contents), 3);
         // One that this side opened is no business of the peer's limit, and one that nobody opened
         // is an error.
         let code = |result: Result<(), ProtocolError>| result.unwrap_err().code;
-        assert_eq!(code(exchange.incoming().on_stream(now, &ends(1))), ProtocolError::STREAM_STATE);
-        exchange.out().open_next().unwrap();
-        exchange.incoming().on_stream(now, &ends(1)).unwrap();
-        read(&mut exchange, 1);
-        assert_eq!(tell(&mut exchange), 3);
-        assert_eq!(code(exchange.incoming().on_stream(now, &ends(8))), ProtocolError::STREAM_LIMIT);
+        assert_eq!(code(contents.incoming().on_stream(now, &ends(1))), ProtocolError::STREAM_STATE);
+        contents.out().open_next().unwrap();
+        contents.incoming().on_stream(now, &ends(1)).unwrap();
+        read(&mut contents, 1);
+        assert_eq!(tell(&mut contents), 3);
+        assert_eq!(code(contents.incoming().on_stream(now, &ends(8))), ProtocolError::STREAM_LIMIT);
         assert_eq!(told, [2, 3, 4]);
     }
 
     #[test]
     fn the_fate_of_a_datagram_is_told_under_its_mark() {
         let config = Config { datagrams: 4, ..Config::default() };
-        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
-        exchange.lost(&Carried::Datagram(8));
-        exchange.arrived(&Carried::Datagram(9));
-        let fates = core::iter::from_fn(|| exchange.datagrams().next_fate());
+        let mut contents = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        contents.lost(&Carried::Datagram(8));
+        contents.arrived(&Carried::Datagram(9));
+        let fates = core::iter::from_fn(|| contents.datagrams().next_fate());
         let fates: alloc::vec::Vec<_> = fates.map(|fate| (fate.mark, fate.arrived)).collect();
         assert_eq!(fates, [(8, false), (9, true)]);
     }

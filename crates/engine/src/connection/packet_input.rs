@@ -45,8 +45,8 @@ impl Connection {
     fn take(&mut self, now: Instant, inbound: &mut Inbound<'_>) -> Result<(), Rejected> {
         let Inbound { path: id, source, ecn, at, bytes, ref mut packet, phantom } = *inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
-        let known = self.arrivals.get(id);
-        if known.is_none() && !self.arrivals.may_begin(id) {
+        let known = self.peer_paths.get(id);
+        if known.is_none() && !self.peer_paths.may_begin(id) {
             return Err(Rejected::Unexpected);
         }
         let number = restore_number(known.map_or(0, |receiving| receiving.facts.expected()), header.number);
@@ -68,7 +68,7 @@ impl Connection {
         }
         let first = self.session.on_heard(now);
         if first {
-            self.news.raise(Event::Confirmed);
+            self.pending_events.raise(Event::Confirmed);
         }
         let Some((stamp, frames)) = plain.split_first_chunk::<STAMP_LEN>() else {
             return Err(Rejected::Malformed);
@@ -96,7 +96,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        let Some(receiving) = self.arrivals.get_mut(id) else { return Ok(()) };
+        let Some(receiving) = self.peer_paths.get_mut(id) else { return Ok(()) };
         receiving.replay.accept(number);
         let newest = receiving.facts.on_packet(&PacketArrival { number, at, stamp, bytes, ecn, eliciting });
         if asked {
@@ -109,20 +109,20 @@ impl Connection {
             }
             self.credit_way(now, id, &source, bytes);
         }
-        let Self { acks, arrivals, agenda, exchange, paths, .. } = self;
+        let Self { acks, peer_paths, scheduler, contents, paths, .. } = self;
         if asked {
             acks.on_asked(id, paths);
         }
-        if let Some(receiving) = arrivals.get_mut(id).sure() {
-            acks.queue(now, receiving, agenda);
+        if let Some(receiving) = peer_paths.get_mut(id).sure() {
+            acks.queue(now, receiving, scheduler);
         }
         // Nothing else that a packet brings makes the connection as a whole due earlier than it
         // was.
         if first {
-            agenda.reconsider();
-        } else if eliciting && exchange.incoming().snack_deadline(Duration::ZERO).is_some() {
-            let at = acks.snacks().deadline(now, arrivals, exchange.incoming());
-            agenda.arm_whole(now, at);
+            scheduler.reconsider();
+        } else if eliciting && contents.incoming().snack_deadline(Duration::ZERO).is_some() {
+            let at = acks.snacks().deadline(now, peer_paths, contents.incoming());
+            scheduler.arm_whole(now, at);
         }
         Ok(())
     }
@@ -135,17 +135,17 @@ impl Connection {
             Frame::Pnack { path, missing } => self.on_pnack(now, path, &missing),
             Frame::SnackStream { id, missing } => self.on_snack(DataId::Stream(id), &missing),
             Frame::SnackObject { id, missing } => self.on_snack(DataId::Object(id), &missing),
-            Frame::Stream(stream) => self.exchange.incoming().on_stream(now, &stream)?,
-            Frame::Object(object) => self.exchange.incoming().on_object(now, &object)?,
-            Frame::Datagram(data) => self.exchange.datagrams().on_received(on, at, stamp, data),
-            Frame::MaxStreams(limit) => self.exchange.out().on_max_streams(limit),
-            Frame::MaxData(limit) => self.exchange.out().on_max_data(limit),
-            Frame::MaxStreamData { id, limit } => self.exchange.out().on_max_stream_data(id, limit),
-            Frame::ResetStream { id, code } => self.exchange.incoming().on_reset_stream(id, code)?,
-            Frame::StopSending { id, code } => self.exchange.out().on_stop_sending(id, code),
+            Frame::Stream(stream) => self.contents.incoming().on_stream(now, &stream)?,
+            Frame::Object(object) => self.contents.incoming().on_object(now, &object)?,
+            Frame::Datagram(data) => self.contents.datagrams().on_received(on, at, stamp, data),
+            Frame::MaxStreams(limit) => self.contents.out().on_max_streams(limit),
+            Frame::MaxData(limit) => self.contents.out().on_max_data(limit),
+            Frame::MaxStreamData { id, limit } => self.contents.out().on_max_stream_data(id, limit),
+            Frame::ResetStream { id, code } => self.contents.incoming().on_reset_stream(id, code)?,
+            Frame::StopSending { id, code } => self.contents.out().on_stop_sending(id, code),
             Frame::Close { code, reason } => self.on_close(now, code, reason),
             Frame::PathChallenge(challenge) => {
-                if let Some(way) = self.arrivals.get(on).and_then(|receiving| receiving.way)
+                if let Some(way) = self.peer_paths.get(on).and_then(|receiving| receiving.way)
                     && let Some(path) = self.paths.edit(way)
                     && path.pending.responses.len() < MAX_RESPONSES
                 {
@@ -155,17 +155,17 @@ impl Connection {
             Frame::PathResponse(challenge) => self.on_path_response(now, challenge),
             Frame::PathDropped(path) => self.on_path_dropped(now, path),
             Frame::PathHint(hint) => {
-                if let Some(receiving) = self.arrivals.get_mut(hint.path) {
+                if let Some(receiving) = self.peer_paths.get_mut(hint.path) {
                     receiving.facts.on_hint(hint);
                 }
             }
-            Frame::RelayOffer(offer) => self.news.tell(RelayEvent::Offered(offer)),
-            Frame::RelayConsent(consent) => self.news.tell(RelayEvent::Consented {
+            Frame::RelayOffer(offer) => self.pending_events.tell(RelayEvent::Offered(offer)),
+            Frame::RelayConsent(consent) => self.pending_events.tell(RelayEvent::Consented {
                 offer: consent.offer,
                 address: consent.address,
                 consent: consent.consent.to_vec(),
             }),
-            Frame::RelayRefused(offer) => self.news.tell(RelayEvent::Refused(offer)),
+            Frame::RelayRefused(offer) => self.pending_events.tell(RelayEvent::Refused(offer)),
         }
         Ok(())
     }
@@ -177,24 +177,24 @@ impl Connection {
                 return;
             }
         }
-        self.agenda.consult();
+        self.scheduler.consult();
         self.settle(now);
         self.end_standstill(now);
     }
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, exchange, controller, delays, config, .. } = self;
+        let Self { paths, contents, controller, delays, config, .. } = self;
         let id = entry.path;
         let Some(path) = paths.judge(id) else { return id < paths.next_id() };
         delays.clear();
         let (probe, silent) = (path.probe, path.send.timeouts() > 0);
-        let Some(progress) = path.send.on_ack(now, entry, way, delays, |carried| exchange.arrived(carried))
+        let Some(progress) = path.send.on_ack(now, entry, way, delays, |carried| contents.arrived(carried))
         else {
             return false;
         };
         if let Some(latest) = progress.latest {
-            exchange.farewells().on_known(id);
+            contents.farewells().on_known(id);
             if path.state == PathState::Active {
                 tell_progress(now, path, &progress, latest, delays, controller);
             }
@@ -213,7 +213,7 @@ impl Connection {
         if marked {
             tell_marks(now, path, &progress, controller);
         }
-        let outcome = judge(now, path, Evidence::Holes, exchange, controller, config);
+        let outcome = judge(now, path, Evidence::Holes, contents, controller, config);
         let works = progress.packets > 0 && path.state == PathState::Probing;
         if marked || outcome == LossOutcome::Told {
             paths.judge_all();
@@ -227,9 +227,9 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, exchange, controller, config, .. } = self;
+        let Self { paths, contents, controller, config, .. } = self;
         let Some(path) = paths.quietly(id) else { return };
-        let outcome = judge(now, path, Evidence::Missing(missing), exchange, controller, config);
+        let outcome = judge(now, path, Evidence::Missing(missing), contents, controller, config);
         if outcome != LossOutcome::Nothing {
             paths.judge(id);
         }
@@ -241,7 +241,7 @@ impl Connection {
 
     fn on_snack(&mut self, what: DataId, missing: &Ranges<'_>) {
         for (start, end) in missing.iter() {
-            self.exchange.out().missing(what, start, end);
+            self.contents.out().missing(what, start, end);
         }
     }
 }

@@ -44,14 +44,14 @@ impl Connection {
     pub(crate) fn see(&mut self, full: &FullSockets) {
         if !full.is_as(self.paths.full()) {
             self.paths.set_full(full);
-            self.agenda.release();
+            self.scheduler.release();
             self.acks.hold(false);
         }
     }
 
     /// Whether something would leave if a socket were not full.
     pub(crate) fn waits_for_room(&self) -> bool {
-        self.acks.are_held() || self.agenda.holds()
+        self.acks.are_held() || self.scheduler.holds()
     }
 
     fn send(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
@@ -67,7 +67,7 @@ impl Connection {
             return None;
         }
         let most = PACKET_OVERHEAD_LEN + MAX_CLOSE_LEN + self.session.closing()?.1.len();
-        let way = self.acks.way(now, &self.arrivals, &mut self.paths);
+        let way = self.acks.way(now, &self.peer_paths, &mut self.paths);
         let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
         let path = self.paths.get(way)?;
         // Not even this goes where more would be sent than came from: the next packet from there
@@ -79,16 +79,16 @@ impl Connection {
     }
 
     fn send_pending(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        for _ in 0..self.agenda.urgent() {
-            let id = self.agenda.next_urgent()?;
+        for _ in 0..self.scheduler.urgent() {
+            let id = self.scheduler.next_urgent()?;
             if self.paths.is_held(id) {
-                self.agenda.hold_urgent(id);
+                self.scheduler.hold_urgent(id);
                 continue;
             }
             let Some(path) = self.paths.quietly(id) else { continue };
             path.urgent = false;
             if core::mem::take(&mut path.pending.ask) {
-                self.agenda.make_urgent(path);
+                self.scheduler.make_urgent(path);
                 let sent = self.ask(now, id, out);
                 if sent.is_some() {
                     return sent;
@@ -99,7 +99,7 @@ impl Connection {
                 continue; // until more comes from there
             }
             if let Some(size) = path.pending.mtu.take() {
-                self.agenda.make_urgent(path);
+                self.scheduler.make_urgent(path);
                 if size <= out.buffer.len() {
                     return self.single(now, id, out, size, Purpose::Size);
                 }
@@ -136,20 +136,20 @@ impl Connection {
 
     /// Goes on with a run whose datagrams leave one by one.
     fn send_rest(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        let RunRemainder { path, size, most, purpose } = self.agenda.take_rest()?;
+        let RunRemainder { path, size, most, purpose } = self.scheduler.take_rest()?;
         self.run(now, path, out, size, most, purpose)
     }
 
     /// Whether more of a run follows, which others must not interrupt.
     pub(crate) const fn is_amid_run(&self) -> bool {
-        self.agenda.is_amid_run()
+        self.scheduler.is_amid_run()
     }
 
     fn send_control(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        if !(self.acks.is_due() || self.exchange.has_control() || self.news.has_answer()) {
+        if !(self.acks.is_due() || self.contents.has_control() || self.pending_events.has_answer()) {
             return None;
         }
-        let way = self.acks.way(now, &self.arrivals, &mut self.paths);
+        let way = self.acks.way(now, &self.peer_paths, &mut self.paths);
         if let Some(id) = self.acks.take_lacking() {
             self.restore_way(now, id);
         }
@@ -171,7 +171,7 @@ impl Connection {
     /// The ACK of a path whose sender asks, once more by another way: where its packets come from,
     /// or else the fastest.
     fn send_echo(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        let (id, way) = self.acks.take_echo(&self.arrivals, &self.paths)?;
+        let (id, way) = self.acks.take_echo(&self.peer_paths, &self.paths)?;
         self.single(now, way, out, MAX_ECHO_LEN, Purpose::Echo(id))
     }
 
@@ -180,26 +180,26 @@ impl Connection {
             return None;
         }
         let mut purpose = Purpose::Data;
-        if !self.exchange.has_any() {
-            if !self.exchange.is_finishing() || !self.config.repeat_tail || self.agenda.ready() < 2 {
+        if !self.contents.has_any() {
+            if !self.contents.is_finishing() || !self.config.repeat_tail || self.scheduler.ready() < 2 {
                 return None;
             }
             purpose = Purpose::Tail;
         }
-        for _ in 0..self.agenda.ready() {
-            let id = self.agenda.next_ready()?;
+        for _ in 0..self.scheduler.ready() {
+            let id = self.scheduler.next_ready()?;
             if self.paths.is_held(id) {
-                self.agenda.hold_ready(id);
+                self.scheduler.hold_ready(id);
                 continue;
             }
-            let Self { paths, exchange, agenda, acks, arrivals, sealer, .. } = self;
-            let beside = acks.riding(now, id, arrivals, paths).map_or(0, |_| ENTRY_ROOM);
+            let Self { paths, contents, scheduler, acks, peer_paths, sealer, .. } = self;
+            let beside = acks.riding(now, id, peer_paths, paths).map_or(0, |_| ENTRY_ROOM);
             let Some(path) = paths.quietly(id).sure() else { continue };
             path.ready = false;
-            exchange.datagrams().return_misfits(path);
+            contents.datagrams().return_misfits(path);
             let parcel = datagram_queues::packet_size(path, now, beside);
-            if parcel.is_none() && purpose == Purpose::Data && !exchange.has_data() {
-                agenda.make_ready(path); // for what the owner adds next
+            if parcel.is_none() && purpose == Purpose::Data && !contents.has_data() {
+                scheduler.make_ready(path); // for what the owner adds next
                 continue;
             }
             let largest = path.send.mtu.current().min(out.buffer.len());
@@ -211,7 +211,7 @@ impl Connection {
             let (in_flight, window) = (path.send.in_flight, path.allowance.window);
             let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
             if room == 0 {
-                agenda.cap().yields();
+                scheduler.cap().yields();
                 continue; // an ACK brings it back
             }
             if path.send.timeouts() > 0 && in_flight > 0 {
@@ -219,17 +219,17 @@ impl Connection {
             }
             let tokens = path.send.pacer.available(now) / size as u64;
             if tokens == 0 {
-                agenda.cap().yields();
+                scheduler.cap().yields();
                 path.paced = true;
-                agenda.arm(path);
+                scheduler.arm(path);
                 continue;
             }
             if path.send.timeouts() > 0 && self.has_other(id) {
                 continue; // silent: its pings will tell; others carry the data
             }
-            let capped = self.agenda.cap().allows(now, size as u64);
+            let capped = self.scheduler.cap().allows(now, size as u64);
             if capped == 0 {
-                self.agenda.arm_cap(now);
+                self.scheduler.arm_cap(now);
                 self.stays_ready(id);
                 return None;
             }
@@ -247,14 +247,14 @@ impl Connection {
     /// What was sent on a path is waited for.
     fn arm(&mut self, id: PathId) {
         if let Some(path) = self.paths.quietly(id).sure() {
-            self.agenda.arm(path);
+            self.scheduler.arm(path);
         }
     }
 
     /// A path goes to the end of the queue of those that may send data.
     fn stays_ready(&mut self, id: PathId) {
         if let Some(path) = self.paths.quietly(id).sure() {
-            self.agenda.make_ready(path);
+            self.scheduler.make_ready(path);
         }
     }
 
@@ -279,7 +279,7 @@ impl Connection {
             let last = length + phantom < size || !self.has_more(id, purpose);
             if self.config.payload == Payload::Length {
                 let rest = RunRemainder { path: id, size, most: most - made, purpose };
-                self.agenda.leave((!last && made < most).then_some(rest));
+                self.scheduler.leave((!last && made < most).then_some(rest));
                 if idle {
                     self.arm(id);
                 }
@@ -299,7 +299,7 @@ impl Connection {
     fn has_more(&self, id: PathId, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Datagram => self.paths.get(id).is_some_and(|path| !path.outbox.is_empty()),
-            _ => self.exchange.has_data(),
+            _ => self.contents.has_data(),
         }
     }
 
@@ -337,7 +337,7 @@ impl Connection {
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-        let dscp = if path.send.passage.is_used() { self.config.dscp } else { Dscp::BestEffort };
+        let dscp = if path.send.dscp_support.is_used() { self.config.dscp } else { Dscp::BestEffort };
         Some(Transmit {
             local: path.route.local,
             remote: path.route.remote,
@@ -368,15 +368,15 @@ impl Connection {
         Header { connection: path.connection_id, number: number as u32, epoch }.write(&mut writer);
         writer.u32(now.as_micros() as u32);
         let start = writer.len();
-        let mut cargo = PacketData::new();
-        let eliciting = self.content(now, id, &mut writer, &mut cargo, purpose);
+        let mut packet_data = PacketData::new();
+        let eliciting = self.content(now, id, &mut writer, &mut packet_data, purpose);
         if writer.len() == start {
             return None;
         }
         let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
         let bulk = matches!(purpose, Purpose::Data | Purpose::Datagram);
-        let app_limited = !bulk || self.agenda.is_capped() || !self.has_more(id, purpose);
+        let app_limited = !bulk || self.scheduler.is_capped() || !self.has_more(id, purpose);
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
             self.end(super::close::WORN_OUT_CODE, "the keys are worn out", false);
@@ -387,12 +387,13 @@ impl Connection {
         path.route.enclose(now, buffer.get_mut(..length)?);
         let counted = purpose != Purpose::Size;
         let bytes = (length + phantom) as u32;
-        path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo: &cargo });
+        path.send
+            .on_sent(now, Outbound { bytes, eliciting, counted, app_limited, packet_data: &packet_data });
         match purpose {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Datagram | Purpose::Tail => {
                 path.send.pacer.spend(u64::from(bytes));
-                self.agenda.cap().spend(u64::from(bytes));
+                self.scheduler.cap().spend(u64::from(bytes));
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }
@@ -408,7 +409,7 @@ impl Connection {
         now: Instant,
         id: PathId,
         writer: &mut Writer<'_>,
-        cargo: &mut PacketData,
+        packet_data: &mut PacketData,
         purpose: Purpose,
     ) -> bool {
         match purpose {
@@ -433,23 +434,23 @@ impl Connection {
             }
             Purpose::Pending => {
                 self.write_pending(now, id, writer);
-                self.write_probe(id, writer, cargo);
+                self.write_probe(id, writer, packet_data);
                 true
             }
-            Purpose::Control => self.write_control(now, writer, cargo),
+            Purpose::Control => self.write_control(now, writer, packet_data),
             Purpose::Echo(id) => {
-                if let Some(receiving) = self.arrivals.get_mut(id) {
+                if let Some(receiving) = self.peer_paths.get_mut(id) {
                     self.acks.write_echo(now, receiving, writer);
                 }
                 false
             }
             Purpose::Data => {
                 self.write_beside(now, id, writer);
-                if self.config.ack_after.is_some() && self.exchange.has_data() {
+                if self.config.ack_after.is_some() && self.contents.has_data() {
                     self.write_riding_ack(now, id, writer);
                 }
                 let before = writer.len();
-                self.exchange.out().fill(writer, cargo);
+                self.contents.out().fill(writer, packet_data);
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
                 }
@@ -459,7 +460,7 @@ impl Connection {
                 self.write_beside(now, id, writer);
                 let before = writer.len();
                 if let Some(path) = self.paths.quietly(id).sure() {
-                    self.exchange.datagrams().write(path, writer, cargo);
+                    self.contents.datagrams().write(path, writer, packet_data);
                 }
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
@@ -469,7 +470,7 @@ impl Connection {
                 true
             }
             Purpose::Tail => {
-                self.exchange.out().repeat_tail(writer, cargo);
+                self.contents.out().repeat_tail(writer, packet_data);
                 true
             }
         }
@@ -477,14 +478,14 @@ impl Connection {
 
     /// Probing uses data packets (mPath section 2.1). After a timeout the probe is as large, and
     /// has no data: a dead path would take what it lost again and again, and others carry it.
-    fn write_probe(&mut self, id: PathId, writer: &mut Writer<'_>, cargo: &mut PacketData) {
+    fn write_probe(&mut self, id: PathId, writer: &mut Writer<'_>, packet_data: &mut PacketData) {
         let Some(path) = self.paths.get(id).filter(|path| path.state == PathState::Probing) else { return };
         if !self.session.is_confirmed() {
             return;
         }
         if path.send.timeouts() == 0 {
-            self.exchange.out().fill(writer, cargo);
-        } else if self.exchange.has_data()
+            self.contents.out().fill(writer, packet_data);
+        } else if self.contents.has_data()
             && let Some(padding) = writer.claim(writer.room())
         {
             padding.fill(0);
@@ -543,31 +544,31 @@ impl Connection {
     }
 
     fn write_riding_ack(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Self { acks, arrivals, paths, agenda, .. } = self;
-        let riding = acks.riding(now, id, arrivals, paths).filter(|_| writer.room() >= ENTRY_ROOM);
-        if let Some(receiving) = riding.and_then(|soon| arrivals.get_mut(soon)) {
-            acks.write_riding(now, receiving, agenda, writer);
+        let Self { acks, peer_paths, paths, scheduler, .. } = self;
+        let riding = acks.riding(now, id, peer_paths, paths).filter(|_| writer.room() >= ENTRY_ROOM);
+        if let Some(receiving) = riding.and_then(|soon| peer_paths.get_mut(soon)) {
+            acks.write_riding(now, receiving, scheduler, writer);
         }
     }
 
-    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut PacketData) -> bool {
-        let Self { acks, arrivals, agenda, exchange, news, .. } = self;
-        acks.write(now, arrivals, agenda, writer);
+    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, packet_data: &mut PacketData) -> bool {
+        let Self { acks, peer_paths, scheduler, contents, pending_events, .. } = self;
+        acks.write(now, peer_paths, scheduler, writer);
         let before = writer.len();
-        if exchange.incoming().wants_to_send() {
-            let rtt = acks.snacks().longest_round_trip(now, arrivals);
-            exchange.incoming().fill(now, rtt, writer, cargo);
+        if contents.incoming().wants_to_send() {
+            let rtt = acks.snacks().longest_round_trip(now, peer_paths);
+            contents.incoming().fill(now, rtt, writer, packet_data);
         }
-        news.write_answers(writer);
+        pending_events.write_answers(writer);
         while writer.room() >= 16
-            && let Some(id) = exchange.farewells().pop()
+            && let Some(id) = contents.farewells().pop()
         {
             Frame::PathDropped(id).write(writer);
-            cargo.push(Carried::PathDropped(id));
+            packet_data.push(Carried::PathDropped(id));
         }
         let eliciting = writer.len() > before;
-        if acks.snacks().write(now, arrivals, exchange.incoming(), writer) {
-            agenda.reconsider();
+        if acks.snacks().write(now, peer_paths, contents.incoming(), writer) {
+            scheduler.reconsider();
         }
         eliciting
     }

@@ -45,15 +45,15 @@ impl Connection {
         path.pending.ping = true; // the responder must hear from us before it may speak
         let id = self.paths.insert(path);
         self.activate(now, id);
-        self.agenda.consult();
-        self.agenda.reconsider();
+        self.scheduler.consult();
+        self.scheduler.reconsider();
         self.settle(now);
     }
 
     /// A direct route that may become a path. It is probed in its turn.
     pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
         self.candidates.add(now, route);
-        self.agenda.reconsider();
+        self.scheduler.reconsider();
         self.settle(now);
     }
 
@@ -61,7 +61,7 @@ impl Connection {
     /// may be tried again. When the relay is chosen, the endpoint is asked to greet it.
     pub(crate) fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         self.candidates.add_relay(now, relay, local);
-        self.agenda.reconsider();
+        self.scheduler.reconsider();
         self.settle(now);
     }
 
@@ -83,9 +83,9 @@ impl Connection {
             } else if let Some(relay) =
                 self.candidates.on_dropped(now, origin, PathEndReason::NotNeeded, PathHistory::default())
             {
-                self.news.want(RelayEvent::Release(relay)); // another time
+                self.pending_events.want(RelayEvent::Release(relay)); // another time
             }
-            self.agenda.reconsider();
+            self.scheduler.reconsider();
         }
         self.settle(now);
     }
@@ -94,15 +94,15 @@ impl Connection {
     /// whether the relay is not tried again.
     pub(crate) fn relay_failed(&mut self, now: Instant, relay: RelayId, asked_at: Instant) -> bool {
         let over = self.candidates.on_no_route(now, relay, self.session.heard_since(asked_at));
-        self.agenda.consult();
-        self.agenda.reconsider();
+        self.scheduler.consult();
+        self.scheduler.reconsider();
         self.settle(now);
         over
     }
 
     /// A local socket is gone, and with it the paths that left by it.
     pub(crate) fn local_down(&mut self, now: Instant, local: Local) {
-        self.arrivals.on_local_down(local);
+        self.peer_paths.on_local_down(local);
         let mut last = None;
         while let Some(id) = self.paths.next_after(last) {
             last = Some(id);
@@ -111,16 +111,16 @@ impl Connection {
             }
         }
         for relay in self.candidates.local_down(local) {
-            self.news.want(RelayEvent::Release(relay));
+            self.pending_events.want(RelayEvent::Release(relay));
         }
-        self.agenda.reconsider();
+        self.scheduler.reconsider();
         self.settle(now);
     }
 
     /// Whether a path leads by this local socket or connection, or one of the peer's still comes by
     /// it.
     pub(crate) fn goes_by(&self, local: Local) -> bool {
-        self.paths.iter().any(|path| path.route.local == local) || self.arrivals.come_by(local)
+        self.paths.iter().any(|path| path.route.local == local) || self.peer_paths.come_by(local)
     }
 
     /// Whether one of its paths, or of its peer's, goes over a TCP connection.
@@ -139,7 +139,7 @@ impl Connection {
             return Some(relay);
         }
         let proven = verdict == NoticeTrust::Proven;
-        self.news.raise(Event::Notice { path: id, reason: notice.reason, proven });
+        self.pending_events.raise(Event::Notice { path: id, reason: notice.reason, proven });
         if proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
             self.drop_path(now, id, PathEndReason::Refused(notice.reason));
         }
@@ -168,7 +168,7 @@ impl Connection {
     /// known to know.
     pub(super) fn has_name(&self, ahead: u32) -> bool {
         let next = self.paths.next_id().0;
-        let expected = self.exchange.known_ids().saturating_add(ahead);
+        let expected = self.contents.known_ids().saturating_add(ahead);
         next < u32::MAX && next < expected && self.paths.len() < MAX_PATHS
     }
 
@@ -182,7 +182,7 @@ impl Connection {
         }
         match self.candidates.next(now, &mut self.random) {
             Some(CandidateAction::Probe(route, origin)) => self.probe(now, route, origin),
-            Some(CandidateAction::Greet(relay)) => self.news.want(RelayEvent::Greet(relay)),
+            Some(CandidateAction::Greet(relay)) => self.pending_events.want(RelayEvent::Greet(relay)),
             None => {}
         }
     }
@@ -224,8 +224,8 @@ impl Connection {
         self.paths.set_state(id, PathState::Available);
         let waits = self.common_wait();
         self.paths.ways_changed();
-        self.agenda.consult();
-        self.agenda.reconsider();
+        self.scheduler.consult();
+        self.scheduler.reconsider();
         if !self.candidates.on_proven(now, origin, rtt.saturating_sub(waits)) {
             self.drop_path(now, id, PathEndReason::NotNeeded);
         }
@@ -258,10 +258,10 @@ impl Connection {
             rtt: Some(path.send.rtt.smoothed()),
         };
         self.controller.take(id, path.send.carriage(), &opened);
-        self.agenda.make_ready(path);
-        self.agenda.set_tick(self.controller.tick(now));
-        self.agenda.reconsider();
-        self.news.raise(Event::PathUp(id));
+        self.scheduler.make_ready(path);
+        self.scheduler.set_tick(self.controller.tick(now));
+        self.scheduler.reconsider();
+        self.pending_events.raise(Event::PathUp(id));
     }
 
     /// Sets which direct paths carry data from now on: those over UDP datagrams (the default), or
@@ -270,7 +270,7 @@ impl Connection {
     pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
         let now = self.session.own_time(now);
         if core::mem::replace(&mut self.preferred, carriage) != carriage {
-            self.agenda.consult();
+            self.scheduler.consult();
             self.settle(now);
         }
     }
@@ -301,12 +301,12 @@ impl Connection {
         self.paths.set_state(id, PathState::Available);
         let Some(path) = self.paths.edit(id) else { return };
         (path.probe_at, path.probe) = (None, None);
-        self.exchange.recall(&mut path.outbox);
+        self.contents.recall(&mut path.outbox);
         self.controller.close(id);
         self.candidates.on_resting(path.origin);
         let is_tcp = path.route.local.is_connection();
         let reason = if is_tcp { PathEndReason::Rested.text() } else { "UDP carries far less than TCP" };
-        self.news.raise(Event::PathResting { path: id, reason });
+        self.pending_events.raise(Event::PathResting { path: id, reason });
     }
 
     /// Whether a path that is not preferred leads where no other does: straight to the peer, or to
@@ -347,7 +347,7 @@ impl Connection {
                 self.activate(now, id);
             } else {
                 if self.candidates.wish(open) {
-                    self.agenda.reconsider();
+                    self.scheduler.reconsider();
                 }
                 return;
             }
@@ -358,7 +358,7 @@ impl Connection {
     fn needs_paths(&self) -> bool {
         self.peer.role == Role::Initiator
             || self.config.datagrams > 0
-            || self.exchange.has_any()
+            || self.contents.has_any()
             || !self.has_answering()
     }
 
@@ -398,7 +398,7 @@ impl Connection {
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
     pub(super) fn drop_path(&mut self, now: Instant, id: PathId, end: PathEndReason) {
-        let Self { paths, agenda, exchange, controller, .. } = self;
+        let Self { paths, scheduler, contents, controller, .. } = self;
         let Some(mut path) = paths.remove(id) else {
             controller.close(id);
             return;
@@ -407,24 +407,24 @@ impl Connection {
             controller.close(id);
             // Another may carry data in its place.
             paths.judge_all();
-            agenda.consult();
+            scheduler.consult();
         }
-        agenda.forget(&path);
-        agenda.reconsider();
-        exchange.recall(&mut path.outbox);
-        path.send.abandon(now, |carried| exchange.lost(carried));
-        exchange.farewells().push(id);
+        scheduler.forget(&path);
+        scheduler.reconsider();
+        contents.recall(&mut path.outbox);
+        path.send.abandon(now, |carried| contents.lost(carried));
+        contents.farewells().push(id);
         let lived = PathHistory {
             worked: path.send.is_proven(),
             goodput: path.goodput(now),
             heard: self.session.heard_since(path.began),
         };
         if let Some(relay) = self.candidates.on_dropped(now, path.origin, end, lived) {
-            self.news.want(RelayEvent::Release(relay));
+            self.pending_events.want(RelayEvent::Release(relay));
         }
-        self.arrivals.on_way_gone(id);
+        self.peer_paths.on_way_gone(id);
         if end != PathEndReason::NotNeeded {
-            self.news.raise(Event::PathDown { path: id, reason: end.text() });
+            self.pending_events.raise(Event::PathDown { path: id, reason: end.text() });
         }
     }
 
@@ -437,7 +437,7 @@ impl Connection {
             || path.address != AddressValidation::Valid;
         if path.origin != PathOrigin::Return
             || !silent
-            || self.arrivals.iter().any(|receiving| receiving.way == Some(id))
+            || self.peer_paths.iter().any(|receiving| receiving.way == Some(id))
         {
             return false;
         }
@@ -449,27 +449,27 @@ impl Connection {
     /// the connection's own timer.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
-        if !(self.paths.is_settled() && self.agenda.is_settled()) {
+        if !(self.paths.is_settled() && self.scheduler.is_settled()) {
             self.settle_changes(now);
         }
     }
 
     fn settle_changes(&mut self, now: Instant) {
         self.settle_paths(now);
-        if self.agenda.take_consult() {
+        if self.scheduler.take_consult() {
             self.consult(now);
             // Asked until there was nothing more to do, whatever was dropped meanwhile.
-            self.agenda.take_consult();
+            self.scheduler.take_consult();
             self.settle_paths(now);
         }
-        if self.agenda.take_reconsider() {
+        if self.scheduler.take_reconsider() {
             if self.candidates.is_used_up(now) {
-                self.news.raise(Event::RelaysUsedUp);
+                self.pending_events.raise(Event::RelaysUsedUp);
             }
             let at = self.own_deadline(now);
-            self.agenda.arm_whole(now, at);
+            self.scheduler.arm_whole(now, at);
         }
-        audit(&self.paths, &self.agenda);
+        audit(&self.paths, &self.scheduler);
     }
 
     /// Updates the paths that changed, in the order of their changes. A change may alter how much
@@ -493,15 +493,15 @@ impl Connection {
 
     #[inline]
     fn settle_path(&mut self, now: Instant, id: PathId, doubted: bool) {
-        let Self { paths, controller, exchange, agenda, random, .. } = self;
+        let Self { paths, controller, contents, scheduler, random, .. } = self;
         let Some(path) = paths.quietly(id) else { return };
         let mark = core::mem::take(&mut path.mark);
         if mark == ChangeMark::Changed {
-            agenda.place(path);
+            scheduler.place(path);
         }
         if mark == ChangeMark::Judged || doubted && !path.is_fresh(now, || controller.allowance(id)) {
             let before = path.state;
-            refresh(now, path, controller, exchange, agenda, random);
+            refresh(now, path, controller, contents, scheduler, random);
             if before == PathState::Active && path.state == PathState::Choked {
                 // A silent path sends nothing while another answers. This one does not any more.
                 paths.judge_all();
@@ -510,13 +510,13 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, exchange, controller, config, .. } = self;
+        let Self { paths, contents, controller, config, .. } = self;
         let Some(path) = paths.edit(id) else { return };
         let mut trouble =
-            judge(now, path, Evidence::Holes, exchange, controller, config) != LossOutcome::Nothing;
+            judge(now, path, Evidence::Holes, contents, controller, config) != LossOutcome::Nothing;
         let mut asked = false;
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
-            asked = judge(now, path, Evidence::Timeout, exchange, controller, config) != LossOutcome::Nothing;
+            asked = judge(now, path, Evidence::Timeout, contents, controller, config) != LossOutcome::Nothing;
             trouble |= asked;
             if !self.on_timeout(now, id) {
                 return;
@@ -531,11 +531,11 @@ impl Connection {
         let by_turns = |path: &Path| path.send.mtu.is_suspected() && path.send.timeouts().is_multiple_of(2);
         let narrow = self.paths.get(id).is_some_and(by_turns);
         // What is under way still is not repeated, so it does not ask.
-        let ping = asked && (other || under_way || narrow || !self.exchange.has_any());
-        let Self { paths, exchange, agenda, random, .. } = self;
+        let ping = asked && (other || under_way || narrow || !self.contents.has_any());
+        let Self { paths, contents, scheduler, random, .. } = self;
         let Some(path) = paths.edit(id) else { return };
         if other {
-            exchange.recall(&mut path.outbox);
+            contents.recall(&mut path.outbox);
         }
         path.pending.ping |= ping;
         if path.probe_at.is_some_and(|at| at <= now) {
@@ -551,22 +551,22 @@ impl Connection {
         }
         if path.paced && path.send.pacer.ready_at(path.send.pacer.burst()) <= now {
             path.paced = false;
-            agenda.make_ready(path);
+            scheduler.make_ready(path);
         }
         if trouble {
             paths.judge(id);
             paths.judge_all();
-            agenda.consult();
+            scheduler.consult();
             self.end_standstill(now);
         }
     }
 
     /// Nothing was acknowledged on a path for a whole timeout. Returns whether it lives on.
     fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
-        let Self { paths, agenda, .. } = self;
+        let Self { paths, scheduler, .. } = self;
         let Some(path) = paths.edit(id) else { return false };
         if path.is_governed() && path.send.timeouts() >= SILENT_TIMEOUTS {
-            agenda.consult();
+            scheduler.consult();
         }
         if path.send.is_as_good_as_gone() && self.has_other(id) {
             self.drop_path(now, id, PathEndReason::Held);
@@ -608,8 +608,8 @@ fn refresh(
     now: Instant,
     path: &mut Path,
     controller: &mut dyn Controller,
-    exchange: &mut PacketContents,
-    agenda: &mut Scheduler,
+    contents: &mut PacketContents,
+    scheduler: &mut Scheduler,
     random: &mut Random,
 ) {
     if path.is_governed() {
@@ -622,7 +622,7 @@ fn refresh(
         match (path.state, path.allowance.choked) {
             (PathState::Active, true) => {
                 path.state = PathState::Choked;
-                exchange.recall(&mut path.outbox);
+                contents.recall(&mut path.outbox);
                 path.probe_at = Some(now + path.choke_interval(random.next()));
             }
             (PathState::Choked, false) => {
@@ -637,7 +637,7 @@ fn refresh(
         path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
     }
     if path.state == PathState::Active && path.has_room() && !path.paced {
-        agenda.make_ready(path);
+        scheduler.make_ready(path);
     }
-    agenda.place(path);
+    scheduler.place(path);
 }

@@ -16,7 +16,7 @@ const HINT_COUNT: usize = 256;
 #[derive(Debug)]
 pub(super) struct PathTable<T> {
     /// Things with ids below `base`.
-    elders: OlderPaths<T>,
+    older_paths: OlderPaths<T>,
     /// The id of the first slot.
     base: u32,
     slots: Vec<Option<Box<T>>>,
@@ -32,7 +32,7 @@ impl<T> Default for PathTable<T> {
 
 impl<T> PathTable<T> {
     pub const fn new() -> Self {
-        Self { elders: OlderPaths::new(), base: 0, slots: Vec::new(), taken: 0 }
+        Self { older_paths: OlderPaths::new(), base: 0, slots: Vec::new(), taken: 0 }
     }
 
     /// One above the highest id that ever was in it.
@@ -44,7 +44,7 @@ impl<T> PathTable<T> {
     pub fn insert(&mut self, id: PathId, value: T) {
         let value = Box::new(value);
         let Some(index) = id.0.checked_sub(self.base) else {
-            return self.elders.insert(id, value);
+            return self.older_paths.insert(id, value);
         };
         let index = index as usize;
         if self.slots.len() <= index {
@@ -63,7 +63,7 @@ impl<T> PathTable<T> {
     pub fn get(&self, id: PathId) -> Option<&T> {
         match self.slots.get(self.index(id)) {
             Some(slot) => slot.as_deref(),
-            None => self.elders.get(id),
+            None => self.older_paths.get(id),
         }
     }
 
@@ -71,7 +71,7 @@ impl<T> PathTable<T> {
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
         let index = self.index(id);
         if index >= self.slots.len() {
-            return self.elders.get_mut(id);
+            return self.older_paths.get_mut(id);
         }
         self.slots.get_mut(index)?.as_deref_mut()
     }
@@ -84,7 +84,7 @@ impl<T> PathTable<T> {
     /// Takes something out for good.
     pub fn remove(&mut self, id: PathId) -> Option<T> {
         let Some(index) = id.0.checked_sub(self.base) else {
-            return self.elders.remove(id).map(|value| *value);
+            return self.older_paths.remove(id).map(|value| *value);
         };
         let value = self.slots.get_mut(index as usize)?.take()?;
         self.taken -= 1;
@@ -93,20 +93,20 @@ impl<T> PathTable<T> {
 
     /// All of them. Not for the hot path.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        let elders = self.elders.all.iter().map(|(_, value)| &**value);
-        elders.chain(self.slots.iter().filter_map(|slot| slot.as_deref()))
+        let older_paths = self.older_paths.all.iter().map(|(_, value)| &**value);
+        older_paths.chain(self.slots.iter().filter_map(|slot| slot.as_deref()))
     }
 
     /// All of them, to be changed. Not for the hot path.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let elders = self.elders.all.iter_mut().map(|(_, value)| &mut **value);
-        elders.chain(self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut()))
+        let older_paths = self.older_paths.all.iter_mut().map(|(_, value)| &mut **value);
+        older_paths.chain(self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut()))
     }
 
     /// The lowest id in it that is `least` or more: for a walk through all during which it changes.
     pub fn from(&self, least: PathId) -> Option<PathId> {
         if least.0 < self.base
-            && let Some(id) = self.elders.from(least)
+            && let Some(id) = self.older_paths.from(least)
         {
             return Some(id);
         }
@@ -117,7 +117,7 @@ impl<T> PathTable<T> {
 
     /// How many paths live.
     pub const fn len(&self) -> usize {
-        self.elders.all.len() + self.taken
+        self.older_paths.all.len() + self.taken
     }
 
     /// Moves what lives in the older half of the row to the list.
@@ -126,11 +126,11 @@ impl<T> PathTable<T> {
         let half = self.slots.len() / 2;
         for (index, slot) in self.slots.drain(..half).enumerate() {
             if let Some(value) = slot {
-                self.elders.all.push((PathId(self.base + index as u32), value));
+                self.older_paths.all.push((PathId(self.base + index as u32), value));
                 self.taken -= 1;
             }
         }
-        self.elders.settle();
+        self.older_paths.settle();
         self.base += half as u32;
     }
 }
@@ -236,7 +236,11 @@ mod tests {
             assert_eq!((table.get(id), table.len()), (map.get(&id), map.len()));
             assert!(table.next_id() > id || behind > 0, "{id:?}");
             let longest = 2 * (MAX_EMPTY_SLOTS + 4 * 20);
-            assert!(table.slots.len() <= longest && table.elders.all.len() <= 20, "{}", table.slots.len());
+            assert!(
+                table.slots.len() <= longest && table.older_paths.all.len() <= 20,
+                "{}",
+                table.slots.len()
+            );
             if round % 100 == 0 {
                 assert!(table.iter().eq(map.values()) && table.iter_mut().eq(map.values_mut()));
                 let mut ids = Vec::new();

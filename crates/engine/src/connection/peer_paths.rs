@@ -193,38 +193,40 @@ mod tests {
 
     #[test]
     fn a_connection_is_of_use_while_packets_come_by_it() {
-        let mut arrivals = PeerPaths::new([3; 32]);
+        let mut peer_paths = PeerPaths::new([3; 32]);
         let remote = "192.0.2.1:1".parse().unwrap();
-        let arrive = |arrivals: &mut PeerPaths, number: u32, seconds| {
+        let arrive = |peer_paths: &mut PeerPaths, number: u32, seconds| {
             let (id, at) = (PathId(number), Instant::from_millis(seconds * 1_000));
-            if arrivals.get(id).is_none() {
+            if peer_paths.get(id).is_none() {
                 let facts = ReceivePath::new(id, at, Pnack::Patient);
                 let source = PacketSource::direct(Local(number as u16), remote);
-                arrivals.begin(id, PeerPath::new(facts, source, None));
+                peer_paths.begin(id, PeerPath::new(facts, source, None));
             }
             let (number, bytes) = (seconds, 1_200);
             let arrival = PacketArrival { number, at, stamp: 0, bytes, ecn: Ecn::NotEct, eliciting: true };
-            arrivals.get_mut(id).unwrap().facts.on_packet(&arrival);
+            peer_paths.get_mut(id).unwrap().facts.on_packet(&arrival);
         };
-        arrive(&mut arrivals, 1, 0);
-        arrive(&mut arrivals, 2, 9);
-        assert!(arrivals.come_by(Local(1)) && arrivals.come_by(Local(2)) && !arrivals.come_by(Local(3)));
-        arrive(&mut arrivals, 2, 11);
-        assert!(!arrivals.come_by(Local(1)) && arrivals.come_by(Local(2)));
+        arrive(&mut peer_paths, 1, 0);
+        arrive(&mut peer_paths, 2, 9);
+        assert!(
+            peer_paths.come_by(Local(1)) && peer_paths.come_by(Local(2)) && !peer_paths.come_by(Local(3))
+        );
+        arrive(&mut peer_paths, 2, 11);
+        assert!(!peer_paths.come_by(Local(1)) && peer_paths.come_by(Local(2)));
     }
 
     #[test]
     fn ids_are_told_once_and_ahead_of_what_was_seen() {
-        let mut arrivals = PeerPaths::new([3; 32]);
-        let told = core::iter::from_fn(|| arrivals.next_id()).count();
+        let mut peer_paths = PeerPaths::new([3; 32]);
+        let told = core::iter::from_fn(|| peer_paths.next_id()).count();
         assert_eq!(told, PATH_LOOKAHEAD as usize);
-        assert!(matches!(arrivals.on_dropped(PathId(64)), DroppedPath::Before), "not told yet");
-        assert!(matches!(arrivals.on_dropped(PathId(9)), DroppedPath::Unseen));
-        assert!(matches!(arrivals.on_dropped(PathId(9)), DroppedPath::Before));
-        assert!(!arrivals.may_begin(PathId(9)) && arrivals.may_begin(PathId(8)));
-        assert_eq!(core::iter::from_fn(|| arrivals.next_id()).count(), 10);
-        assert_eq!(arrivals.ids().count(), 74);
-        assert!(arrivals.next_id_over().is_some() && arrivals.next_id_over().is_none());
-        assert_eq!(arrivals.ids().count(), 73);
+        assert!(matches!(peer_paths.on_dropped(PathId(64)), DroppedPath::Before), "not told yet");
+        assert!(matches!(peer_paths.on_dropped(PathId(9)), DroppedPath::Unseen));
+        assert!(matches!(peer_paths.on_dropped(PathId(9)), DroppedPath::Before));
+        assert!(!peer_paths.may_begin(PathId(9)) && peer_paths.may_begin(PathId(8)));
+        assert_eq!(core::iter::from_fn(|| peer_paths.next_id()).count(), 10);
+        assert_eq!(peer_paths.ids().count(), 74);
+        assert!(peer_paths.next_id_over().is_some() && peer_paths.next_id_over().is_none());
+        assert_eq!(peer_paths.ids().count(), 73);
     }
 }

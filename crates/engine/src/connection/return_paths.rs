@@ -15,18 +15,18 @@ use byway_wire::{Instant, PathId};
 impl Connection {
     /// Makes sure that the peer's path is known, and a way back to it.
     pub(super) fn enter(&mut self, now: Instant, id: PathId, source: &PacketSource) {
-        if self.arrivals.get(id).is_some() {
+        if self.peer_paths.get(id).is_some() {
             return;
         }
         let facts = ReceivePath::new(id, now, self.config.pnack).with_ack_after(self.config.ack_after);
         let way = self.way_to(now, source);
-        self.arrivals.begin(id, PeerPath::new(facts, *source, way));
+        self.peer_paths.begin(id, PeerPath::new(facts, *source, way));
         self.paths.ways_changed();
     }
 
     /// The peer dropped a path.
     pub(super) fn on_path_dropped(&mut self, now: Instant, id: PathId) {
-        if let DroppedPath::Lived(way) = self.arrivals.on_dropped(id) {
+        if let DroppedPath::Lived(way) = self.peer_paths.on_dropped(id) {
             self.paths.ways_changed();
             if let Some(way) = way {
                 self.drop_orphan(now, way);
@@ -47,8 +47,8 @@ impl Connection {
 
     /// What came from an address may be answered there: as many bytes, until it is proven.
     pub(super) fn credit_way(&mut self, now: Instant, id: PathId, source: &PacketSource, bytes: usize) {
-        let Self { arrivals, paths, .. } = self;
-        let Some(receiving) = arrivals.get_mut(id).sure() else { return };
+        let Self { peer_paths, paths, .. } = self;
+        let Some(receiving) = peer_paths.get_mut(id).sure() else { return };
         let Some(way) = receiving.way else { return };
         let Some(path) = paths.quietly(way).sure() else { return };
         if !source.is_end_of(&path.route) {
@@ -94,9 +94,9 @@ impl Connection {
     /// Finds a way back again for a path of the peer's whose way was given up: it still brings
     /// packets.
     pub(super) fn restore_way(&mut self, now: Instant, id: PathId) {
-        let Some(source) = self.arrivals.get(id).map(|receiving| receiving.source) else { return };
+        let Some(source) = self.peer_paths.get(id).map(|receiving| receiving.source) else { return };
         let way = self.way_to(now, &source);
-        if let Some(receiving) = self.arrivals.get_mut(id).sure() {
+        if let Some(receiving) = self.peer_paths.get_mut(id).sure() {
             (receiving.way, receiving.settled) = (way, None);
             self.paths.ways_changed();
         }
@@ -104,7 +104,7 @@ impl Connection {
 
     /// The newest packet of a peer's path came from somewhere else than the one before.
     pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: PacketSource) {
-        let Some(receiving) = self.arrivals.get_mut(id).sure() else { return };
+        let Some(receiving) = self.peer_paths.get_mut(id).sure() else { return };
         (receiving.source, receiving.is_cut) = (source, false);
         self.paths.routes_changed();
         let old = receiving.way;
@@ -119,7 +119,7 @@ impl Connection {
             }
             _ => self.way_to(now, &source),
         };
-        if let Some(receiving) = self.arrivals.get_mut(id).sure() {
+        if let Some(receiving) = self.peer_paths.get_mut(id).sure() {
             receiving.way = way.or(old);
         }
         self.paths.ways_changed();
@@ -169,7 +169,7 @@ impl Connection {
         let Some(moving) = path.moving.take().sure() else { return };
         let newest =
             |receiving: &PeerPath| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
-        if self.arrivals.iter().any(newest) {
+        if self.peer_paths.iter().any(newest) {
             path.pending.ask = false;
             path.pending.ping = true;
             settle_in(path, &mut self.controller, now);

@@ -228,7 +228,7 @@ impl Scheduler {
         core::mem::replace(&mut self.whole, false)
     }
 
-    /// When the agenda itself wants the connection as a whole to wake.
+    /// When the scheduler itself wants the connection as a whole to wake.
     pub fn own_deadline(&self) -> Option<Instant> {
         self.tick_at.into_iter().chain(self.cap.until()).min()
     }
@@ -273,49 +273,49 @@ mod tests {
 
     #[test]
     fn a_path_stands_in_a_queue_once_and_leaves_it_when_it_goes() {
-        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, None);
         let (mut active, mut choked) = (path(1, PathState::Active), path(2, PathState::Choked));
         for _ in 0..2 {
-            agenda.make_ready(&mut active);
-            agenda.make_ready(&mut choked);
-            agenda.place(&mut active);
+            scheduler.make_ready(&mut active);
+            scheduler.make_ready(&mut choked);
+            scheduler.place(&mut active);
         }
-        assert_eq!((agenda.ready(), agenda.urgent()), (1, 0));
+        assert_eq!((scheduler.ready(), scheduler.urgent()), (1, 0));
         active.pending.ping = true;
-        agenda.place(&mut active);
-        agenda.place(&mut active);
-        assert_eq!((agenda.urgent(), agenda.next_urgent()), (1, Some(PathId(1))));
-        agenda.forget(&active);
-        assert_eq!(agenda.next_ready(), None);
+        scheduler.place(&mut active);
+        scheduler.place(&mut active);
+        assert_eq!((scheduler.urgent(), scheduler.next_urgent()), (1, Some(PathId(1))));
+        scheduler.forget(&active);
+        assert_eq!(scheduler.next_ready(), None);
     }
 
     #[test]
     fn a_path_that_waits_for_its_socket_is_in_no_queue_twice() {
-        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, None);
         let mut path = path(1, PathState::Active);
         path.pending.ping = true;
-        agenda.make_ready(&mut path);
-        agenda.place(&mut path);
-        assert!(agenda.next_ready().is_some() && agenda.next_urgent().is_some());
-        agenda.hold_ready(path.id());
-        agenda.hold_urgent(path.id());
-        agenda.make_ready(&mut path);
-        agenda.place(&mut path);
-        assert!(agenda.holds() && (agenda.ready(), agenda.urgent()) == (0, 0));
-        agenda.release();
-        assert!(!agenda.holds() && (agenda.ready(), agenda.urgent()) == (1, 1));
-        agenda.hold_ready(path.id());
-        agenda.forget(&path);
-        assert!(!agenda.holds() && agenda.ready() == 0);
+        scheduler.make_ready(&mut path);
+        scheduler.place(&mut path);
+        assert!(scheduler.next_ready().is_some() && scheduler.next_urgent().is_some());
+        scheduler.hold_ready(path.id());
+        scheduler.hold_urgent(path.id());
+        scheduler.make_ready(&mut path);
+        scheduler.place(&mut path);
+        assert!(scheduler.holds() && (scheduler.ready(), scheduler.urgent()) == (0, 0));
+        scheduler.release();
+        assert!(!scheduler.holds() && (scheduler.ready(), scheduler.urgent()) == (1, 1));
+        scheduler.hold_ready(path.id());
+        scheduler.forget(&path);
+        assert!(!scheduler.holds() && scheduler.ready() == 0);
     }
 
     #[test]
     fn what_is_due_already_is_looked_at_in_a_moment() {
-        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, None);
         let now = Instant::from_millis(5);
-        agenda.arm_whole(now, Some(Instant::from_millis(1)));
-        assert_eq!(agenda.deadline(), Some(now + MIN_TIMER_DELAY));
-        let (at, owner) = agenda.next_due(now + MIN_TIMER_DELAY).unwrap();
-        assert!(owner == TimerOwner::Whole && agenda.claim_whole(at) && agenda.deadline().is_none());
+        scheduler.arm_whole(now, Some(Instant::from_millis(1)));
+        assert_eq!(scheduler.deadline(), Some(now + MIN_TIMER_DELAY));
+        let (at, owner) = scheduler.next_due(now + MIN_TIMER_DELAY).unwrap();
+        assert!(owner == TimerOwner::Whole && scheduler.claim_whole(at) && scheduler.deadline().is_none());
     }
 }

@@ -40,16 +40,16 @@ impl Snacks {
     }
 
     /// When the next hole is to be named, unless one is due.
-    pub fn deadline(&mut self, now: Instant, arrivals: &PeerPaths, incoming: &Incoming) -> Option<Instant> {
+    pub fn deadline(&mut self, now: Instant, peer_paths: &PeerPaths, incoming: &Incoming) -> Option<Instant> {
         if self.due {
             return None;
         }
-        incoming.snack_deadline(self.tau(now, arrivals))
+        incoming.snack_deadline(self.tau(now, peer_paths))
     }
 
     /// Looks whether a hole is due.
-    pub fn wake(&mut self, now: Instant, arrivals: &PeerPaths, incoming: &Incoming) {
-        let tau = self.tau(now, arrivals);
+    pub fn wake(&mut self, now: Instant, peer_paths: &PeerPaths, incoming: &Incoming) {
+        let tau = self.tau(now, peer_paths);
         self.due |= incoming.snack_deadline(tau).is_some_and(|at| at <= now);
     }
 
@@ -57,47 +57,48 @@ impl Snacks {
     pub fn write(
         &mut self,
         now: Instant,
-        arrivals: &PeerPaths,
+        peer_paths: &PeerPaths,
         incoming: &mut Incoming,
         writer: &mut Writer<'_>,
     ) -> bool {
         let due = core::mem::take(&mut self.due);
         if due {
-            let tau = self.tau(now, arrivals);
+            let tau = self.tau(now, peer_paths);
             incoming.write_snacks(now, tau, writer);
         }
         due
     }
 
-    fn tau(&mut self, now: Instant, arrivals: &PeerPaths) -> Duration {
+    fn tau(&mut self, now: Instant, peer_paths: &PeerPaths) -> Duration {
         if self.until <= now {
-            self.look(now, arrivals);
+            self.look(now, peer_paths);
         }
         self.tau
     }
 
     /// The longest RTT of the paths in use, as their senders tell it.
-    pub fn longest_round_trip(&mut self, now: Instant, arrivals: &PeerPaths) -> Duration {
+    pub fn longest_round_trip(&mut self, now: Instant, peer_paths: &PeerPaths) -> Duration {
         if self.until <= now {
-            self.look(now, arrivals);
+            self.look(now, peer_paths);
         }
         self.longest
     }
 
     /// Takes a look at every path.
-    fn look(&mut self, now: Instant, arrivals: &PeerPaths) {
-        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + MAX_ARRIVAL_AGE > now);
+    fn look(&mut self, now: Instant, peer_paths: &PeerPaths) {
+        let recent =
+            peer_paths.iter().filter(|receiving| receiving.facts.last_arrival + MAX_ARRIVAL_AGE > now);
         let longest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
-        self.tau = self.reorder_time(arrivals, longest);
+        self.tau = self.reorder_time(peer_paths, longest);
         (self.longest, self.until) = (longest.unwrap_or(DEFAULT_RTT), now + TAU_LIFETIME);
     }
 
     /// mPath's τ (section 2.2). Until τ has passed, a slower path may still carry the data that is
     /// missing in a stream or object. τ derives from the direct path's RTT and `slowest`, the
     /// longest RTT in use.
-    fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
+    fn reorder_time(&self, peer_paths: &PeerPaths, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
-        let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());
+        let direct = peer_paths.iter().find(came_direct).or_else(|| peer_paths.iter().next());
         let direct = direct.and_then(|first| first.facts.round_trip());
         if let Tau::Direct(percent) = self.rule {
             return direct.unwrap_or(DEFAULT_RTT) * percent / 100;
@@ -118,7 +119,7 @@ mod tests {
 
     /// A direct path of 10 ms and one through a relay of 90 ms.
     fn arrivals() -> PeerPaths {
-        let mut arrivals = PeerPaths::new([0; 32]);
+        let mut peer_paths = PeerPaths::new([0; 32]);
         let relay = "192.0.2.7:4748".parse().unwrap();
         let direct = PacketSource::direct(Local(0), "192.0.2.1:1".parse().unwrap());
         let relayed = PacketSource {
@@ -128,16 +129,16 @@ mod tests {
         for (id, source, millis) in [(0, relayed, 90), (1, direct, 10)] {
             let mut facts = ReceivePath::new(PathId(id), Instant::ZERO, Pnack::Patient);
             facts.on_hint(PathHint { path: PathId(id), srtt_micros: millis * 1_000, delay_limit: None });
-            arrivals.begin(PathId(id), PeerPath::new(facts, source, None));
+            peer_paths.begin(PathId(id), PeerPath::new(facts, source, None));
         }
-        arrivals
+        peer_paths
     }
 
     #[test]
     fn tau_is_what_the_slowest_path_explains_or_follows_the_direct_one() {
-        let arrivals = arrivals();
+        let peer_paths = arrivals();
         let millis = Duration::from_millis;
-        let tau = |rule, now| Snacks::new(rule).tau(now, &arrivals);
+        let tau = |rule, now| Snacks::new(rule).tau(now, &peer_paths);
         assert_eq!(tau(Tau::Adaptive, Instant::from_millis(1)), millis(135));
         assert_eq!(tau(Tau::Adaptive, Instant::from_millis(2_000)), millis(60), "nothing came for long");
         assert_eq!(tau(Tau::Direct(200), Instant::from_millis(1)), millis(20));

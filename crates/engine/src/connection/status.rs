@@ -69,7 +69,7 @@ impl Connection {
     /// The paths that the peer sends on. Not for the hot path.
     #[must_use]
     pub fn arrivals(&self) -> Vec<ArrivalStatus> {
-        let arrivals = self.arrivals.iter().filter_map(|receiving| {
+        let peer_paths = self.peer_paths.iter().filter_map(|receiving| {
             let way = receiving.way.and_then(|way| self.paths.get(way));
             Some(ArrivalStatus {
                 id: receiving.facts.id,
@@ -78,7 +78,7 @@ impl Connection {
                 bytes: receiving.facts.bytes,
             })
         });
-        arrivals.collect()
+        peer_paths.collect()
     }
 
     /// Looks at everything. Not for the hot path.
@@ -100,8 +100,8 @@ impl Connection {
         });
         ConnectionStatus {
             paths: paths.collect(),
-            blocked: self.exchange.blocked_by(),
-            capped: self.agenda.is_capped(),
+            blocked: self.contents.blocked_by(),
+            capped: self.scheduler.is_capped(),
             congestion: self.controller.name(),
         }
     }

@@ -188,7 +188,7 @@ impl Endpoint {
         let greeting = Params::of(&self.config).payload(&self.greeting);
         let network = NetworkPrefix::of(source.remote.ip());
         let shown = self.responder.shows_cookie(now, source.remote, packet).then_some(network);
-        let care = self.effort.care(now, shown);
+        let care = self.hello_limiter.care(now, shown);
         if care == HelloDecision::Drop {
             self.dropped.hellos += 1;
             return;
@@ -197,7 +197,7 @@ impl Endpoint {
         let computed = self.responder.computed();
         let answer = self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting);
         if self.responder.computed() != computed {
-            self.effort.spend(now, shown);
+            self.hello_limiter.spend(now, shown);
         }
         match answer {
             HelloResponse::Retry(bytes) | HelloResponse::Refuse { bytes, .. } => {

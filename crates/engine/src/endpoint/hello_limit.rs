@@ -87,35 +87,35 @@ mod tests {
 
     #[test]
     fn a_burst_is_free_then_cookies_then_nothing_and_rest_helps() {
-        let mut effort = HelloLimiter::new(200);
+        let mut hello_limiter = HelloLimiter::new(200);
         let mut now = Instant::from_millis(1_000);
         for spent in 0..BURST_HELLOS + MAX_COOKIE_HELLOS {
-            let care = effort.care(now, network(spent / 8));
+            let care = hello_limiter.care(now, network(spent / 8));
             assert_eq!(care, if spent < BURST_HELLOS { HelloDecision::None } else { HelloDecision::Cookie });
-            effort.spend(now, network(spent / 8));
+            hello_limiter.spend(now, network(spent / 8));
         }
-        assert_eq!(effort.care(now, network(5_000)), HelloDecision::Drop);
+        assert_eq!(hello_limiter.care(now, network(5_000)), HelloDecision::Drop);
         now += PACE;
-        assert_eq!(effort.care(now, network(5_000)), HelloDecision::Cookie);
+        assert_eq!(hello_limiter.care(now, network(5_000)), HelloDecision::Cookie);
         now += PACE * MAX_COOKIE_HELLOS;
-        assert_eq!(effort.care(now, None), HelloDecision::None);
+        assert_eq!(hello_limiter.care(now, None), HelloDecision::None);
     }
 
     #[test]
     fn one_network_does_not_use_up_what_there_is_for_all() {
-        let mut effort = HelloLimiter::new(200);
+        let mut hello_limiter = HelloLimiter::new(200);
         let mut dropped = 0;
         for millis in 0..60_000 {
             let now = Instant::from_millis(millis);
-            match effort.care(now, network(1)) {
+            match hello_limiter.care(now, network(1)) {
                 HelloDecision::Drop => dropped += 1,
-                _ => effort.spend(now, network(1)),
+                _ => hello_limiter.spend(now, network(1)),
             }
-            assert_ne!(effort.care(now, network(2)), HelloDecision::Drop);
-            assert_ne!(effort.care(now, None), HelloDecision::Drop);
+            assert_ne!(hello_limiter.care(now, network(2)), HelloDecision::Drop);
+            assert_ne!(hello_limiter.care(now, None), HelloDecision::Drop);
         }
         assert!(dropped > 45_000, "{dropped}");
-        (0..100_000).for_each(|number| effort.spend(Instant::from_millis(60_000), network(number)));
-        assert!(effort.networks.len() <= MAX_NETWORKS);
+        (0..100_000).for_each(|number| hello_limiter.spend(Instant::from_millis(60_000), network(number)));
+        assert!(hello_limiter.networks.len() <= MAX_NETWORKS);
     }
 }

@@ -189,7 +189,7 @@ pub struct Endpoint {
     waiting: UnconfirmedPeers,
     /// Connections whose peer has shown that it is no replay.
     confirmed: usize,
-    effort: HelloLimiter,
+    hello_limiter: HelloLimiter,
     greetings: Greetings,
     /// Words that are checked at relays where this side stands.
     standing: Vec<Word>,
@@ -210,7 +210,7 @@ impl Endpoint {
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
         let mut random = Random::new(config.seed);
-        let effort = HelloLimiter::new(config.connection.hellos_per_second);
+        let hello_limiter = HelloLimiter::new(config.connection.hellos_per_second);
         let responder =
             Responder::new(config.identity.clone(), config.suites, random.unguessable(), random.fork());
         Self {
@@ -232,7 +232,7 @@ impl Endpoint {
             answered: BTreeMap::new(),
             waiting: UnconfirmedPeers::default(),
             confirmed: 0,
-            effort,
+            hello_limiter,
             greetings: Greetings::default(),
             standing: Vec::new(),
             answers: VecDeque::new(),

@@ -43,14 +43,14 @@ mod tests {
 
     #[test]
     fn what_comes_first_decides() {
-        let mut passage = DscpSupport::default();
-        assert!(passage.is_used());
-        passage.on_ack();
-        passage.on_timeout();
-        assert!(passage.is_used(), "it was carried before: this is congestion");
-        let mut passage = DscpSupport::default();
-        passage.on_timeout();
-        passage.on_ack();
-        assert!(!passage.is_used(), "what came back had no mark");
+        let mut dscp_support = DscpSupport::default();
+        assert!(dscp_support.is_used());
+        dscp_support.on_ack();
+        dscp_support.on_timeout();
+        assert!(dscp_support.is_used(), "it was carried before: this is congestion");
+        let mut dscp_support = DscpSupport::default();
+        dscp_support.on_timeout();
+        dscp_support.on_ack();
+        assert!(!dscp_support.is_used(), "what came back had no mark");
     }
 }

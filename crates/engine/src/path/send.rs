@@ -41,18 +41,18 @@ pub struct SendPath {
     pub pacer: Pacer,
     /// Size of datagrams.
     pub mtu: Mtu,
-    carriage: PathTransport,
+    transport: PathTransport,
     /// When the last timeout came.
     timed_out_at: Instant,
     last_sent_at: Instant,
     delivered: (u64, Instant),
-    ledger: SentPackets,
+    sent_packets: SentPackets,
     /// Totals for people and figures.
     pub totals: Totals,
     /// Whether its marks mean anything.
     pub ecn: Validation,
     /// Whether it carries packets of lower effort.
-    pub passage: DscpSupport,
+    pub dscp_support: DscpSupport,
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
@@ -96,7 +96,7 @@ pub struct Outbound<'a> {
     /// Whether the application limits what is sent.
     pub app_limited: bool,
     /// The stream and object data that the packet carries.
-    pub cargo: &'a [Carried],
+    pub packet_data: &'a [Carried],
 }
 
 /// What an ACK entry said that is new.
@@ -142,14 +142,14 @@ impl SendPath {
             rtt: Rtt::new(rtt),
             pacer: Pacer::new(now, mtu.current() as u64),
             mtu,
-            carriage: PathTransport::Datagrams,
+            transport: PathTransport::Datagrams,
             timed_out_at: now,
             ecn: Validation::default(),
-            passage: DscpSupport::default(),
+            dscp_support: DscpSupport::default(),
             totals: Totals::default(),
             delay: DelayClock::default(),
             one_way: None,
-            ledger: SentPackets::default(),
+            sent_packets: SentPackets::default(),
             largest_acked: None,
             reported: (0, 0),
             last_sent_at: now,
@@ -162,8 +162,8 @@ impl SendPath {
 
     /// What carries its packets from now on.
     pub fn set_carriage(&mut self, carriage: PathTransport) {
-        if carriage != self.carriage {
-            self.carriage = carriage;
+        if carriage != self.transport {
+            self.transport = carriage;
             self.mtu = match carriage {
                 PathTransport::Datagrams => Mtu::new(BASE_DATAGRAM),
                 PathTransport::Connection => Mtu::of_frames(),
@@ -174,31 +174,31 @@ impl SendPath {
     /// A TCP connection carries its packets, or one to a relay and one on from there; their owner
     /// sets its rate.
     pub fn set_carried_whole(&mut self) {
-        (self.carriage, self.mtu) = (PathTransport::Connection, Mtu::of_hops());
+        (self.transport, self.mtu) = (PathTransport::Connection, Mtu::of_hops());
     }
 
     /// What carries its packets.
     #[must_use]
     pub const fn carriage(&self) -> PathTransport {
-        self.carriage
+        self.transport
     }
 
     /// Whether its silence has lasted so long that it is as good as gone, if another path answers.
     #[must_use]
     pub fn is_as_good_as_gone(&self) -> bool {
-        self.carriage.is_as_good_as_gone(self.timeouts)
+        self.transport.is_as_good_as_gone(self.timeouts)
     }
 
     /// The number of the next packet.
     #[must_use]
     pub fn next_number(&self) -> u64 {
-        self.ledger.next_number()
+        self.sent_packets.next_number()
     }
 
     /// Packets of which nothing was heard.
     #[must_use]
     pub const fn outstanding(&self) -> usize {
-        self.ledger.outstanding()
+        self.sent_packets.outstanding()
     }
 
     /// Whether anything sent on this path was ever acknowledged.
@@ -230,11 +230,11 @@ impl SendPath {
     #[must_use]
     pub fn balances(&self) -> bool {
         const MAX_COUNTED_PACKETS: u64 = 64;
-        if self.ledger.next_number() - self.ledger.base() > MAX_COUNTED_PACKETS {
-            return self.ledger.outstanding() > 0 || self.in_flight == 0;
+        if self.sent_packets.next_number() - self.sent_packets.base() > MAX_COUNTED_PACKETS {
+            return self.sent_packets.outstanding() > 0 || self.in_flight == 0;
         }
         let counts = |packet: &SentPacket| packet.counted && packet.fate == PacketState::Outstanding;
-        let counted = self.ledger.iter().filter(|(_, packet)| counts(packet));
+        let counted = self.sent_packets.iter().filter(|(_, packet)| counts(packet));
         counted.map(|(_, packet)| u64::from(packet.bytes)).sum::<u64>() == self.in_flight
     }
 
@@ -266,7 +266,7 @@ impl SendPath {
         if packet.eliciting {
             self.last_sent_at = now;
         }
-        let first = packet.cargo.first().copied();
+        let first = packet.packet_data.first().copied();
         let entry = SentPacket {
             sent_at: now,
             bytes: packet.bytes,
@@ -277,7 +277,7 @@ impl SendPath {
             first,
             more: false,
         };
-        self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
+        self.sent_packets.push(entry, packet.packet_data.get(1..).unwrap_or_default());
     }
 
     /// Handles one entry of an ACK frame: the entry about this path. The ACK came back by path
@@ -303,18 +303,19 @@ impl SendPath {
         let mut rate_from = None;
         let mut place = usize::MAX;
         for (start, end) in entry.ranges() {
-            if end <= self.ledger.first_known() {
+            if end <= self.sent_packets.first_known() {
                 break;
             }
             let mut below = end;
-            while let Some(number) = self.ledger.last_known(start, below, &mut place) {
+            while let Some(number) = self.sent_packets.last_known(start, below, &mut place) {
                 stamps.skip(below - 1 - number);
                 // The largest number's stamp stands in every entry, also where no run gives it once
                 // more.
                 let own = (number == entry.largest).then_some(entry.arrival);
                 let stamp = stamps.take().or(own);
                 below = number;
-                let Some((before, packet)) = self.ledger.settle(number, PacketState::Acked).sure() else {
+                let Some((before, packet)) = self.sent_packets.settle(number, PacketState::Acked).sure()
+                else {
                     continue;
                 };
                 match before {
@@ -354,7 +355,7 @@ impl SendPath {
                 let (sent_at, bytes, more) = (packet.sent_at, packet.bytes, packet.more);
                 packet.first.iter().for_each(&mut arrived);
                 if more {
-                    self.ledger.more(number).for_each(&mut arrived);
+                    self.sent_packets.more(number).for_each(&mut arrived);
                 }
                 // One sample per batch: the packet that waited least for the batch to end, which is
                 // its last.
@@ -378,7 +379,7 @@ impl SendPath {
         }
         if progress.packets > 0 {
             self.timeouts = 0;
-            self.passage.on_ack();
+            self.dscp_support.on_ack();
             self.totals.acked += u64::from(progress.packets);
             self.totals.acked_bytes += progress.bytes;
             self.delivered = (self.delivered.0 + progress.bytes, now);
@@ -387,7 +388,7 @@ impl SendPath {
                 let delivered = u128::from(self.delivered.0 - bytes);
                 u64::try_from(delivered * 1_000_000_000 / nanos.max(1)).ok()
             });
-            if let (PathTransport::Connection, Some(rate)) = (self.carriage, self.rate) {
+            if let (PathTransport::Connection, Some(rate)) = (self.transport, self.rate) {
                 self.mtu.fit(rate);
             }
         }
@@ -411,11 +412,11 @@ impl SendPath {
         mut lost: impl FnMut(&Carried),
     ) -> Option<DetectedLosses> {
         let mut losses = None;
-        if !self.carriage.loses() {
+        if !self.transport.loses() {
             return losses;
         }
         for (start, end) in missing {
-            for number in start.max(self.ledger.base())..end.min(self.next_number()) {
+            for number in start.max(self.sent_packets.base())..end.min(self.next_number()) {
                 self.lose(now, number, &mut losses, &mut lost);
             }
         }
@@ -427,7 +428,7 @@ impl SendPath {
     /// losses than this side, the smallest RTT suffices for packets `REORDER_PACKETS` or more
     /// below.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
-        let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
+        let largest = self.largest_acked.filter(|_| self.transport.loses())?;
         let patience = self.patience();
         let counted = self.reported.0 > self.totals.lost;
         let minimum = self.rtt.minimum();
@@ -435,13 +436,13 @@ impl SendPath {
         let is_told = |number: u64, sent_at: Instant| {
             counted && number + REORDER_PACKETS <= largest && sent_at + minimum <= now
         };
-        let (mut number, sent_at) = self.ledger.oldest()?;
+        let (mut number, sent_at) = self.sent_packets.oldest()?;
         if number >= largest || !is_old(sent_at) && !is_told(number, sent_at) {
             return None; // as nearly always
         }
         let mut losses = None;
         while number < largest {
-            let Some(entry) = self.ledger.get(number).sure() else { break };
+            let Some(entry) = self.sent_packets.get(number).sure() else { break };
             if entry.fate == PacketState::Outstanding {
                 if !is_old(entry.sent_at) && !is_told(number, entry.sent_at) {
                     break;
@@ -473,9 +474,9 @@ impl SendPath {
     ) {
         let in_flight = self.in_flight;
         let Some((PacketState::Outstanding, packet)) =
-            self.ledger.get(number).map(|entry| entry.fate).and_then(|fate| {
+            self.sent_packets.get(number).map(|entry| entry.fate).and_then(|fate| {
                 if fate == PacketState::Outstanding {
-                    self.ledger.settle(number, PacketState::Lost)
+                    self.sent_packets.settle(number, PacketState::Lost)
                 } else {
                     None
                 }
@@ -486,7 +487,7 @@ impl SendPath {
         let packet = packet.clone();
         packet.first.iter().for_each(&mut *lost);
         if packet.more {
-            self.ledger.more(number).for_each(lost);
+            self.sent_packets.more(number).for_each(lost);
         }
         if !packet.counted {
             self.mtu.lost(now, number);
@@ -519,8 +520,8 @@ impl SendPath {
     }
 
     fn loss_deadline(&self) -> Option<Instant> {
-        let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
-        let (number, sent_at) = self.ledger.oldest()?;
+        let largest = self.largest_acked.filter(|_| self.transport.loses())?;
+        let (number, sent_at) = self.sent_packets.oldest()?;
         (number < largest).then(|| sent_at + self.patience())
     }
 
@@ -528,7 +529,7 @@ impl SendPath {
     /// its sake.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.ledger.is_crowded()
+        self.sent_packets.is_crowded()
     }
 
     /// When the oldest packet with data left of which nothing was heard. Not for the hot path.
@@ -536,27 +537,27 @@ impl SendPath {
     pub fn oldest_data(&self) -> Option<Instant> {
         let waits = |packet: &&SentPacket| packet.fate == PacketState::Outstanding && packet.first.is_some();
         let mut packets =
-            (self.ledger.base()..self.next_number()).filter_map(|number| self.ledger.get(number));
+            (self.sent_packets.base()..self.next_number()).filter_map(|number| self.sent_packets.get(number));
         packets.find(waits).map(|packet| packet.sent_at)
     }
 
     /// When silence on this path is a timeout.
     #[must_use]
     pub fn timeout_deadline(&self) -> Option<Instant> {
-        if self.ledger.outstanding() == 0 {
+        if self.sent_packets.outstanding() == 0 {
             return None;
         }
         if self.is_crowded() {
             return Some(self.last_sent_at);
         }
-        let timeout = self.carriage.patience(self.rtt.probe_timeout(ACK_DELAY));
+        let timeout = self.transport.patience(self.rtt.probe_timeout(ACK_DELAY));
         let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(MAX_TIMEOUT.max(timeout));
         let silence = self.last_sent_at + backed_off;
         // If something new is sent now and then, that silence never comes. So it is one, too, if
         // nothing is heard for long.
-        let (_, oldest) = self.ledger.oldest()?;
+        let (_, oldest) = self.sent_packets.oldest()?;
         let (_, heard_at) = self.delivered;
-        if !self.carriage.loses() {
+        if !self.transport.loses() {
             // What is under way stays so after a timeout, and what asks may wait for its socket.
             return Some(oldest.max(heard_at).max(self.timed_out_at) + backed_off);
         }
@@ -569,11 +570,11 @@ impl SendPath {
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;
-        self.passage.on_timeout();
+        self.dscp_support.on_timeout();
         self.totals.timeouts += 1;
         let mut losses = None;
-        if self.carriage.loses() || self.is_crowded() {
-            for number in self.ledger.base()..self.next_number() {
+        if self.transport.loses() || self.is_crowded() {
+            for number in self.sent_packets.base()..self.next_number() {
                 self.lose(now, number, &mut losses, &mut lost);
             }
         }
@@ -583,7 +584,7 @@ impl SendPath {
     /// The path will carry nothing more: all that is outstanding goes to `lost`.
     pub fn abandon(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) {
         let mut losses = None;
-        for number in self.ledger.base()..self.next_number() {
+        for number in self.sent_packets.base()..self.next_number() {
             self.lose(now, number, &mut losses, &mut lost);
         }
     }
@@ -595,14 +596,14 @@ impl SendPath {
         self.one_way = None;
         self.lateness = ReorderDelay::default();
         self.ecn = Validation::default();
-        self.passage = DscpSupport::default();
+        self.dscp_support = DscpSupport::default();
         self.timeouts = 0;
     }
 
     fn trim(&mut self, now: Instant) {
         // A packet that comes later than this is not worth an undo.
         let memory = (self.rtt.conservative() * 4).max(Duration::from_secs(1));
-        self.ledger.trim(now - memory);
+        self.sent_packets.trim(now - memory);
     }
 }
 

@@ -54,7 +54,7 @@ struct Lost {
     more: SmallVec<[Carried; 1]>,
 }
 
-/// The ledger of one path.
+/// The sent packets of one path.
 #[derive(Clone, Debug, Default)]
 pub struct SentPackets {
     base: u64,
@@ -252,38 +252,38 @@ mod tests {
 
     #[test]
     fn settled_packets_leave_from_the_old_end_only() {
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for at in 0..4 {
-            ledger.push(entry(at, PacketState::Outstanding), &[]);
+            sent_packets.push(entry(at, PacketState::Outstanding), &[]);
         }
         assert_eq!(
-            ledger.settle(1, PacketState::Acked).map(|(before, _)| before),
+            sent_packets.settle(1, PacketState::Acked).map(|(before, _)| before),
             Some(PacketState::Outstanding)
         );
-        ledger.trim(Instant::ZERO);
-        assert_eq!((ledger.base(), ledger.outstanding()), (0, 3));
-        ledger.settle(0, PacketState::Lost);
-        ledger.trim(Instant::ZERO);
-        assert_eq!((ledger.base(), ledger.next_number()), (2, 4));
-        assert!(ledger.get(1).is_none() && ledger.get(4).is_none());
-        let before = ledger.settle(0, PacketState::Acked).map(|(before, _)| before);
+        sent_packets.trim(Instant::ZERO);
+        assert_eq!((sent_packets.base(), sent_packets.outstanding()), (0, 3));
+        sent_packets.settle(0, PacketState::Lost);
+        sent_packets.trim(Instant::ZERO);
+        assert_eq!((sent_packets.base(), sent_packets.next_number()), (2, 4));
+        assert!(sent_packets.get(1).is_none() && sent_packets.get(4).is_none());
+        let before = sent_packets.settle(0, PacketState::Acked).map(|(before, _)| before);
         assert_eq!(before, Some(PacketState::Lost), "a loss may still turn out to be none");
-        ledger.trim(Instant::from_millis(1));
-        assert!(ledger.settle(0, PacketState::Acked).is_none());
+        sent_packets.trim(Instant::from_millis(1));
+        assert!(sent_packets.settle(0, PacketState::Acked).is_none());
     }
 
     #[test]
     fn what_may_be_known_is_found_across_what_is_forgotten() {
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for at in 0..10 {
-            ledger.push(entry(at, PacketState::Outstanding), &[]);
+            sent_packets.push(entry(at, PacketState::Outstanding), &[]);
         }
         for number in 0..7 {
-            ledger.settle(number, if number % 3 == 0 { PacketState::Lost } else { PacketState::Acked });
+            sent_packets.settle(number, if number % 3 == 0 { PacketState::Lost } else { PacketState::Acked });
         }
-        ledger.trim(Instant::from_millis(1));
-        assert_eq!((ledger.first_known(), ledger.base(), ledger.outstanding()), (3, 7, 3));
-        let last_known = |start, below| ledger.last_known(start, below, &mut { usize::MAX });
+        sent_packets.trim(Instant::from_millis(1));
+        assert_eq!((sent_packets.first_known(), sent_packets.base(), sent_packets.outstanding()), (3, 7, 3));
+        let last_known = |start, below| sent_packets.last_known(start, below, &mut { usize::MAX });
         assert_eq!(last_known(0, 10), Some(9));
         assert_eq!((last_known(0, 7), last_known(0, 6)), (Some(6), Some(3)));
         assert_eq!((last_known(4, 6), last_known(0, 3)), (None, None));
@@ -291,18 +291,18 @@ mod tests {
 
     #[test]
     fn the_lost_are_found_one_after_the_other() {
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for number in 0..200 {
-            ledger.push(entry(1, PacketState::Outstanding), &[]);
-            ledger.settle(number, if number % 7 < 3 { PacketState::Lost } else { PacketState::Acked });
+            sent_packets.push(entry(1, PacketState::Outstanding), &[]);
+            sent_packets.settle(number, if number % 7 < 3 { PacketState::Lost } else { PacketState::Acked });
         }
-        ledger.trim(Instant::ZERO);
+        sent_packets.trim(Instant::ZERO);
         for step in [1, 2, 5, 40, 150] {
             let (mut place, mut below) = (usize::MAX, 200u64);
             while below > 0 {
                 let start = below.saturating_sub(step);
                 let expected = (start..below).rev().find(|number| number % 7 < 3);
-                assert_eq!(ledger.last_known(start, below, &mut place), expected);
+                assert_eq!(sent_packets.last_known(start, below, &mut place), expected);
                 below = start;
             }
         }
@@ -311,43 +311,44 @@ mod tests {
     #[test]
     fn what_packets_carry_stays_theirs() {
         let stream = |offset| Carried::Stream { id: byway_wire::StreamId(0), offset, length: 9, fin: false };
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for number in 0..4 {
             let more = [stream(10 * number), stream(10 * number + 1)];
-            ledger.push(entry(number, PacketState::Outstanding), &more[..number as usize % 3]);
+            sent_packets.push(entry(number, PacketState::Outstanding), &more[..number as usize % 3]);
         }
-        let carried =
-            |ledger: &SentPackets, number| ledger.more(number).copied().collect::<alloc::vec::Vec<_>>();
+        let carried = |sent_packets: &SentPackets, number| {
+            sent_packets.more(number).copied().collect::<alloc::vec::Vec<_>>()
+        };
         for (number, count) in [(0, 0), (1, 1), (2, 2), (3, 0)] {
-            assert_eq!(ledger.get(number).map(|entry| entry.more), Some(count > 0));
-            assert_eq!(carried(&ledger, number).len(), count);
+            assert_eq!(sent_packets.get(number).map(|entry| entry.more), Some(count > 0));
+            assert_eq!(carried(&sent_packets, number).len(), count);
         }
         for (number, fate) in [(0, PacketState::Lost), (1, PacketState::Acked), (2, PacketState::Lost)] {
-            ledger.settle(number, fate);
+            sent_packets.settle(number, fate);
         }
-        ledger.trim(Instant::ZERO);
-        assert_eq!((ledger.base(), ledger.more.len()), (3, 0));
-        assert_eq!(carried(&ledger, 2), [stream(20), stream(21)], "it may be said to have arrived yet");
-        assert_eq!((carried(&ledger, 0).len(), carried(&ledger, 1).len()), (0, 0));
+        sent_packets.trim(Instant::ZERO);
+        assert_eq!((sent_packets.base(), sent_packets.more.len()), (3, 0));
+        assert_eq!(carried(&sent_packets, 2), [stream(20), stream(21)], "it may be said to have arrived yet");
+        assert_eq!((carried(&sent_packets, 0).len(), carried(&sent_packets, 1).len()), (0, 0));
     }
 
     #[test]
     fn losses_are_not_remembered_without_end() {
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for number in 0..2 * MAX_LOST_PACKETS as u64 {
-            ledger.push(entry(1, PacketState::Outstanding), &[]);
-            ledger.settle(number, PacketState::Lost);
+            sent_packets.push(entry(1, PacketState::Outstanding), &[]);
+            sent_packets.settle(number, PacketState::Lost);
         }
-        ledger.trim(Instant::ZERO);
-        assert_eq!((ledger.lost.len(), ledger.entries.len()), (MAX_LOST_PACKETS, 0));
+        sent_packets.trim(Instant::ZERO);
+        assert_eq!((sent_packets.lost.len(), sent_packets.entries.len()), (MAX_LOST_PACKETS, 0));
     }
 
     #[test]
     fn packets_that_ask_for_nothing_leave_no_trace() {
-        let mut ledger = SentPackets::default();
+        let mut sent_packets = SentPackets::default();
         for at in 0..1000 {
-            ledger.push(entry(at, PacketState::Silent), &[]);
+            sent_packets.push(entry(at, PacketState::Silent), &[]);
         }
-        assert_eq!((ledger.base(), ledger.entries.len()), (1000, 0));
+        assert_eq!((sent_packets.base(), sent_packets.entries.len()), (1000, 0));
     }
 }

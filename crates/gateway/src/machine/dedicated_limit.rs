@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn a_burst_and_then_a_pace() {
-        let mut gate = DedicatedLimit::default();
+        let mut dedicated_limit = DedicatedLimit::default();
         let mut open = |now| {
-            let open = gate.is_open(now, 1_000);
+            let open = dedicated_limit.is_open(now, 1_000);
             if open {
-                gate.on_dialled(now);
+                dedicated_limit.on_dialled(now);
             }
             open
         };
@@ -101,27 +101,27 @@ mod tests {
 
     #[test]
     fn pauses_double_until_one_succeeds() {
-        let mut gate = DedicatedLimit::default();
-        gate.shut(AT(0));
-        gate.shut(AT(0));
-        assert!(!gate.is_open(AT(999), 1) && gate.is_open(AT(1_000), 1));
-        gate.shut(AT(1_000));
-        assert!(!gate.is_open(AT(2_999), 1) && gate.is_open(AT(3_000), 1));
-        gate.on_success();
-        gate.shut(AT(3_000));
-        assert!(gate.is_open(AT(4_000), 1));
+        let mut dedicated_limit = DedicatedLimit::default();
+        dedicated_limit.shut(AT(0));
+        dedicated_limit.shut(AT(0));
+        assert!(!dedicated_limit.is_open(AT(999), 1) && dedicated_limit.is_open(AT(1_000), 1));
+        dedicated_limit.shut(AT(1_000));
+        assert!(!dedicated_limit.is_open(AT(2_999), 1) && dedicated_limit.is_open(AT(3_000), 1));
+        dedicated_limit.on_success();
+        dedicated_limit.shut(AT(3_000));
+        assert!(dedicated_limit.is_open(AT(4_000), 1));
     }
 
     #[test]
     fn places_are_used_again_and_counted_apart() {
-        let mut gate = DedicatedLimit::default();
-        assert_eq!((gate.begin(true), gate.begin(false)), (None, None));
-        assert!(!gate.is_open(AT(0), 1) && gate.takes(1));
-        assert_eq!(gate.begin(false), None);
-        assert!(!gate.takes(1), "twice as many as are opened here");
+        let mut dedicated_limit = DedicatedLimit::default();
+        assert_eq!((dedicated_limit.begin(true), dedicated_limit.begin(false)), (None, None));
+        assert!(!dedicated_limit.is_open(AT(0), 1) && dedicated_limit.takes(1));
+        assert_eq!(dedicated_limit.begin(false), None);
+        assert!(!dedicated_limit.takes(1), "twice as many as are opened here");
         let place = TunnelIdx::at(3);
-        gate.end(false, place);
-        assert!(gate.takes(1) && !gate.is_open(AT(0), 1));
-        assert_eq!(gate.begin(true), Some(place));
+        dedicated_limit.end(false, place);
+        assert!(dedicated_limit.takes(1) && !dedicated_limit.is_open(AT(0), 1));
+        assert_eq!(dedicated_limit.begin(true), Some(place));
     }
 }

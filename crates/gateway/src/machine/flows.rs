@@ -35,7 +35,7 @@ pub(super) struct Flows {
     pub tallies: RuleCounts,
     rules: Rules,
     /// Flows that would be carried, where the gateway only observes.
-    watch: ObservedFlows,
+    observed_flows: ObservedFlows,
     counters: Counters,
 }
 
@@ -46,7 +46,7 @@ impl Flows {
             table: FlowTable::new(limits),
             tallies: RuleCounts::new(&rules),
             rules,
-            watch: ObservedFlows::new(limits.flows),
+            observed_flows: ObservedFlows::new(limits.flows),
             counters: Counters::default(),
         }
     }
@@ -63,7 +63,7 @@ impl Flows {
             *rule = rule.and_then(|rule| moved.get(rule).copied().flatten());
         };
         self.table.iter_mut().for_each(|flow| place(&mut flow.data.rule));
-        self.watch.replace(place);
+        self.observed_flows.replace(place);
         self.rules = rules;
     }
 
@@ -135,7 +135,7 @@ impl Flows {
 
     /// Counts what a flow would be that is not carried, since the gateway only observes.
     pub fn observe(&mut self, segment: &Segment, links: &PeerSessions) {
-        let Self { watch, rules, tallies, .. } = self;
+        let Self { observed_flows, rules, tallies, .. } = self;
         let want = |key: &FlowKey, origin| {
             let verdict = classify(rules, key, origin, segment.ip.dscp);
             if verdict.action == Action::Pass {
@@ -150,7 +150,7 @@ impl Flows {
             };
             Some((verdict.rule, peer.index()))
         };
-        watch.on_segment(segment, want, tallies);
+        observed_flows.on_segment(segment, want, tallies);
     }
 
     /// The largest flows that are carried, or would be.
@@ -165,7 +165,7 @@ impl Flows {
                 received: data.received,
             }
         });
-        let mut all: Vec<FlowStatus> = carried.chain(self.watch.flows()).collect();
+        let mut all: Vec<FlowStatus> = carried.chain(self.observed_flows.flows()).collect();
         all.sort_by_key(|flow| core::cmp::Reverse(flow.sent.saturating_add(flow.received)));
         all.truncate(MAX_NAMED_FLOWS);
         all

@@ -168,8 +168,8 @@ impl Ingress {
                 }
                 let next = tunnel.returned.pop_front().or_else(|| {
                     let next = next_packet(&mut tunnel.entry, flows)?;
-                    if let Some(judge) = &mut tunnel.judge {
-                        judge.begin(next.label, next.waiting.flow);
+                    if let Some(loss_detector) = &mut tunnel.loss_detector {
+                        loss_detector.begin(next.label, next.waiting.flow);
                     }
                     if let Some(number) = next.sequence {
                         let QueuedPacket { flow, range, ref parcel, .. } = next.waiting;
@@ -178,14 +178,16 @@ impl Ingress {
                     Some(next.into_datagram(rule))
                 });
                 let Some(mut datagram) = next else { break };
-                let judge = &mut tunnel.judge;
+                let loss_detector = &mut tunnel.loss_detector;
                 let sent_bytes = datagram.len() as u64;
                 let sent = match path {
                     Some(path) => {
-                        let mark = judge.as_mut().map_or(0, |judge| judge.on_sent(now, path, &mut datagram));
+                        let mark = loss_detector
+                            .as_mut()
+                            .map_or(0, |loss_detector| loss_detector.on_sent(now, path, &mut datagram));
                         connection.send_datagram(path, mark, datagram).map_err(|(refused, datagram)| {
-                            if let Some(judge) = judge {
-                                judge.withdraw(mark);
+                            if let Some(loss_detector) = loss_detector {
+                                loss_detector.withdraw(mark);
                             }
                             (refused, datagram)
                         })

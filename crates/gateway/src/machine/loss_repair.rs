@@ -88,19 +88,21 @@ impl LossRepair {
         let PeerSessions { endpoint, tunnels, .. } = links;
         let tunnel = &mut tunnels[place];
         let newest = tunnel.session() == Some(session);
-        let (Some(judge), Some(connection)) = (&mut tunnel.judge, endpoint.connection_mut(session)) else {
+        let (Some(loss_detector), Some(connection)) =
+            (&mut tunnel.loss_detector, endpoint.connection_mut(session))
+        else {
             return;
         };
-        let before = judge.spurious();
+        let before = loss_detector.spurious();
         // An ACK tells the latest first, which would look like packets that are overtaken.
         let mut fates: Vec<_> = core::iter::from_fn(|| connection.next_fate()).collect();
         fates.sort_by_key(|fate| fate.mark);
-        fates.into_iter().for_each(|fate| judge.on_fate(fate, &mut self.lost));
+        fates.into_iter().for_each(|fate| loss_detector.on_fate(fate, &mut self.lost));
         if newest {
             let silent = |id| connection.path_views().find(|view| view.id == id).map(|view| view.silent);
-            judge.on_paths(silent, &mut self.lost);
+            loss_detector.on_paths(silent, &mut self.lost);
         }
-        self.counters.spurious += judge.spurious() - before;
+        self.counters.spurious += loss_detector.spurious() - before;
         self.settle(now, place, links, flows, hosts);
     }
 
@@ -115,8 +117,8 @@ impl LossRepair {
         hosts: &mut Hosts,
     ) {
         let tunnel = &mut links.tunnels[place];
-        if let Some(judge) = &mut tunnel.judge {
-            judge.on_reported(now, missing, tunnel.way.rtt, &mut self.lost);
+        if let Some(loss_detector) = &mut tunnel.loss_detector {
+            loss_detector.on_reported(now, missing, tunnel.way.rtt, &mut self.lost);
         }
         self.settle(now, place, links, flows, hosts);
     }

@@ -61,7 +61,7 @@ pub(super) struct Peer {
     /// Prefixes of what it announced last that it may not speak for.
     pub refused: usize,
     /// The gate that says which of its flows get tunnels of their own.
-    pub gate: DedicatedLimit,
+    pub dedicated_limit: DedicatedLimit,
 }
 
 impl Peer {
@@ -78,7 +78,7 @@ impl Peer {
             carried: 0,
             carried_bytes: 0,
             refused: 0,
-            gate: DedicatedLimit::default(),
+            dedicated_limit: DedicatedLimit::default(),
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) struct Tunnel {
     /// Whether it is among those for whose paths something waits.
     pub waits: bool,
     /// Watches what is sent, if that is wanted.
-    pub judge: Option<LossDetector>,
+    pub loss_detector: Option<LossDetector>,
     /// When its paths were last penalised by what is found here.
     pub epochs: Epochs,
     /// What is missing of what came by it, by the peer's maps.
@@ -82,7 +82,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    pub fn new(peer: PeerIdx, limits: EntryLimits, judge: Option<LossDetector>) -> Self {
+    pub fn new(peer: PeerIdx, limits: EntryLimits, loss_detector: Option<LossDetector>) -> Self {
         Self {
             peer,
             dedicated: None,
@@ -95,7 +95,7 @@ impl Tunnel {
             way: TunnelEstimate::default(),
             sending: Vec::new(),
             waits: false,
-            judge,
+            loss_detector,
             epochs: Epochs::new(),
             holes: Holes::default(),
         }
@@ -196,8 +196,8 @@ impl Tunnel {
 
     /// Marks the tunnel as over, so that its place is for another.
     pub fn vacate(&mut self) {
-        let (limits, judge) = (EntryLimits::default(), None);
-        let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, judge) };
+        let (limits, loss_detector) = (EntryLimits::default(), None);
+        let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, loss_detector) };
         // What was counted of what waited stays.
         self.entry.clear(0);
         let entry = core::mem::replace(self, fresh).entry;
@@ -207,8 +207,8 @@ impl Tunnel {
     /// Packets go by other paths from now on, whose names may be those of others before.
     fn new_paths(&mut self) {
         self.epochs = Epochs::new();
-        if let Some(judge) = &mut self.judge {
-            judge.clear();
+        if let Some(loss_detector) = &mut self.loss_detector {
+            loss_detector.clear();
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) struct PeerSessions {
     /// When the next peer is to be dialled, or told something, or a tunnel looked at.
     due: Option<Instant>,
     dials: u64,
-    survey: TunnelEstimator,
+    estimator: TunnelEstimator,
     counters: Counters,
     /// Grows whenever a peer comes or goes, or an attempt to reach one fails.
     pub version: u64,
@@ -104,7 +104,7 @@ impl PeerSessions {
             waiting: Vec::new(),
             due: None,
             dials: 0,
-            survey: TunnelEstimator::default(),
+            estimator: TunnelEstimator::default(),
             counters: Counters::default(),
             version: 0,
         };
@@ -143,10 +143,10 @@ impl PeerSessions {
 
     /// Updates what is known of the way by a tunnel, if that is due.
     pub fn look_at_way(&mut self, now: Instant, place: TunnelIdx, flows: &mut CarriedFlows) {
-        let Self { tunnels, endpoint, survey, settings, .. } = self;
+        let Self { tunnels, endpoint, estimator, settings, .. } = self;
         let tunnel = &mut tunnels[place];
         let connection = tunnel.session().and_then(|session| endpoint.connection(session));
-        survey.look(now, (place, tunnel), connection, flows, settings);
+        estimator.look(now, (place, tunnel), connection, flows, settings);
     }
 
     /// Takes what the paths of a session gave back: it goes first, as it is. Whether there is such
@@ -155,8 +155,8 @@ impl PeerSessions {
         let Some(connection) = self.endpoint.connection_mut(session) else { return false };
         let tunnel = &mut self.tunnels[place];
         while let Some((mark, datagram)) = connection.next_returned() {
-            if let Some(judge) = &mut tunnel.judge {
-                judge.withdraw(mark);
+            if let Some(loss_detector) = &mut tunnel.loss_detector {
+                loss_detector.withdraw(mark);
             }
             tunnel.returned.push_back(datagram);
         }
@@ -332,8 +332,8 @@ impl PeerSessions {
         let tunnel = &mut self.tunnels[data.tunnel];
         tunnel.entry.clear(tunnel.slot(id));
         for tunnel in [Some(self.peers[data.peer].site), data.own].into_iter().flatten() {
-            if let Some(judge) = &mut self.tunnels[tunnel].judge {
-                judge.forget(data.label);
+            if let Some(loss_detector) = &mut self.tunnels[tunnel].loss_detector {
+                loss_detector.forget(data.label);
             }
         }
         if let Some(own) = data.own {
@@ -405,7 +405,7 @@ impl PeerSessions {
     fn open_own(&mut self, now: Instant, id: FlowId, index: PeerIdx, flows: &mut CarriedFlows) {
         let peer = &self.peers[index];
         let site = &self.tunnels[peer.site];
-        if !peer.gate.is_open(now, self.settings.bundles) {
+        if !peer.dedicated_limit.is_open(now, self.settings.bundles) {
             return;
         }
         let Some(session) = site.session().and_then(|session| self.endpoint.connection(session)) else {
@@ -418,9 +418,9 @@ impl PeerSessions {
         self.dials += 1;
         let connect = peer.connect(addresses, FOR_FLOW, (&self.congestion, self.dials));
         let handle = connect.and_then(|connect| self.endpoint.connect(now, connect).ok());
-        let gate = &mut self.peers[index].gate;
-        let Some(handle) = handle else { return gate.shut(now) };
-        gate.on_dialled(now);
+        let dedicated_limit = &mut self.peers[index].dedicated_limit;
+        let Some(handle) = handle else { return dedicated_limit.shut(now) };
+        dedicated_limit.on_dialled(now);
         let own = Dedicated { flow: Some(id), opened_here: true, taken: false, look_at: now + IDLE_TIMEOUT };
         let place = self.settle_own(index, own);
         self.tunnels[place].dialling = Some(handle);
@@ -433,14 +433,14 @@ impl PeerSessions {
 
     /// A place for a tunnel of a single flow.
     fn settle_own(&mut self, peer: PeerIdx, own: Dedicated) -> TunnelIdx {
-        let vacant = self.peers[peer].gate.begin(own.opened_here);
+        let vacant = self.peers[peer].dedicated_limit.begin(own.opened_here);
         let place = vacant.unwrap_or_else(|| {
             let entry = entry::EntryLimits { bytes: self.settings.entry.flow_bytes, ..self.settings.entry };
             self.tunnels.push(Tunnel::new(peer, entry, None))
         });
         let tunnel = &mut self.tunnels[place];
         tunnel.dedicated = Some(own);
-        tunnel.judge = judge(&self.settings);
+        tunnel.loss_detector = judge(&self.settings);
         place
     }
 
@@ -453,7 +453,7 @@ impl PeerSessions {
         flows: &mut CarriedFlows,
         hosts: &mut Hosts,
     ) -> bool {
-        if !self.peers[index].gate.takes(self.settings.bundles) {
+        if !self.peers[index].dedicated_limit.takes(self.settings.bundles) {
             self.endpoint.close(now, handle, 8, "no more bundles for single flows");
             return false;
         }
@@ -505,7 +505,7 @@ impl PeerSessions {
     fn on_own_gone(&mut self, now: Instant, place: TunnelIdx, flows: &mut CarriedFlows, hosts: &mut Hosts) {
         let tunnel = &self.tunnels[place];
         if tunnel.dedicated.is_some_and(|own| own.opened_here) {
-            self.peers[tunnel.peer].gate.shut(now);
+            self.peers[tunnel.peer].dedicated_limit.shut(now);
             self.counters.lost_bundles += 1;
         }
         self.end_own(place, flows, hosts);
@@ -516,7 +516,7 @@ impl PeerSessions {
         let tunnel = &mut self.tunnels[place];
         match &mut tunnel.dedicated {
             Some(own) if own.opened_here && tunnel.dialling.is_none() => {
-                self.peers[tunnel.peer].gate.on_success();
+                self.peers[tunnel.peer].dedicated_limit.on_success();
                 self.close_own(now, place, NEEDLESS_REASON, flows, hosts);
             }
             // The tunnel is still being opened. If the handshake were aborted now, the peer might
@@ -556,7 +556,7 @@ impl PeerSessions {
             }
         }
         self.tunnels[place].vacate();
-        self.peers[index].gate.end(own.opened_here, place);
+        self.peers[index].dedicated_limit.end(own.opened_here, place);
         if self.tunnels[site].session().is_none() && !self.settings.fail_closed {
             self.release(site, hosts);
         }

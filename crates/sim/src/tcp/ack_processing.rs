@@ -76,8 +76,8 @@ impl Connection {
         mut bundle: Option<&mut Bundle>,
         undone: &mut Vec<Instant>,
     ) {
-        let Some(ack) = widen(self.board.una, segment.ack) else { return };
-        if ack > self.board.next {
+        let Some(ack) = widen(self.scoreboard.una, segment.ack) else { return };
+        if ack > self.scoreboard.next {
             return;
         }
         let edge = ack + (u64::from(segment.window) << self.peer_shift);
@@ -92,7 +92,7 @@ impl Connection {
         if segment.has(FLAG_REPLY) {
             self.on_reply(now, segment, bundle.as_deref_mut());
         }
-        if self.skip && ack == self.board.next {
+        if self.skip && ack == self.scoreboard.next {
             // What is skipped gives no sample, and a way that has become longer would seem dead for
             // ever. The ACK echoes the stamp of the SKIP.
             let rtt = nanos_between(segment.echo, stamp(now)).max(0).unsigned_abs();
@@ -101,32 +101,32 @@ impl Connection {
             self.retransmission_at = Instant::FAR_FUTURE;
         }
         undone.clear();
-        let una = self.board.una;
+        let una = self.scoreboard.una;
         let blocks = segment.sacks().iter().filter_map(|&(from, to)| {
             let from = widen(una, from)?;
             Some((from, widen(from, to)?))
         });
-        let in_flight = self.board.in_flight();
-        let progress = self.board.on_ack(now, ack, blocks, segment.echo, undone);
+        let in_flight = self.scoreboard.in_flight();
+        let progress = self.scoreboard.on_ack(now, ack, blocks, segment.echo, undone);
         let duplicate = !progress.advanced
             && len == 0
             && !wider
             && ack == una
             && !segment.has(FLAG_FIN | FLAG_REPLY | FLAG_PROBE | FLAG_SKIP)
-            && !self.board.is_empty();
+            && !self.scoreboard.is_empty();
         if let Some(rtt) = progress.rtt {
             self.rtt.sample(rtt);
         }
-        let losses = self.board.find_losses(now, &progress, duplicate, &self.rtt, &mut self.judge_at);
+        let losses = self.scoreboard.find_losses(now, &progress, duplicate, &self.rtt, &mut self.judge_at);
         if progress.packets > 0 || progress.advanced {
             self.initial = u64::MAX;
             self.rtt.backoff = 0;
             self.retransmission_at =
-                if self.board.is_empty() { Instant::FAR_FUTURE } else { self.rtt.times_out(now) };
-            self.fin_acked = self.fin_sent && self.board.is_empty();
+                if self.scoreboard.is_empty() { Instant::FAR_FUTURE } else { self.rtt.times_out(now) };
+            self.fin_acked = self.fin_sent && self.scoreboard.is_empty();
             self.await_tail(now);
         }
-        self.tally.acked += progress.in_order;
+        self.counters.acked += progress.in_order;
         let Some(bundle) = bundle else { return };
         bundle.supply.refresh(now, bundle.delivered);
         bundle.delivered += progress.in_order;
@@ -139,7 +139,7 @@ impl Connection {
         if let Some(sent_at) = progress.tail_lost {
             // RFC 8985, 7.4: a loss that the probe repaired is one that the network caused.
             let bytes = self.mss;
-            self.tally.losses += 1;
+            self.counters.losses += 1;
             let lost = DetectedLosses {
                 packets: 1,
                 bytes,
@@ -159,7 +159,7 @@ impl Connection {
     }
 
     fn on_losses(&mut self, now: Instant, losses: DetectedLosses, bundle: &mut Bundle) {
-        self.tally.losses += u64::from(losses.packets);
+        self.counters.losses += u64::from(losses.packets);
         self.must_resend = true;
         self.tell_congested(now, Trigger::Loss, Some(losses), bundle);
     }
@@ -179,7 +179,7 @@ impl Connection {
             srtt: self.rtt.smoothed,
             min_rtt: self.rtt.min,
             delays: if known { &delay } else { &[] },
-            in_flight: self.board.in_flight(),
+            in_flight: self.scoreboard.in_flight(),
             app_limited: progress.app_limited,
             delivery_rate: progress.rate,
             ce: 0,
@@ -260,7 +260,7 @@ impl Connection {
             }
         }
         if self.judge_at <= now {
-            let losses = self.board.judge(now, &self.rtt, &mut self.judge_at);
+            let losses = self.scoreboard.judge(now, &self.rtt, &mut self.judge_at);
             if let (Some(losses), Some(bundle)) = (losses, bundle.as_deref_mut()) {
                 self.on_losses(now, losses, bundle);
                 bundle.tick(now);
@@ -294,11 +294,11 @@ impl Connection {
             return;
         }
         (self.tail_at, self.judge_at) = (Instant::FAR_FUTURE, Instant::FAR_FUTURE);
-        let losses = self.board.on_timeout(now);
+        let losses = self.scoreboard.on_timeout(now);
         self.must_resend = true;
         let Some(bundle) = bundle else { return };
-        self.tally.timeouts += 1;
-        self.tally.losses += losses.map_or(0, |losses| u64::from(losses.packets));
+        self.counters.timeouts += 1;
+        self.counters.losses += losses.map_or(0, |losses| u64::from(losses.packets));
         if losses.is_some_and(|losses| losses.bytes > 0) {
             self.tell_congested(now, Trigger::Timeout, losses, bundle);
             bundle.tick(now);
@@ -312,7 +312,7 @@ impl Connection {
 
     /// What is not acknowledged goes another way; the peer need not wait for it.
     pub(super) fn abandon(&mut self, bundle: &mut Bundle) {
-        bundle.supply.give_back(self.board.abandon());
+        bundle.supply.give_back(self.scoreboard.abandon());
         self.skip = true;
     }
 
@@ -324,7 +324,7 @@ impl Connection {
         self.peer_edge = u64::from(segment.window) << self.peer_shift;
         if !sack || !self.opening.sack {
             self.receive.without_sack();
-            self.board.without_sack();
+            self.scoreboard.without_sack();
         }
     }
 }

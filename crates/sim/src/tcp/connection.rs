@@ -45,7 +45,7 @@ pub(super) struct Connection {
     pub mss: u64,
     /// Whether it does what Linux does ([`Recovery::Rack`]).
     pub linux: bool,
-    pub board: Scoreboard,
+    pub scoreboard: Scoreboard,
     pub rtt: Rtt,
     pub peer_shift: u8,
     /// The peer takes nothing from here on.
@@ -95,7 +95,7 @@ pub(super) struct Connection {
     pub scheduled: Instant,
     /// Whether it stands in the queue of those that may have something to send.
     pub queued: bool,
-    pub tally: ConnectionCounters,
+    pub counters: ConnectionCounters,
 }
 
 /// Totals of what was sent.
@@ -131,7 +131,7 @@ impl Connection {
             opened: now,
             mss: u64::from(options.mss.max(1)),
             linux: options.recovery == Recovery::Rack,
-            board: Scoreboard::new(now, options),
+            scoreboard: Scoreboard::new(now, options),
             rtt: Rtt::new(options),
             peer_shift: 0,
             peer_edge: 0,
@@ -163,7 +163,7 @@ impl Connection {
             linger_at: far,
             scheduled: far,
             queued: false,
-            tally: ConnectionCounters::default(),
+            counters: ConnectionCounters::default(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Connection {
         Segment {
             flags,
             to: self.peer_port,
-            seq: self.board.next as u32,
+            seq: self.scoreboard.next as u32,
             stamp: stamp(now),
             ..Segment::default()
         }
@@ -225,15 +225,15 @@ impl Connection {
         SubflowReport {
             place: self.place,
             state,
-            acked: self.tally.acked,
+            acked: self.counters.acked,
             window: bundle.controller.allowance(self.path).window,
-            in_flight: self.board.in_flight(),
+            in_flight: self.scoreboard.in_flight(),
             srtt: self.rtt.smoothed,
             min_rtt: self.rtt.min,
-            segments: self.tally.segments,
-            losses: self.tally.losses,
-            timeouts: self.tally.timeouts,
-            retransmits: self.tally.retransmits,
+            segments: self.counters.segments,
+            losses: self.counters.losses,
+            timeouts: self.counters.timeouts,
+            retransmits: self.counters.retransmits,
             opened: self.opened,
             closed: None,
         }

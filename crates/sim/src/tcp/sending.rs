@@ -28,8 +28,8 @@ impl Connection {
         }
         let piece = match bundle {
             Some(bundle) => self.next_piece(now, bundle),
-            None if core::mem::take(&mut self.tail_due) && self.board.may_probe() => {
-                self.board.probe_again(now)
+            None if core::mem::take(&mut self.tail_due) && self.scoreboard.may_probe() => {
+                self.scoreboard.probe_again(now)
             }
             None => self.next_lost_end(now).or_else(|| self.end(now)),
         };
@@ -105,19 +105,19 @@ impl Connection {
     fn end(&mut self, now: Instant) -> Option<OutgoingSegment> {
         (self.closing && !self.fin_sent).then(|| {
             self.fin_sent = true;
-            self.board.push(now, 0, true, true)
+            self.scoreboard.push(now, 0, true, true)
         })
     }
 
     fn next_lost_end(&mut self, now: Instant) -> Option<OutgoingSegment> {
-        let piece = self.board.next_lost()?;
-        self.board.resend(now);
+        let piece = self.scoreboard.next_lost()?;
+        self.scoreboard.resend(now);
         Some(piece)
     }
 
     /// Data to be sent now: what was lost before what is new.
     fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
-        if core::mem::take(&mut self.tail_due) && self.board.may_probe() {
+        if core::mem::take(&mut self.tail_due) && self.scoreboard.may_probe() {
             return self.probe_tail(now, bundle);
         }
         if self.closing {
@@ -138,20 +138,20 @@ impl Connection {
             // What was sent again meanwhile left at a byte a second: that pace is over.
             self.next_send = self.next_send.min(now);
         }
-        let flight = self.board.in_flight();
+        let flight = self.scoreboard.in_flight();
         let rate = match allowance.rate {
             Some(rate) => Some(rate.max(1)),
             None if window < self.mss || bundle.options.paced => self.window_rate(window),
             None => None,
         };
-        if let Some(piece) = self.board.next_lost() {
+        if let Some(piece) = self.scoreboard.next_lost() {
             let fits = flight + u64::from(piece.len) <= window || flight == 0 || self.must_resend;
             if !fits || !self.may_send_at(now, rate) {
                 return None;
             }
             self.must_resend = false;
-            self.board.resend(now);
-            self.tally.retransmits += 1;
+            self.scoreboard.resend(now);
+            self.counters.retransmits += 1;
             self.note_sent(now, bundle, piece.len, false, rate);
             return Some(piece);
         }
@@ -171,7 +171,7 @@ impl Connection {
         if self.choked || self.fin_sent {
             return None;
         }
-        let flight = self.board.in_flight();
+        let flight = self.scoreboard.in_flight();
         let available = bundle.supply.available(bundle.delivered);
         let ended = bundle.supply.has_ended();
         let mut len = available.min(self.mss);
@@ -189,21 +189,22 @@ impl Connection {
         if len == 0 {
             return (ended && alone).then(|| {
                 self.fin_sent = true;
-                self.board.push(now, 0, true, true)
+                self.scoreboard.push(now, 0, true, true)
             });
         }
         if flight + len > window && flight > 0 {
             return None;
         }
-        let unacked = self.board.unacknowledged();
-        let room = self.peer_edge.saturating_sub(self.board.next).min(bundle.limit.saturating_sub(unacked));
+        let unacked = self.scoreboard.unacknowledged();
+        let room =
+            self.peer_edge.saturating_sub(self.scoreboard.next).min(bundle.limit.saturating_sub(unacked));
         if room < len {
             // RFC 9293, 3.8.6.2.1: no small segments as long as others are under way.
             if unacked > 0 {
                 return None;
             }
             if room == 0 {
-                if !self.persist && self.peer_edge <= self.board.next {
+                if !self.persist && self.peer_edge <= self.scoreboard.next {
                     self.persist = true;
                     self.probe_at = self.rtt.times_out(now);
                 }
@@ -221,7 +222,7 @@ impl Connection {
         // The window has room for another, and something else has not.
         let starved = left < if ended { 1 } else { self.mss } || room - len < self.mss;
         let app_limited = starved && (flight + len).saturating_add(self.mss) <= window;
-        let piece = self.board.push(now, len as u32, fin, app_limited);
+        let piece = self.scoreboard.push(now, len as u32, fin, app_limited);
         self.note_sent(now, bundle, piece.len, app_limited, rate);
         Some(piece)
     }
@@ -257,13 +258,13 @@ impl Connection {
         app_limited: bool,
         rate: Option<u64>,
     ) {
-        self.tally.segments += 1;
+        self.counters.segments += 1;
         if let Some(rate) = rate {
             let nanos = u128::from(len) * 1_000_000_000 / u128::from(rate);
             let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
             self.next_send = self.next_send.max(now) + gap;
         }
-        let in_flight = self.board.in_flight();
+        let in_flight = self.scoreboard.in_flight();
         bundle.controller.on_sent(self.path, &Sent { now, bytes: len, in_flight, app_limited });
     }
 

@@ -12,12 +12,12 @@ impl Connection {
     /// that is due earlier is preceded by the probe.
     #[inline]
     pub(super) fn await_tail(&mut self, now: Instant) {
-        self.tail_at = if !self.board.may_probe() {
+        self.tail_at = if !self.scoreboard.may_probe() {
             Instant::FAR_FUTURE
         } else if self.rtt.smoothed.is_zero() {
             self.retransmission_at
         } else {
-            let alone = if self.board.is_single() { self.rtt.worst_ack_delay() } else { TIMER_SLACK };
+            let alone = if self.scoreboard.is_single() { self.rtt.worst_ack_delay() } else { TIMER_SLACK };
             (now + 2 * self.rtt.smoothed + alone).min(self.retransmission_at)
         };
     }
@@ -26,11 +26,11 @@ impl Connection {
     /// the last segment again. The congestion window does not limit the probe.
     pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
-            self.board.probed_by_new();
+            self.scoreboard.probed_by_new();
             return Some(piece);
         }
-        let piece = self.board.probe_again(now)?;
-        self.tally.retransmits += 1;
+        let piece = self.scoreboard.probe_again(now)?;
+        self.counters.retransmits += 1;
         self.note_sent(now, bundle, piece.len, false, None);
         Some(piece)
     }

@@ -20,7 +20,7 @@ impl Network {
             edge.name,
             edge.outstanding
         );
-        LinkCounters { queued, in_flight: edge.outstanding - queued, ..edge.books }
+        LinkCounters { queued, in_flight: edge.outstanding - queued, ..edge.counters }
     }
 
     /// What waits before a link.
@@ -80,11 +80,11 @@ impl Network {
                 edge.outstanding
             );
             assert!(
-                edge.lost == edge.books.dropped(),
+                edge.lost == edge.counters.dropped(),
                 "law broken: link {} lost {} packets: {:?}",
                 edge.name,
                 edge.lost,
-                edge.books
+                edge.counters
             );
             let late = edge.line.front().is_some_and(|first| first.at < edge.expected());
             assert!(
@@ -103,10 +103,10 @@ impl Network {
         }
         let under_way = injected + found.iter().sum::<u64>();
         assert!(
-            under_way + self.free.len() as u64 == self.parcels.len() as u64,
+            under_way + self.free.len() as u64 == self.packets.len() as u64,
             "law broken: {under_way} packets under way and {} free buffers, but {} buffers",
             self.free.len(),
-            self.parcels.len()
+            self.packets.len()
         );
     }
 }
@@ -115,12 +115,12 @@ impl Edge {
     /// As [`LinkCounters::balance_with`], at every event: so without a sum over all reasons.
     #[inline]
     pub(super) fn balance(&self, now: Instant) {
-        let LinkCounters { sent, duplicated, delivered, .. } = self.books;
+        let LinkCounters { sent, duplicated, delivered, .. } = self.counters;
         assert!(
             sent + duplicated == delivered + self.lost + self.outstanding,
             "law broken: link {} does not balance at {now:?}: {:?}, {} outstanding",
             self.name,
-            self.books,
+            self.counters,
             self.outstanding
         );
     }

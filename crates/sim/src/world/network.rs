@@ -117,7 +117,7 @@ pub(super) struct Edge {
     pub(super) name: String,
     pub(super) body: EdgeLink,
     pub(super) may_reorder: bool,
-    pub(super) books: LinkCounters,
+    pub(super) counters: LinkCounters,
     /// Packets dropped: the sum of the books', counted apart from them.
     pub(super) lost: u64,
     /// Packets that are held or on the line, loose or not: counted apart from the books, so that
@@ -152,7 +152,10 @@ pub(super) struct Edge {
 
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge").field("name", &self.name).field("books", &self.books).finish_non_exhaustive()
+        f.debug_struct("Edge")
+            .field("name", &self.name)
+            .field("books", &self.counters)
+            .finish_non_exhaustive()
     }
 }
 
@@ -172,7 +175,7 @@ pub(super) struct Network {
     injected: u64,
     /// Packets on no line, by the order of their events.
     pub(super) loose: BTreeMap<u64, PacketInFlight>,
-    pub(super) parcels: Vec<PacketContent>,
+    pub(super) packets: Vec<PacketContent>,
     pub(super) free: Vec<u32>,
     pub(super) stray: StrayCounters,
     pub(super) traced: bool,
@@ -204,7 +207,7 @@ impl Network {
             name: name.to_owned(),
             body,
             may_reorder,
-            books: LinkCounters::default(),
+            counters: LinkCounters::default(),
             lost: 0,
             outstanding: 0,
             line: VecDeque::new(),
@@ -341,19 +344,19 @@ impl Network {
     /// allocated before.
     pub(super) fn claim(&mut self, from: SocketAddr, to: SocketAddr, owner: Option<AddressOwner>) -> u32 {
         if let Some(slot) = self.free.pop() {
-            let parcel = &mut self.parcels[slot as usize];
+            let parcel = &mut self.packets[slot as usize];
             parcel.payload.clear();
             (parcel.from, parcel.to, parcel.owner) = (from, to, owner);
             return slot;
         }
-        self.parcels.push(PacketContent { from, to, payload: Vec::new(), owner });
-        self.parcels.len() as u32 - 1
+        self.packets.push(PacketContent { from, to, payload: Vec::new(), owner });
+        self.packets.len() as u32 - 1
     }
 
     /// The packet in a claimed slot. Slots come from claim() and the slab never shrinks, so the
     /// index is proven.
     pub(super) fn parcel(&mut self, slot: u32) -> &mut PacketContent {
-        &mut self.parcels[slot as usize]
+        &mut self.packets[slot as usize]
     }
 
     pub(super) fn release(&mut self, slot: u32) {
@@ -386,17 +389,17 @@ impl Network {
             && let Some(passed) = pipe.pass(now, flight.size)
         {
             assert!(!pipe.overfull(), "law broken: link {} queues more than it may at {now:?}", edge.name);
-            edge.books.sent += 1;
-            edge.books.sent_bytes += u64::from(flight.size);
+            edge.counters.sent += 1;
+            edge.counters.sent_bytes += u64::from(flight.size);
             match passed {
                 Ok((begins, at)) => {
-                    edge.books.note_wait(now, begins);
+                    edge.counters.note_wait(now, begins);
                     edge.outstanding += 1;
                     edge.balance(now);
                     self.launch(now, id, PacketInFlight { at, ..flight });
                 }
                 Err(reason) => {
-                    edge.books.note_drop(reason);
+                    edge.counters.note_drop(reason);
                     self.lose(now, id, flight.slot, reason);
                     self.edges[id as usize].balance(now);
                 }
@@ -412,10 +415,10 @@ impl Network {
     fn offer_to_any(&mut self, id: u32, flight: PacketInFlight) {
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
-        let PacketContent { from, to, .. } = self.parcels[flight.slot as usize];
+        let PacketContent { from, to, .. } = self.packets[flight.slot as usize];
         let offer = Offer { size: flight.size as usize, ecn: flight.ecn, flow: flow(from, to) };
         let fate = edge.body.offer(now, &offer);
-        edge.books.note(now, &offer, &fate);
+        edge.counters.note(now, &offer, &fate);
         let (waiting, bound) = (edge.body.waiting(now), edge.body.bound());
         assert!(
             waiting.packets <= bound.packets && waiting.bytes <= bound.bytes,
@@ -441,7 +444,7 @@ impl Network {
             PacketOutcome::Delivered(delivery) => self.carry(now, id, flight, delivery),
             PacketOutcome::Dropped(reason) => self.lose(now, id, flight.slot, reason),
             PacketOutcome::Duplicated(first, second) => {
-                let PacketContent { from, to, owner, .. } = self.parcels[flight.slot as usize];
+                let PacketContent { from, to, owner, .. } = self.packets[flight.slot as usize];
                 let copy = self.claim(from, to, owner);
                 let payload = core::mem::take(&mut self.parcel(flight.slot).payload);
                 self.parcel(copy).payload.extend_from_slice(&payload);
@@ -462,7 +465,7 @@ impl Network {
     fn carry(&mut self, now: Instant, id: u32, mut flight: PacketInFlight, delivery: Delivery) {
         (flight.at, flight.ecn) = (delivery.at, delivery.ecn);
         if let Some(corruption) = delivery.corruption {
-            corruption.apply(&mut self.parcels[flight.slot as usize].payload);
+            corruption.apply(&mut self.packets[flight.slot as usize].payload);
         }
         self.edges[id as usize].outstanding += 1;
         self.launch(now, id, flight);
@@ -516,7 +519,7 @@ impl Network {
         edge.trace.number(now.as_nanos());
         edge.trace.number(flight.at.as_nanos());
         edge.trace.number(u64::from(flight.size) << 8 | flight.ecn as u64);
-        let payload = &self.parcels[flight.slot as usize].payload;
+        let payload = &self.packets[flight.slot as usize].payload;
         if !payload.is_empty() {
             edge.trace.bytes(payload);
         }
@@ -572,7 +575,7 @@ impl Network {
             };
             assert!(fate != PacketOutcome::Queued, "law broken: link {} does not decide", edge.name);
             edge.outstanding -= 1;
-            edge.books.note_fate(flight.at, flight.ecn, &fate);
+            edge.counters.note_fate(flight.at, flight.ecn, &fate);
             if let (PacketOutcome::Dropped(reason), false) = (&fate, edge.observers.is_empty()) {
                 self.tell(now, id, &flight, LinkEvent::Dropped(*reason));
             }
@@ -584,7 +587,7 @@ impl Network {
     /// Tells those who observe a link.
     #[cold]
     fn tell(&mut self, at: Instant, id: u32, flight: &PacketInFlight, event: LinkEvent) {
-        let PacketContent { from, to, .. } = self.parcels[flight.slot as usize];
+        let PacketContent { from, to, .. } = self.packets[flight.slot as usize];
         let fact =
             LinkFact { at, link: LinkId(id), from, to, size: flight.size as usize, ecn: flight.ecn, event };
         for observer in &mut self.edges[id as usize].observers {
@@ -606,7 +609,7 @@ impl Edge {
 
     #[inline]
     pub(super) fn note_arrival(&mut self, flight: &PacketInFlight) {
-        self.books.note_arrival(flight.size as usize);
+        self.counters.note_arrival(flight.size as usize);
         self.outstanding -= 1;
         self.balance(flight.at);
     }

@@ -25,7 +25,7 @@ impl BackgroundPath {
     /// Answers a timeout: the rate falls to one packet per RTT, and a start leads up to half of the
     /// level.
     pub fn on_timeout(&mut self, congested: &Congested) {
-        if self.timeouts == 0 || self.memento.is_none() {
+        if self.timeouts == 0 || self.undo_state.is_none() {
             self.remember(congested);
             self.start_until = self.level / 2.0;
         } else {
@@ -39,19 +39,21 @@ impl BackgroundPath {
 
     fn remember(&mut self, congested: &Congested) {
         let before = SavedLevel { level: self.level, start: self.start, start_until: self.start_until };
-        self.memento = Some(UndoState::new(before, congested, self.packet));
+        self.undo_state = Some(UndoState::new(before, congested, self.packet));
     }
 
     fn extend(&mut self, congested: &Congested) {
-        if let Some(memento) = &mut self.memento {
-            memento.extend(congested, self.packet);
+        if let Some(undo_state) = &mut self.undo_state {
+            undo_state.extend(congested, self.packet);
         }
     }
 
     /// A loss or a timeout was none.
     pub fn on_undo(&mut self, undo: &Undo) {
-        let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else { return };
-        self.memento = None;
+        let Some(before) = self.undo_state.as_mut().and_then(|undo_state| undo_state.undone(undo)) else {
+            return;
+        };
+        self.undo_state = None;
         self.level = self.level.max(before.level);
         (self.start, self.start_until) = (before.start, before.start_until);
         if self.timeouts > 0 {

@@ -32,7 +32,7 @@ pub(super) struct HarpPath {
     /// Packets sent before are of an RTT that has been answered.
     pub recover: Instant,
     /// w_i and M_i before the latest loss.
-    pub memento: Option<UndoState<(f64, f64)>>,
+    pub undo_state: Option<UndoState<(f64, f64)>>,
 }
 
 impl HarpPath {
@@ -46,7 +46,7 @@ impl HarpPath {
             timeouts: 0,
             reached: false,
             recover: opened.now,
-            memento: None,
+            undo_state: None,
         }
     }
 

@@ -88,12 +88,12 @@ impl Controller for Harp {
             (Trigger::Ce, true) => {}
             // A timeout counts as a loss; the paper does not mention timeouts.
             (Trigger::Loss | Trigger::Timeout, false) => {
-                path.memento = Some(UndoState::new((path.window, path.largest), congested, path.packet));
+                path.undo_state = Some(UndoState::new((path.window, path.largest), congested, path.packet));
                 self.on_loss_signal(id, congested.now);
             }
             (Trigger::Loss | Trigger::Timeout, true) => {
-                if let Some(memento) = &mut path.memento {
-                    memento.extend(congested, path.packet);
+                if let Some(undo_state) = &mut path.undo_state {
+                    undo_state.extend(congested, path.packet);
                 }
             }
         }
@@ -104,9 +104,11 @@ impl Controller for Harp {
 
     fn on_undo(&mut self, id: PathId, undo: &Undo) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some((window, largest)) = path.memento.as_mut().and_then(|memento| memento.undone(undo)) {
+        if let Some((window, largest)) =
+            path.undo_state.as_mut().and_then(|undo_state| undo_state.undone(undo))
+        {
             (path.window, path.largest) = (path.window.max(window), path.largest.max(largest));
-            path.memento = None;
+            path.undo_state = None;
         }
     }
 

@@ -65,11 +65,11 @@ const SNACK_RANGES: usize = 32;
 #[derive(Debug)]
 pub struct Incoming {
     payload: Payload,
-    account: ConnectionWindow,
+    window: ConnectionWindow,
     streams: Streams,
     objects: Objects,
-    gather: WriteCoalescer,
-    scatter: OutOfOrder,
+    coalescer: WriteCoalescer,
+    out_of_order: OutOfOrder,
     holes: Holes,
     events: VecDeque<InEvent>,
 }
@@ -94,15 +94,15 @@ impl Incoming {
         let limits = limits.sound();
         Self {
             payload: Payload::Bytes,
-            account: ConnectionWindow::new(limits.memory as u64),
+            window: ConnectionWindow::new(limits.memory as u64),
             streams: Streams::new(
                 limits.streams as u64,
                 (limits.stream_start as u64, limits.stream_window as u64),
                 limits.memory as u64,
             ),
             objects: Objects::new(limits.objects),
-            gather: WriteCoalescer::new(limits.memory),
-            scatter: OutOfOrder::default(),
+            coalescer: WriteCoalescer::new(limits.memory),
+            out_of_order: OutOfOrder::default(),
             holes: Holes::default(),
             events: VecDeque::new(),
         }
@@ -145,45 +145,45 @@ impl Incoming {
     /// [set](Self::set_window) again as others come and go.
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
-        self.account.sharing(least);
-        self.streams.set_memory(self.account.window());
-        self.gather.set_window(self.memory_limit());
+        self.window.sharing(least);
+        self.streams.set_memory(self.window.window());
+        self.coalescer.set_window(self.memory_limit());
         self
     }
 
     /// Of a memory that is shared with others: what it was [granted, and what it has a use
     /// for](ConnectionWindow::share).
     pub(crate) fn share(&self) -> (u64, u64) {
-        self.account.share()
+        self.window.share()
     }
 
     /// The window from now on. What the peer was told before it keeps.
     pub(crate) fn set_window(&mut self, window: u64) {
-        self.account.set_window(window);
-        self.streams.set_memory(self.account.window());
-        self.gather.set_window(self.memory_limit());
+        self.window.set_window(window);
+        self.streams.set_memory(self.window.window());
+        self.coalescer.set_window(self.memory_limit());
     }
 
     /// Whether the owner took enough for a larger window to be worth asking for.
     pub(crate) const fn wants_window(&self) -> bool {
-        self.account.wants_window()
+        self.window.wants_window()
     }
 
     /// The window, in bytes of memory.
     const fn memory_limit(&self) -> usize {
-        self.account.window() as usize
+        self.window.window() as usize
     }
 
     /// The first limits, for the handshake to tell: of the connection, and of every stream.
     #[must_use]
     pub const fn initial_limits(&self) -> (u64, u64) {
-        (self.account.window(), self.streams.window())
+        (self.window.window(), self.streams.window())
     }
 
     /// Bytes received and not yet read or written, with the costs of objects.
     #[must_use]
     pub const fn held(&self) -> u64 {
-        self.account.held()
+        self.window.held()
     }
 
     /// Bytes of streams and objects that arrived while an earlier byte is still missing: the number
@@ -191,19 +191,19 @@ impl Incoming {
     /// needs this much memory.
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
-        self.scatter.beyond()
+        self.out_of_order.beyond()
     }
 
     /// Bytes of memory that data take: at most four times the limit. A scan over all streams.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.gather.memory() + self.streams.memory()
+        self.coalescer.memory() + self.streams.memory()
     }
 
     /// Distinct bytes of streams and objects received so far.
     #[must_use]
     pub const fn received(&self) -> u64 {
-        self.account.bytes
+        self.window.bytes
     }
 }
 
@@ -213,18 +213,18 @@ impl Incoming {
     pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;
-        let Some((stream, lender)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
+        let Some((stream, buffers)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
         let highest = stream.extent.received.end();
         stream.extent.check(end, frame.fin)?;
         if !stream.window.allows(end) {
             return Err(ProtocolError::new(ProtocolError::FLOW_CONTROL, "more data than the stream's limit"));
         }
-        let runs = self.scatter.add(&mut stream.extent.received, start, end);
-        self.account.receive(length(&runs), 0)?;
+        let runs = self.out_of_order.add(&mut stream.extent.received, start, end);
+        self.window.receive(length(&runs), 0)?;
         if stream.interest == Interest::Wanted {
             let kept = length(&runs);
             for run in &runs {
-                stream.keep(run.0, bytes_of(frame.data, start, *run), lender);
+                stream.keep(run.0, bytes_of(frame.data, start, *run), buffers);
             }
             let hole = stream.extent.received.prefix() < stream.extent.received.end();
             if stream.window.press(stream.held, hole) {
@@ -239,7 +239,7 @@ impl Incoming {
             }
             self.streams.on_kept(kept);
         } else {
-            self.account.take(length(&runs));
+            self.window.take(length(&runs));
         }
         self.settle_stream(id);
         self.sweep_holes();
@@ -253,7 +253,7 @@ impl Incoming {
             Interest::Wanted => {
                 stream.interest = Interest::Reset;
                 let dropped = self.streams.discard(id);
-                self.account.take(dropped);
+                self.window.take(dropped);
                 self.events.push_back(InEvent::StreamReset { id, code });
             }
             // The owner wanted no more of it: nobody needs to hear.
@@ -275,13 +275,13 @@ impl Incoming {
             }
             if let Some(forgotten) = self.objects.forgotten(id) {
                 forgotten.extent.check(end, frame.fin)?;
-                let runs = self.scatter.add_unwanted(&mut forgotten.extent.received, start, end);
+                let runs = self.out_of_order.add_unwanted(&mut forgotten.extent.received, start, end);
                 let cost = forgotten.cost();
                 let complete = forgotten.extent.complete();
                 return self.on_unwanted(id, length(&runs), cost, complete.is_some());
             }
             self.objects.check_room()?;
-            self.account.receive(0, OBJECT_COST)?;
+            self.window.receive(0, OBJECT_COST)?;
             if start == 0 && frame.fin {
                 return self.whole_object(frame);
             }
@@ -289,12 +289,12 @@ impl Incoming {
         let object = self.objects.begun(id);
         let highest = object.extent.received.end();
         object.extent.check(end, frame.fin)?;
-        let runs = self.scatter.add(&mut object.extent.received, start, end);
-        self.account.receive(length(&runs), 0)?;
+        let runs = self.out_of_order.add(&mut object.extent.received, start, end);
+        self.window.receive(length(&runs), 0)?;
         for run in &runs {
             match self.payload {
-                Payload::Bytes => self.gather.keep(id, object, run.0, bytes_of(frame.data, start, *run)),
-                Payload::Length => self.gather.count(id, run.0, run.1),
+                Payload::Bytes => self.coalescer.keep(id, object, run.0, bytes_of(frame.data, start, *run)),
+                Payload::Length => self.coalescer.count(id, run.0, run.1),
             }
         }
         if start > highest && end > start {
@@ -303,7 +303,7 @@ impl Incoming {
         if let Some(size) = object.extent.complete() {
             self.complete(id, size)?;
         }
-        while self.gather.is_too_much(self.memory_limit()) && self.flush_oldest() {}
+        while self.coalescer.is_too_much(self.memory_limit()) && self.flush_oldest() {}
         self.sweep_holes();
         self.check_ranges()
     }
@@ -311,7 +311,7 @@ impl Incoming {
     /// Forgets a stream if it is over.
     fn settle_stream(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.take_over(id) {
-            self.scatter.forget(&stream.extent.received);
+            self.out_of_order.forget(&stream.extent.received);
         }
     }
 
@@ -323,8 +323,8 @@ impl Incoming {
         cost: u64,
         is_complete: bool,
     ) -> Result<(), ProtocolError> {
-        self.account.receive(bytes, cost)?;
-        self.account.take(bytes + cost);
+        self.window.receive(bytes, cost)?;
+        self.window.take(bytes + cost);
         if is_complete {
             self.bury(id);
             return self.objects.check_closed();
@@ -335,44 +335,44 @@ impl Incoming {
     /// Forgets a forgotten object for good.
     fn bury(&mut self, id: ObjectId) {
         if let Some(extent) = self.objects.bury(id) {
-            self.scatter.forget(&extent.received);
+            self.out_of_order.forget(&extent.received);
         }
     }
 
     /// An object in one frame: most of ten thousand small ones.
     fn whole_object(&mut self, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
         let size = frame.data.len() as u64;
-        self.account.receive(size, 0)?;
+        self.window.receive(size, 0)?;
         if self.payload == Payload::Length {
-            self.gather.count(frame.id, 0, size);
+            self.coalescer.count(frame.id, 0, size);
         } else if !frame.data.is_empty() {
-            self.gather.keep_whole(frame.id, frame.data);
+            self.coalescer.keep_whole(frame.id, frame.data);
         }
         self.complete(frame.id, size)
     }
 
     fn complete(&mut self, id: ObjectId, size: u64) -> Result<(), ProtocolError> {
         if let Some(object) = self.objects.complete(id) {
-            self.scatter.forget(&object.extent.received);
+            self.out_of_order.forget(&object.extent.received);
             for (start, block) in object.blocks {
-                self.gather.close(id, start, block);
+                self.coalescer.close(id, start, block);
             }
         }
-        self.gather.complete(id, size);
+        self.coalescer.complete(id, size);
         self.objects.check_closed()
     }
 
     fn check_ranges(&self) -> Result<(), ProtocolError> {
-        self.scatter.check(self.streams.len() + self.objects.len(), self.memory_limit())
+        self.out_of_order.check(self.streams.len() + self.objects.len(), self.memory_limit())
     }
 
     /// Ends the gathering of the block opened first; `false` if none is open.
     fn flush_oldest(&mut self) -> bool {
-        let Some((id, start)) = self.gather.take_oldest() else { return false };
+        let Some((id, start)) = self.coalescer.take_oldest() else { return false };
         let block = self.objects.take_block(id, start);
         debug_assert!(block.is_some(), "an open block at {start} that {id:?} has not");
         if let Some(block) = block {
-            self.gather.close(id, start, block);
+            self.coalescer.close(id, start, block);
         }
         true
     }
@@ -391,9 +391,9 @@ impl Incoming {
     /// The next bytes for the disk, in no particular order.
     pub fn next_write(&mut self) -> Option<WriteRequest> {
         loop {
-            match self.gather.next()? {
+            match self.coalescer.next()? {
                 DiskEvent::Write(write) => return Some(write),
-                DiskEvent::Length(arrival) => self.account.take(arrival.length),
+                DiskEvent::Length(arrival) => self.window.take(arrival.length),
                 DiskEvent::Complete { id, size } => {
                     self.events.push_back(InEvent::ObjectComplete { id, size })
                 }
@@ -407,9 +407,9 @@ impl Incoming {
     /// has.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
-            match self.gather.next()? {
+            match self.coalescer.next()? {
                 DiskEvent::Length(arrival) => {
-                    self.account.take(arrival.length);
+                    self.window.take(arrival.length);
                     return Some(arrival);
                 }
                 DiskEvent::Write(write) => self.written(write.data),
@@ -429,17 +429,17 @@ impl Incoming {
     /// The owner is done with a buffer of [`Incoming::next_write`] and gives it back, its length
     /// unchanged: the sender may send as much again.
     pub fn written(&mut self, buffer: Vec<u8>) {
-        self.account.take(self.gather.written(buffer));
+        self.window.take(self.coalescer.written(buffer));
     }
 
     /// The next thing that the owner may want to know.
     pub fn next_event(&mut self) -> Option<InEvent> {
         let event = self.events.pop_front().or_else(|| {
-            let (id, size) = self.gather.next_complete()?;
+            let (id, size) = self.coalescer.next_complete()?;
             Some(InEvent::ObjectComplete { id, size })
         })?;
         match event {
-            InEvent::ObjectComplete { .. } => self.account.take(OBJECT_COST),
+            InEvent::ObjectComplete { .. } => self.window.take(OBJECT_COST),
             InEvent::StreamReset { id, .. } => {
                 self.streams.told_of_reset(id);
                 self.settle_stream(id);
@@ -458,9 +458,9 @@ impl Incoming {
     /// finished: nothing is there now, [`InEvent::StreamReadable`] follows.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
         let (read, over) = self.streams.read(id, buffer)?;
-        self.account.take(read.length as u64);
+        self.window.take(read.length as u64);
         if let Some(stream) = over {
-            self.scatter.forget(&stream.extent.received);
+            self.out_of_order.forget(&stream.extent.received);
         }
         Some(read)
     }
@@ -471,9 +471,9 @@ impl Incoming {
     /// no such stream.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
-        self.account.take(read.length as u64);
+        self.window.take(read.length as u64);
         if let Some(stream) = over {
-            self.scatter.forget(&stream.extent.received);
+            self.out_of_order.forget(&stream.extent.received);
         }
         Some((piece, read))
     }
@@ -486,7 +486,7 @@ impl Incoming {
     /// The owner wants no more of a stream: what is there is dropped, and the peer is told.
     pub fn stop(&mut self, id: StreamId, code: u64) {
         if let Some(dropped) = self.streams.stop(id, code) {
-            self.account.take(dropped);
+            self.window.take(dropped);
             self.settle_stream(id);
         }
     }
@@ -498,10 +498,10 @@ impl Incoming {
             return;
         }
         if let Some(received) = self.objects.awaited(id) {
-            self.scatter.give_up(received);
+            self.out_of_order.give_up(received);
         }
         if let Some(object) = self.objects.forget(id) {
-            self.account.take(OBJECT_COST + self.gather.forget(id, object.blocks));
+            self.window.take(OBJECT_COST + self.coalescer.forget(id, object.blocks));
         }
         if let Some(oldest) = self.objects.one_too_many() {
             self.bury(oldest);
@@ -514,7 +514,7 @@ impl Incoming {
     /// Whether [`Incoming::fill`] would write something into an empty packet.
     #[must_use]
     pub fn wants_to_send(&self) -> bool {
-        self.account.is_due() || self.streams.wants_to_send()
+        self.window.is_due() || self.streams.wants_to_send()
     }
 
     /// Writes refusals (STOP_SENDING) and limits (such as MAX_DATA) that the peer does not know
@@ -527,8 +527,8 @@ impl Incoming {
         writer: &mut Writer<'_>,
         carried: &mut SmallVec<[Carried; 2]>,
     ) {
-        if self.account.is_due() && writer.room() > 8 {
-            Frame::MaxData(self.account.tell()).write(writer);
+        if self.window.is_due() && writer.room() > 8 {
+            Frame::MaxData(self.window.tell()).write(writer);
             carried.push(Carried::MaxData);
         }
         self.streams.fill(now, rtt, writer, carried);
@@ -537,7 +537,7 @@ impl Incoming {
     /// A packet was lost: what it told is told again as it stands now, if it still matters.
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
-            Carried::MaxData => self.account.tell_again(),
+            Carried::MaxData => self.window.tell_again(),
             Carried::MaxStreams => self.streams.tell_places_again(),
             Carried::MaxStreamData(id) => self.streams.tell_limit_again(id),
             Carried::StopSending(id) => self.streams.refuse_again(id),
@@ -550,12 +550,12 @@ impl Incoming {
     /// window of its stream or connection is over half full.
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
-        self.holes.deadline(tau, self.account.is_half_full())
+        self.holes.deadline(tau, self.window.is_half_full())
     }
 
     /// Names the holes that are due at `now`; returns whether any was. What does not fit stays due.
     pub fn write_snacks(&mut self, now: Instant, tau: Duration, writer: &mut Writer<'_>) -> bool {
-        let (all, mut wrote) = (self.account.is_half_full(), false);
+        let (all, mut wrote) = (self.window.is_half_full(), false);
         while let Some(region) = self.holes.take_due(now, tau, all) {
             let gaps = self.gaps(&region);
             if gaps.is_empty() {

@@ -83,7 +83,7 @@ impl InStream {
     }
 
     /// Keeps bytes that it does not have.
-    pub fn keep(&mut self, offset: u64, bytes: &[u8], lender: &mut StreamBuffers) {
+    pub fn keep(&mut self, offset: u64, bytes: &[u8], buffers: &mut StreamBuffers) {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
             && *start + piece.bytes.len() as u64 == offset
@@ -91,26 +91,26 @@ impl InStream {
         {
             return piece.extend(bytes);
         }
-        let mut piece = if self.bulk { lender.large() } else { StreamPiece::default() };
+        let mut piece = if self.bulk { buffers.large() } else { StreamPiece::default() };
         piece.extend(bytes);
         let end = offset + bytes.len() as u64;
         if self.pieces.get(&end).is_some_and(|next| next.bytes.len() < SMALL_PIECE_BYTES)
             && let Some(next) = self.pieces.remove(&end)
         {
             piece.extend(&next.bytes);
-            lender.take_back(next);
+            buffers.take_back(next);
         }
         self.pieces.insert(offset, piece);
     }
 
     /// Forgets all bytes; returns how many there were.
-    pub fn discard(&mut self, lender: &mut StreamBuffers) -> u64 {
-        core::mem::take(&mut self.pieces).into_values().for_each(|piece| lender.take_back(piece));
+    pub fn discard(&mut self, buffers: &mut StreamBuffers) -> u64 {
+        core::mem::take(&mut self.pieces).into_values().for_each(|piece| buffers.take_back(piece));
         core::mem::take(&mut self.held)
     }
 
     /// Moves bytes to the owner; returns how many.
-    pub fn copy(&mut self, buffer: &mut [u8], lender: &mut StreamBuffers) -> usize {
+    pub fn copy(&mut self, buffer: &mut [u8], buffers: &mut StreamBuffers) -> usize {
         let most = (self.readable().min(buffer.len() as u64)) as usize;
         let mut done = 0;
         while done < most {
@@ -124,11 +124,11 @@ impl InStream {
             self.read += length as u64;
             if length == rest.len() {
                 self.bulk = entry.get().bytes.len() >= BULK_PIECE_BYTES;
-                lender.take_back(entry.remove());
+                buffers.take_back(entry.remove());
             } else if skipped + length > entry.get().bytes.len() / 2 {
                 // What is read must not take more memory than what is not.
                 let rest = StreamPiece::from(rest.get(length..).unwrap_or_default());
-                lender.take_back(entry.remove());
+                buffers.take_back(entry.remove());
                 self.pieces.insert(self.read, rest);
             }
             self.held -= length as u64;
@@ -140,7 +140,7 @@ impl InStream {
     /// Moves the next buffer of the stream to the application without a copy. `None` if a byte
     /// before it is missing, if some of its bytes were read already, or if it has less than `least`
     /// bytes.
-    pub fn take(&mut self, least: usize, lender: &mut StreamBuffers) -> Option<Vec<u8>> {
+    pub fn take(&mut self, least: usize, buffers: &mut StreamBuffers) -> Option<Vec<u8>> {
         let entry = self.pieces.first_entry()?;
         let length = entry.get().bytes.len();
         if *entry.key() != self.read || length < least {
@@ -149,7 +149,7 @@ impl InStream {
         self.bulk = length >= BULK_PIECE_BYTES;
         self.read += length as u64;
         self.held -= length as u64;
-        Some(lender.give_away(entry.remove()))
+        Some(buffers.give_away(entry.remove()))
     }
 
     /// Bytes of memory that its data take.

@@ -97,25 +97,25 @@ mod tests {
 
     #[test]
     fn no_more_are_lent_than_may_be_and_they_come_back() {
-        let mut lender = StreamBuffers::default();
-        lender.set_memory(32 * PIECE_BYTES as u64);
-        let mut pieces: Vec<StreamPiece> = (0..6).map(|_| lender.large()).collect();
+        let mut buffers = StreamBuffers::default();
+        buffers.set_memory(32 * PIECE_BYTES as u64);
+        let mut pieces: Vec<StreamPiece> = (0..6).map(|_| buffers.large()).collect();
         assert_eq!(
             pieces.iter().map(|piece| piece.large).collect::<Vec<_>>(),
             [true, true, true, true, false, false]
         );
         pieces.iter_mut().for_each(|piece| piece.extend(b"x"));
         let address = pieces[0].bytes.as_ptr();
-        let given = lender.give_away(pieces.remove(0));
-        assert_eq!((given.as_ptr(), lender.lent), (address, 3));
-        lender.put(given);
-        pieces.into_iter().for_each(|piece| lender.take_back(piece));
-        assert_eq!((lender.lent, lender.memory()), (0, 4 * PIECE_BYTES));
-        lender.put(Vec::with_capacity(PIECE_BYTES));
-        lender.put(Vec::with_capacity(10));
-        assert_eq!(lender.memory(), 4 * PIECE_BYTES);
-        assert!(lender.large().bytes.is_empty());
-        lender.set_memory(0);
-        assert_eq!(lender.memory(), 0);
+        let given = buffers.give_away(pieces.remove(0));
+        assert_eq!((given.as_ptr(), buffers.lent), (address, 3));
+        buffers.put(given);
+        pieces.into_iter().for_each(|piece| buffers.take_back(piece));
+        assert_eq!((buffers.lent, buffers.memory()), (0, 4 * PIECE_BYTES));
+        buffers.put(Vec::with_capacity(PIECE_BYTES));
+        buffers.put(Vec::with_capacity(10));
+        assert_eq!(buffers.memory(), 4 * PIECE_BYTES);
+        assert!(buffers.large().bytes.is_empty());
+        buffers.set_memory(0);
+        assert_eq!(buffers.memory(), 0);
     }
 }

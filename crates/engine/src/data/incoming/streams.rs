@@ -43,7 +43,7 @@ pub(super) struct Streams {
     /// Bytes of all that the peer may have sent and that nobody has read.
     promised: u64,
     readers: Readers,
-    lender: StreamBuffers,
+    buffers: StreamBuffers,
     /// Streams with a new limit to tell the peer.
     limits: VecDeque<StreamId>,
     /// Streams that the peer is to be asked to stop.
@@ -54,10 +54,10 @@ impl Streams {
     /// Up to `most` streams of the peer. `window`: bytes of a stream's first window, and of its
     /// largest.
     pub fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
-        let mut lender = StreamBuffers::default();
-        lender.set_memory(memory);
+        let mut buffers = StreamBuffers::default();
+        buffers.set_memory(memory);
         Self {
-            lender,
+            buffers,
             live: BTreeMap::new(),
             closed: [RangeSet::new(), RangeSet::new()],
             role: Role::Responder,
@@ -103,7 +103,7 @@ impl Streams {
     /// The connection's window is that from now on.
     pub fn set_memory(&mut self, memory: u64) {
         self.memory = memory;
-        self.lender.set_memory(memory);
+        self.buffers.set_memory(memory);
     }
 
     /// Enters that `bytes` came that somebody wants.
@@ -113,7 +113,7 @@ impl Streams {
 
     /// A buffer that was given away comes back.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
-        self.lender.put(buffer);
+        self.buffers.put(buffer);
     }
 
     /// What the window of a stream follows from now that holds `own` bytes itself.
@@ -136,7 +136,7 @@ impl Streams {
 
     /// Bytes of memory that their data take.
     pub fn memory(&self) -> usize {
-        self.live.values().map(InStream::memory).sum::<usize>() + self.lender.memory()
+        self.live.values().map(InStream::memory).sum::<usize>() + self.buffers.memory()
     }
 
     /// The stream, opened if it is new, and whoever lends buffers; `None` if it is over.
@@ -169,7 +169,7 @@ impl Streams {
                 self.limits.push_back(id);
             }
         }
-        Ok(self.live.get_mut(&id).map(|stream| (stream, &mut self.lender)))
+        Ok(self.live.get_mut(&id).map(|stream| (stream, &mut self.buffers)))
     }
 
     /// A stream of which nothing was known.
@@ -208,13 +208,13 @@ impl Streams {
         }
         let mut stream = self.live.remove(&id)?;
         self.promised -= stream.window.promised(stream.read);
-        self.held -= stream.discard(&mut self.lender);
+        self.held -= stream.discard(&mut self.buffers);
         Some(stream)
     }
 
     /// Forgets the bytes of a stream that the peer gave up; returns how many there were.
     pub fn discard(&mut self, id: StreamId) -> u64 {
-        let dropped = self.live.get_mut(&id).map_or(0, |stream| stream.discard(&mut self.lender));
+        let dropped = self.live.get_mut(&id).map_or(0, |stream| stream.discard(&mut self.buffers));
         self.held -= dropped;
         dropped
     }
@@ -228,17 +228,17 @@ impl Streams {
 
     /// The owner reads. Returns the stream too, if it is at its end.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<(StreamRead, Option<InStream>)> {
-        let Self { live, lender, .. } = self;
+        let Self { live, buffers, .. } = self;
         let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
-        let length = stream.copy(buffer, lender);
+        let length = stream.copy(buffer, buffers);
         Some(self.on_read(id, length))
     }
 
     /// The owner takes the next piece, if it has `least` bytes.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead, Option<InStream>)> {
-        let Self { live, lender, .. } = self;
+        let Self { live, buffers, .. } = self;
         let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
-        let piece = stream.take(least, lender).unwrap_or_default();
+        let piece = stream.take(least, buffers).unwrap_or_default();
         let (read, over) = self.on_read(id, piece.len());
         Some((piece, read, over))
     }
@@ -273,7 +273,7 @@ impl Streams {
         if !stream.is_over() {
             self.stops.push_back(id);
         }
-        let dropped = stream.discard(&mut self.lender);
+        let dropped = stream.discard(&mut self.buffers);
         self.held -= dropped;
         Some(dropped)
     }

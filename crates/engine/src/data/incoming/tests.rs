@@ -298,7 +298,7 @@ fn an_object_nobody_wants_is_counted_and_dropped() {
     object(&mut inc, 0, 2_000, &[1; 1_000], true).unwrap();
     assert_eq!((inc.held(), inc.received()), (0, 3_000));
     assert_eq!((inc.next_write(), inc.next_event()), (None, None));
-    assert!(inc.objects.len() == 0 && inc.scatter.ranges() == 0);
+    assert!(inc.objects.len() == 0 && inc.out_of_order.ranges() == 0);
     // Before its first byte, too.
     inc.forget_object(ObjectId(5));
     object(&mut inc, 5, 0, b"x", true).unwrap();

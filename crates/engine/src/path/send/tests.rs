@@ -14,8 +14,9 @@ fn path() -> SendPath {
 fn send(path: &mut SendPath, millis: u64, count: usize) {
     for _ in 0..count {
         let offset = path.next_number() * 1000;
-        let cargo = &[Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
-        let packet = Outbound { bytes: 1200, eliciting: true, counted: true, app_limited: false, cargo };
+        let packet_data = &[Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
+        let packet =
+            Outbound { bytes: 1200, eliciting: true, counted: true, app_limited: false, packet_data };
         path.on_sent(Instant::from_millis(millis), packet);
     }
 }

@@ -70,7 +70,7 @@ impl Stack {
         let mut report = connection.report(bundle);
         (report.state, report.closed) = (SubflowState::Closed, Some(now));
         // What it still had goes another way.
-        bundle.supply.give_back(connection.board.abandon());
+        bundle.supply.give_back(connection.scoreboard.abandon());
         bundle.closed.push((connection.path, report));
         bundle.controller.close(connection.path);
         bundle.connections.retain(|&other| other != slot);
