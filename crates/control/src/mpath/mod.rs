@@ -22,7 +22,7 @@ use path::Path;
 
 /// The window, in packets, below which a proxied path is dropped after a decrease. The paper says
 /// "reduced to zero", which halving never reaches.
-const MIN_WINDOW_PACKETS: f64 = 0.5;
+const MIN_WINDOW: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
 /// when it times out.
 const SIGNIFICANT_RATE_SHARE: f64 = 0.25;
@@ -154,8 +154,8 @@ impl MPath {
         if let Some(path) = self.paths.get_mut(id) {
             path.event = events;
             // A loss ends the slow start, so the path is part of the flow now.
-            let (window, share) =
-                (window + path.window, path.window / (path.window + others).max(MIN_WINDOW_PACKETS));
+            let share = path.window / (path.window + others).max(MIN_WINDOW);
+            let window = window + path.window;
             match congested.trigger {
                 Trigger::Timeout => self.flow.time_out(window, share),
                 Trigger::Loss | Trigger::Ce => self.flow.lose(window, share, first),
@@ -214,7 +214,7 @@ impl MPath {
 
     /// Drops proxied paths that have shrunk away, but never the last path.
     fn drop_smallest(&mut self, now: Instant) {
-        let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < MIN_WINDOW_PACKETS;
+        let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < MIN_WINDOW;
         let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
         for id in small {
             let evidence = self.options.evidence;
@@ -249,12 +249,10 @@ impl MPath {
     /// lifetime, it will be marked as unavailable and dropped permanently."
     fn is_insignificant(&self, id: PathId, now: Instant) -> bool {
         let rate = |path: &Path| path.contributed.total / now.since(path.opened_at).as_secs_f64().max(1e-3);
-        let (sum, count) = self
-            .alive()
-            .filter(|(other, path)| path.proxied && *other != id)
-            .fold((0.0, 0.0), |(sum, count), (_, path)| (sum + rate(path), count + 1.0));
-        count > 0.0
-            && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT_RATE_SHARE * sum / count)
+        let others = self.alive().filter(|(other, path)| path.proxied && *other != id);
+        let (sum, count) = others.fold((0.0, 0.0), |(sum, count), (_, path)| (sum + rate(path), count + 1.0));
+        let is_small = |path: &Path| rate(path) < SIGNIFICANT_RATE_SHARE * sum / count;
+        count > 0.0 && self.paths.get(id).is_some_and(is_small)
     }
 
     /// Answers a timeout. The paper: "The direct path reacts to a timeout by reverting to the
