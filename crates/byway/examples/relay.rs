@@ -1,6 +1,7 @@
 //! A listener that nobody reaches directly, such as one behind a router, and a sender with a path
 //! more: both by the word that `byway relay` prints.
-//! `cargo run -p byway --example relay WORD` prints a ticket; `… --example relay WORD TICKET` sends.
+//! `cargo run -p byway --example relay WORD` prints a ticket. With the ticket behind the word it
+//! sends.
 
 use byway::{Config, Endpoint, Ticket, Word};
 use std::error::Error;

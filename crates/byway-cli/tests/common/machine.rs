@@ -96,6 +96,11 @@ where
     })
 }
 
+/// A test at full scale, which takes a minute of a processor. It runs only with `--ignored`.
+pub fn slow(name: &'static str, missing: Missing, run: fn() -> Result<(), Failed>) -> Trial {
+    test(name, missing, run).with_ignored_flag(true)
+}
+
 /// A test that measures time or rate. It runs only with `--ignored`. It is reported as ignored if
 /// the machine is busy before the test, or busy after a failure.
 pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {

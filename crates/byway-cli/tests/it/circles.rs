@@ -1,12 +1,25 @@
-//! No file of the program needs, by whatever way, a file that needs it: who reads one need not know
-//! the other.
+//! Files that need each other, by whatever way: who reads one must know the other. Most crates that
+//! have any have pairs of a module and one below it. Their number may only fall.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates without circles.
-const OPEN: [&str; 4] = ["byway-cli", "engine", "field", "gateway"];
+/// Files of a crate that stand in a circle, at most. A crate that is not listed has none.
+const MAX_IN_CIRCLES: [(&str, usize); 12] = [
+    ("byway", 2),
+    ("control", 19),
+    ("emulate", 2),
+    ("files", 7),
+    ("gateway-host", 2),
+    ("lab", 57),
+    ("net", 6),
+    ("registry-store", 3),
+    ("sim", 22),
+    ("sources", 5),
+    ("transfer", 10),
+    ("wire", 13),
+];
 
 /// A module, by its names from the crate's root.
 type Module = Vec<String>;
@@ -133,19 +146,31 @@ fn circle<'a>(
 }
 
 #[test]
-fn no_file_needs_one_that_needs_it() {
-    for name in OPEN {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let modules = modules(&source);
-        assert!(modules.len() > 10, "the sources of {name} were not found");
+fn circles_of_files_only_shrink() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let limits = BTreeMap::from(MAX_IN_CIRCLES);
+    let (mut found, mut table) = (BTreeMap::new(), String::new());
+    for entry in fs::read_dir(&crates).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let modules = modules(&crates.join(&name).join("src"));
         let needs = needs(&modules);
-        assert!(needs.values().map(BTreeSet::len).sum::<usize>() > modules.len(), "{name}: {needs:?}");
-        for module in modules.keys() {
-            if let Some(way) = circle(module, &needs) {
-                let way: Vec<String> = way.iter().map(|module| module.join("::")).collect();
-                panic!("{name}: a circle of files: {}", way.join(" <- "));
-            }
+        let circles: Vec<_> = modules.keys().filter_map(|module| circle(module, &needs)).collect();
+        if !circles.is_empty() {
+            table.push_str(&format!("    (\"{name}\", {}),\n", circles.len()));
+            let ways = circles
+                .iter()
+                .map(|way| way.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(" <- "));
+            found.insert(name, (circles.len(), ways.collect::<Vec<_>>().join("\n  ")));
         }
+    }
+    let names = limits.keys().copied().chain(found.keys().map(String::as_str));
+    for name in names.collect::<BTreeSet<_>>() {
+        let (count, ways) = found.get(name).cloned().unwrap_or_default();
+        let limit = limits.get(name).copied().unwrap_or_default();
+        assert!(
+            count == limit,
+            "{name}: {count} files in circles, and {limit} are written down:\n  {ways}\n{table}"
+        );
     }
 }
 

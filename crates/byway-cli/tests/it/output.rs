@@ -2,8 +2,7 @@
 
 use byway_cli::exit::Exit;
 use byway_cli::output::{
-    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, Ready, Style,
-    Transferred,
+    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Progress, Ready, Style, Transferred,
 };
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -58,7 +57,12 @@ fn progress(seconds: f64) -> Event {
         lost: 1,
         pause: None,
     };
-    let relay = PathProgress { path: 1, name: "r1".into(), pause: Some(Pause::Yielding), ..direct.clone() };
+    let relay = PathProgress {
+        path: 1,
+        name: "r1".into(),
+        pause: Some(byway_transfer::PauseReason::Yielding),
+        ..direct.clone()
+    };
     Event::Progress(Progress {
         origin: None,
         seconds,

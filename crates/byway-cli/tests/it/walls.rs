@@ -127,72 +127,6 @@ const LONGER: [(&str, usize); 0] = [];
 /// Crates of the program without its features, itself and ours included.
 const SMALL: usize = 70;
 
-/// The crates whose public numbers must name their unit or kind.
-const WITH_UNITS: [&str; 4] = ["wire", "engine", "transfer", "control"];
-
-/// Words of which a number's doc comment has one: units, and kinds of numbers without a unit. A
-/// plural counts as its word.
-const UNITS: [&str; 41] = [
-    "byte",
-    "packet",
-    "datagram",
-    "segment",
-    "bit", // sizes
-    "second",
-    "millisecond",
-    "microsecond",
-    "nanosecond",
-    "ms",
-    "µs",
-    "minute",
-    "hour",
-    "day", // times
-    "how many",
-    "how often",
-    "count",
-    "number",
-    "index",
-    "position",
-    "offset",
-    "id",
-    "port", // numbers
-    "share",
-    "percent",
-    "%",
-    "factor",
-    "ratio",
-    "per",
-    "unit",
-    "exponent",
-    "logarithm", // proportions
-    "hash",
-    "checksum",
-    "cookie",
-    "mac",
-    "seed",
-    "code",
-    "version",
-    "mask",
-    "identifier", // opaque values
-];
-
-/// Two counts for each crate: `impl` blocks outside the file of their type, and fields that are
-/// `pub(super)` or `pub(crate)`. An unlisted crate has none. The test refuses a higher count; a
-/// lower count must be written here.
-const SPREAD: [(&str, usize, usize); 11] = [
-    ("control", 5, 0),
-    ("emulate", 0, 3),
-    ("engine", 10, 1),
-    ("field", 0, 28),
-    ("files", 5, 0),
-    ("lab", 6, 83),
-    ("net", 1, 5),
-    ("relay", 0, 18),
-    ("sim", 15, 50),
-    ("transfer", 3, 0),
-    ("wire", 2, 2),
-];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -380,190 +314,39 @@ fn no_file_outgrows_its_reader() {
     }
 }
 
-/// The name of the type that an `impl` line is for; `None` if the line is none.
-fn implemented(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let mut rest = line.strip_prefix("unsafe ").unwrap_or(line).strip_prefix("impl")?;
-    if let Some(generics) = rest.strip_prefix('<') {
-        let (mut depth, mut before) = (1, ' ');
-        let end = generics.find(|letter| {
-            // The `>` of `->` and `=>` closes nothing.
-            match letter {
-                '<' => depth += 1,
-                '>' if !matches!(before, '-' | '=') => depth -= 1,
-                _ => {}
-            }
-            before = letter;
-            depth == 0
-        })?;
-        rest = &generics[end + 1..];
-    }
-    let rest = rest.strip_prefix(' ')?;
-    let of = rest.split_once(" for ").map_or(rest, |(_, of)| of).trim_start_matches('&');
-    let path = of.split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | ':')).next()?;
-    path.rsplit("::").next()
-}
-
-/// The name of the type that a line defines.
-fn defined(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let visible = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
-        Some((_, rest)) if line.starts_with("pub(") => rest,
-        _ => rest.trim_start(),
-    });
-    let name = ["struct ", "enum ", "union "].iter().find_map(|word| visible.strip_prefix(word))?;
-    name.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
-}
-
-/// Whether a line has a field that other files of its crate may reach into.
-fn opens_a_field(line: &str) -> bool {
-    let is_field = |rest: &str| {
-        let name = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next();
-        name.is_some_and(|name| !name.is_empty() && rest[name.len()..].trim_start().starts_with(':'))
-    };
-    let open = ["pub(super) ", "pub(crate) "];
-    let named = open.iter().any(|word| line.trim_start().strip_prefix(word).is_some_and(is_field));
-    let in_tuple = open.iter().any(|word| {
-        [format!("({word}"), format!(", {word}")].iter().any(|place| line.contains(place.as_str()))
-    });
-    named || (in_tuple && defined(line).is_some())
-}
-
 #[test]
-fn types_do_not_spread_over_more_files() {
-    let (root, allowed) = (root(), SPREAD.map(|(name, impls, fields)| (name, (impls, fields))));
-    let allowed = BTreeMap::from(allowed);
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(root.join("crates")).unwrap() {
-        let path = entry.unwrap().path();
-        let mut files = Vec::new();
-        sources(&path.join("src"), &mut files);
-        files.retain(|file| !is_test(file.strip_prefix(&root).unwrap().to_str().unwrap()));
-        let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-        let texts: Vec<Vec<&str>> = texts.iter().map(|text| lines_without_tests(text)).collect();
-        let mut homes: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-        for (file, lines) in texts.iter().enumerate() {
-            for name in lines.iter().filter_map(|line| defined(line)) {
-                homes.entry(name).or_default().insert(file);
-            }
-        }
-        let away = |file: usize, line: &str| {
-            implemented(line).and_then(|name| homes.get(name)).is_some_and(|homes| !homes.contains(&file))
-        };
-        let (mut impls, mut fields) = (0, 0);
-        for (file, lines) in texts.iter().enumerate() {
-            impls += lines.iter().filter(|line| away(file, line)).count();
-            fields += lines.iter().filter(|line| opens_a_field(line)).count();
-        }
-        if impls + fields > 0 {
-            found.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), (impls, fields));
-        }
-    }
-    let table: String = found.iter().map(|(name, (a, b))| format!("    (\"{name}\", {a}, {b}),\n")).collect();
-    let names: BTreeSet<&str> = found.keys().map(String::as_str).chain(allowed.keys().copied()).collect();
-    for name in names {
-        let (impls, fields) = found.get(name).copied().unwrap_or_default();
-        let (most_impls, most_fields) = allowed.get(name).copied().unwrap_or_default();
-        assert!(
-            impls <= most_impls && fields <= most_fields,
-            "{name} has {impls} `impl` blocks away from their type ({most_impls} before) and {fields} fields that are \
-             open to other files ({most_fields} before): give the part its own state, or, if code moved here from \
-             another crate, move the number with it:\n{table}"
-        );
-        assert!(
-            impls == most_impls && fields == most_fields,
-            "{name} has only {impls} `impl` blocks away from their type and {fields} open fields now: write that down, \
-             so that it stays so:\n{table}"
-        );
-    }
-}
-
-#[test]
-fn lines_are_read_as_they_are_meant() {
-    let types =
-        ["impl<T: Fn() -> u8> Display for Pair<T> {", "impl Pair {", "    impl a::Pair<'_> {", "fn f() {"];
-    assert_eq!(types.map(implemented), [Some("Pair"), Some("Pair"), Some("Pair"), None]);
-    let names = ["pub struct A<T> {", "pub(super) enum B {", "struct C;", "use D;"];
-    assert_eq!(names.map(defined), [Some("A"), Some("B"), Some("C"), None]);
-    let fields = [
-        "    pub(super) a: u8,",
-        "pub(crate) struct B(pub(crate) u8);",
-        "pub(crate) fn c() {",
-        "    pub d: u8,",
-    ];
-    assert_eq!(fields.map(opens_a_field), [true, true, false, false]);
+fn the_module_of_tests_is_no_code() {
     let text = "a\n#[cfg(test)]\nuse b;\nc\n#[cfg(test)]\n#[path = \"d\"]\nmod tests;\n";
     assert_eq!(lines_without_tests(text).len(), 4);
 }
 
-/// The return type of a public function, or the type of a public field or constant. The item begins
-/// at `lines[0]`.
-fn public_type(lines: &[&str]) -> Option<String> {
-    let item = lines[0].trim().strip_prefix("pub ")?;
-    if item.contains("fn ") {
-        let end = lines.iter().position(|line| line.contains(['{', ';']))?;
-        let signature = lines[..=end].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-        let (_, returned) = signature.rsplit_once("-> ")?;
-        return Some(returned.split([' ', '{', ';']).next()?.to_owned());
-    }
-    let (_, of) = item.strip_prefix("const ").unwrap_or(item).split_once(": ")?;
-    Some(of.split([' ', ',', ';', '{']).next()?.to_owned())
-}
-
-fn is_number(of: &str) -> bool {
-    let of = of.strip_prefix("Option<").map_or(of, |of| of.trim_end_matches('>'));
-    ["u8", "u16", "u32", "u64", "usize", "f32", "f64"].contains(&of)
-}
-
-fn names_a_unit(comment: &str) -> bool {
-    let comment = comment.to_lowercase();
-    let words: Vec<&str> = comment.split(|letter: char| !letter.is_alphanumeric() && letter != '%').collect();
-    let has = |unit: &str| words.iter().any(|word| *word == unit || word.strip_suffix('s') == Some(unit));
-    UNITS.iter().any(|unit| if unit.contains(' ') { comment.contains(unit) } else { has(unit) })
-}
+/// Figures that may only fall: code of the program without its tests, fields of a session, columns
+/// of the README.
+const MAX_PROGRAM_LINES: usize = 7_600;
+const MAX_CONNECTION_FIELDS: usize = 16;
+const MAX_README_COLUMNS: usize = 125;
 
 #[test]
-fn public_numbers_say_what_they_count() {
-    let (root, mut silent, mut seen) = (root(), Vec::new(), 0);
-    for name in WITH_UNITS {
-        let mut files = Vec::new();
-        sources(&root.join(format!("crates/{name}/src")), &mut files);
-        files.retain(|file| !is_test(file.to_str().unwrap()));
-        for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            let (mut comment, lines) = (String::new(), lines_without_tests(&text));
-            for (at, line) in lines.iter().map(|line| line.trim()).enumerate() {
-                if let Some(more) = line.strip_prefix("///") {
-                    comment = comment + more + "\n";
-                    continue;
-                }
-                if line.starts_with("#[") {
-                    continue;
-                }
-                if public_type(&lines[at..]).is_some_and(|of| is_number(&of)) {
-                    seen += 1;
-                    if !names_a_unit(&comment) {
-                        let place = file.strip_prefix(&root).unwrap().display();
-                        silent.push(format!("{place}:{}: {line}", at + 1));
-                    }
-                }
-                comment.clear();
-            }
-        }
-    }
-    assert!(seen > 500, "only {seen} public numbers were found");
-    assert_eq!(silent, [""; 0], "a public number's comment names its unit or kind: {UNITS:?}");
-}
-
-#[test]
-fn units_are_found_in_comments() {
-    assert!(names_a_unit(" Bytes in flight.") && names_a_unit(" How many there are."));
-    assert!(!names_a_unit(" The window.") && !names_a_unit(" The idle window's name."));
-    let function = ["    pub const fn room(", "        &self,", "    ) -> Option<u64> {"];
-    assert!(is_number(&public_type(&function).unwrap()));
-    assert_eq!(public_type(&["    pub id: PathId,"]).as_deref(), Some("PathId"));
-    assert_eq!(public_type(&["pub const MOST: usize = 16;"]).as_deref(), Some("usize"));
-    assert_eq!(public_type(&["    private: u64,"]), None);
+fn what_has_shrunk_stays_small() {
+    let root = root();
+    let mut files = Vec::new();
+    sources(&root.join("crates/byway-cli/src"), &mut files);
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    let code = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        lines_without_tests(&text).into_iter().filter(is_code).count()
+    };
+    let lines: usize = files.iter().filter(|file| !is_test(file.to_str().unwrap())).map(code).sum();
+    assert!((1_000..=MAX_PROGRAM_LINES).contains(&lines), "the program has {lines} lines of code");
+    let session = fs::read_to_string(root.join("crates/engine/src/connection/mod.rs")).unwrap();
+    let (_, session) = session.split_once("pub struct Connection {").unwrap();
+    let (fields, _) = session.split_once("\n}").unwrap();
+    let is_field = |line: &&str| !line.trim().is_empty() && is_code(line);
+    let fields = fields.lines().filter(is_field).count();
+    assert!((5..=MAX_CONNECTION_FIELDS).contains(&fields), "a connection has {fields} fields");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let columns = readme.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(columns <= MAX_README_COLUMNS, "a line of the README has {columns} columns");
 }
 
 #[test]

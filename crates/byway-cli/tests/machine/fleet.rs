@@ -16,7 +16,7 @@ mod strangers;
 #[path = "../../../registry-store/tests/it/server.rs"]
 mod server;
 
-use crate::common::machine::{Missing, PATIENCE, missing, must, test, wait_for};
+use crate::common::machine::{Missing, PATIENCE, missing, must, slow, test, wait_for};
 use crate::common::spaces::Spaces;
 use crate::common::ticket_in;
 use crate::namespaces::PRIVATE;
@@ -68,7 +68,7 @@ pub fn tests() -> Vec<Trial> {
     let no_server: Missing = missing(Server::is_possible(), "it needs PostgreSQL");
     vec![
         test("fleet::a_transfer_outlives_the_registry_and_its_relays", lacks, on_a_file),
-        test(
+        slow(
             "fleet::a_transfer_outlives_registries_and_their_data_base",
             lacks.or(no_server),
             on_a_data_base,

@@ -12,7 +12,7 @@
 
 mod stranger;
 
-use crate::common::machine::{PATIENCE, missing, test, wait_for};
+use crate::common::machine::{PATIENCE, missing, slow, wait_for};
 use crate::common::spaces::Spaces;
 use crate::process::Process;
 use byway_registry::message::RelayList;
@@ -51,7 +51,7 @@ const FORWARDED: &str = "@th,64,8 { 0x64, 0x65 }";
 pub fn tests() -> Vec<Trial> {
     let programs = Spaces::possible(&["tc -V", "nft -v"]);
     let lacks = missing(programs, "it needs root and the programs ip, tc and nft");
-    vec![test(
+    vec![slow(
         "hosts::ten_end_hosts_relay_for_each_other_beside_thirty_relays",
         lacks,
         ten_end_hosts_relay_for_each_other_beside_thirty_relays,
