@@ -18,7 +18,7 @@ pub use event::{
 pub use json_fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{
-    LendingReport, Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal,
+    LendingReport, Origin, PathChange, PathProgress, PathTotal, Progress, RelayChange, RelayTotal,
     Transferred,
 };
 

@@ -28,6 +28,23 @@ pub enum PauseReason {
     CannotSense,
 }
 
+impl PauseReason {
+    /// The reason's code, for programs.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Yielding => "yielding",
+            Self::ApplicationLimited => "application_limited",
+            Self::ReceiverLimited => "receiver_limited",
+            Self::RelayQuota => "relay_quota",
+            Self::BandwidthLimit => "bandwidth_limit",
+            Self::ReceiverBandwidthLimit => "receiver_bandwidth_limit",
+            Self::NoAnswer => "no_answer",
+            Self::CannotSense => "cannot_sense",
+        }
+    }
+}
+
 /// A queue that a background path without data in it does not make itself.
 const QUEUE: Duration = Duration::from_millis(5);
 /// A window of so many datagrams is as small as one gets.

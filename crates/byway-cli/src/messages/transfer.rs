@@ -1,20 +1,33 @@
 //! What is said of every transfer: how far it is, how it ended, and what happens to its paths.
 
 use crate::units::{Bytes, Rate, Span};
+use byway_transfer::PauseReason;
 use std::fmt::Display;
 
 pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
 pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start with --bwlimit RATE";
 
-pub const YIELDING_TO_OTHERS: &str = "yielding to others";
-pub const APPLICATION_LIMITED: &str = "waiting for data to send";
-pub const RECEIVER_LIMITED: &str = "waiting for the receiver";
-pub const RELAY_QUOTA: &str = "relay quota used up";
-pub const BANDWIDTH_LIMIT: &str = "capped by --bwlimit";
-pub const RECEIVER_BANDWIDTH_LIMIT: &str = "capped by the receiver's --bwlimit";
-pub const NO_ANSWER: &str = "the receiver does not answer";
-pub const NO_ANSWER_ON_PATH: &str = "no answer";
-pub const CANNOT_SENSE: &str = "cannot measure delays";
+/// What holds a transfer back.
+pub const fn pause(reason: PauseReason) -> &'static str {
+    match reason {
+        PauseReason::Yielding => "yielding to others",
+        PauseReason::ApplicationLimited => "waiting for data to send",
+        PauseReason::ReceiverLimited => "waiting for the receiver",
+        PauseReason::RelayQuota => "relay quota used up",
+        PauseReason::BandwidthLimit => "capped by --bwlimit",
+        PauseReason::ReceiverBandwidthLimit => "capped by the receiver's --bwlimit",
+        PauseReason::NoAnswer => "the receiver does not answer",
+        PauseReason::CannotSense => "cannot measure delays",
+    }
+}
+
+/// What holds one path back. The receiver may well answer elsewhere.
+pub const fn pause_of_path(reason: PauseReason) -> &'static str {
+    match reason {
+        PauseReason::NoAnswer => "no answer",
+        other => pause(other),
+    }
+}
 
 /// Why the receiver is away. What errors of transfers advise does not fit here.
 pub const RECEIVER_RESTARTED: &str = "it was started anew";

@@ -5,6 +5,7 @@ use super::line_wrap::{breadth, cut, printable};
 use super::plain::{BACK_PREFIX, describe, ended, seconds_left};
 use super::status_lines::Painter;
 use super::transfer::{PathProgress, Progress};
+use crate::messages::transfer;
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 
@@ -142,7 +143,7 @@ fn total_text(progress: &Progress, columns: usize) -> String {
         progress.total.map(|total| format!(" of {}", Bytes(total))),
         Some(format!("  {}", Rate(progress.rate_bps))),
         seconds_left(progress).map(|left| format!("  {} left", Span(left))),
-        progress.pause.map(|pause| format!("  {pause}")),
+        progress.pause.map(|reason| format!("  {}", transfer::pause(reason))),
         progress.lends.as_ref().map(|lends| format!("  {lends}")),
     ];
     for more in more.into_iter().flatten() {
@@ -159,7 +160,8 @@ fn path_text(path: &PathProgress) -> String {
         text += &format!("  {rtt:.0} ms");
     }
     text += "  ";
-    text += &path.pause.map_or_else(|| printable(&path.state), |pause| pause.of_path());
+    text +=
+        &path.pause.map_or_else(|| printable(&path.state), |reason| transfer::pause_of_path(reason).into());
     text
 }
 

@@ -133,8 +133,8 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     if let Some(left) = seconds_left(progress) {
         let _ = write!(text, ", {} left", Span(left));
     }
-    if let Some(pause) = progress.pause {
-        let _ = write!(text, " ({pause})");
+    if let Some(reason) = progress.pause {
+        let _ = write!(text, " ({})", transfer::pause(reason));
     }
     if let Some(lends) = &progress.lends {
         let _ = write!(text, ", {lends}");
@@ -142,8 +142,8 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     for (index, path) in progress.paths.iter().enumerate() {
         let separator = if index == 0 { ';' } else { ',' };
         let _ = write!(text, "{separator} {} {}", path.name, Rate(path.rate_bps));
-        if let Some(pause) = path.pause {
-            let _ = write!(text, " ({})", pause.of_path());
+        if let Some(reason) = path.pause {
+            let _ = write!(text, " ({})", transfer::pause_of_path(reason));
         }
     }
     for (index, path) in progress.arrivals.iter().enumerate() {

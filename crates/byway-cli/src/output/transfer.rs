@@ -2,8 +2,9 @@
 //! came of them.
 
 use super::line_wrap::printable;
-use crate::messages::{lending, transfer};
-use serde::Serialize;
+use crate::messages::lending;
+use byway_transfer::PauseReason;
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// The transfer of a receiver that an event is about.
@@ -49,8 +50,8 @@ pub struct Progress {
     /// not count.
     pub rate_bps: f64,
     /// Why it is not faster, if something other than the paths holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Pause>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_code")]
+    pub pause: Option<PauseReason>,
     /// What this host relays for others beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
@@ -105,57 +106,14 @@ pub struct PathProgress {
     /// How many packets were lost.
     pub lost: u64,
     /// Why it carries less than it could.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Pause>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_code")]
+    pub pause: Option<PauseReason>,
 }
 
-/// Why a transfer or a path carries less than it could.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pause {
-    /// Somebody else uses the line; background transfers make room.
-    Yielding,
-    /// The application or the disk gives no more to send.
-    ApplicationLimited,
-    /// The receiver takes no more for now.
-    ReceiverLimited,
-    /// The relay's quota for this word is used up.
-    RelayQuota,
-    /// The sender's `--bwlimit` limits the rate.
-    BandwidthLimit,
-    /// The receiver's `--bwlimit` caps it.
-    ReceiverBandwidthLimit,
-    /// Nothing is heard from the receiver.
-    NoAnswer,
-    /// No delay can be measured here, so it cannot yield safely.
-    CannotSense,
-}
-
-impl Pause {
-    /// What holds one path back, in words.
-    #[must_use]
-    pub fn of_path(self) -> String {
-        match self {
-            // The receiver may well answer elsewhere.
-            Self::NoAnswer => transfer::NO_ANSWER_ON_PATH.into(),
-            other => other.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Pause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Yielding => transfer::YIELDING_TO_OTHERS,
-            Self::ApplicationLimited => transfer::APPLICATION_LIMITED,
-            Self::ReceiverLimited => transfer::RECEIVER_LIMITED,
-            Self::RelayQuota => transfer::RELAY_QUOTA,
-            Self::BandwidthLimit => transfer::BANDWIDTH_LIMIT,
-            Self::ReceiverBandwidthLimit => transfer::RECEIVER_BANDWIDTH_LIMIT,
-            Self::NoAnswer => transfer::NO_ANSWER,
-            Self::CannotSense => transfer::CANNOT_SENSE,
-        })
-    }
+/// Writes a reason by its code.
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+fn by_code<S: Serializer>(reason: &Option<PauseReason>, serializer: S) -> Result<S::Ok, S::Error> {
+    reason.map(PauseReason::code).serialize(serializer)
 }
 
 /// A path changed its state.

@@ -3,12 +3,12 @@
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{
-    Event, LendingReport, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress,
+    Event, LendingReport, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Progress,
     RelayChange, RelayTotal, ResultEvent, TriedAddress,
 };
 use byway_transfer::{
-    AttemptReply, AttemptResult, NotConnected, PathCounters, PauseReason, RelayOutcome, TransferError,
-    TransferEvent, TransferProgress, UselessRelay, carrier,
+    AttemptReply, AttemptResult, NotConnected, PathCounters, RelayOutcome, TransferError, TransferEvent,
+    TransferProgress, UselessRelay, carrier,
 };
 
 /// Seconds between two events of progress.
@@ -80,7 +80,7 @@ fn progress(tally: TransferProgress) -> Progress {
         origin: tally.origin.map(origin),
         total: tally.total,
         rate_bps: tally.rate_bps,
-        pause: tally.pause.map(pause),
+        pause: tally.pause,
         lends: None,
         paths: tally.paths.into_iter().map(path).collect(),
         arrivals: tally.arrivals.into_iter().map(path).collect(),
@@ -97,26 +97,13 @@ fn path(path: PathCounters) -> PathProgress {
         rate_bps: path.rate_bps,
         rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
         lost: path.lost,
-        pause: path.pause.map(pause),
+        pause: path.pause,
     }
 }
 
 /// Whose transfer it is, at a receiver.
 pub(super) fn origin(origin: byway_transfer::TransferId) -> Origin {
     Origin { transfer: origin.transfer, from: origin.from.to_string(), name: origin.name }
-}
-
-const fn pause(reason: PauseReason) -> Pause {
-    match reason {
-        PauseReason::Yielding => Pause::Yielding,
-        PauseReason::ApplicationLimited => Pause::ApplicationLimited,
-        PauseReason::ReceiverLimited => Pause::ReceiverLimited,
-        PauseReason::RelayQuota => Pause::RelayQuota,
-        PauseReason::BandwidthLimit => Pause::BandwidthLimit,
-        PauseReason::ReceiverBandwidthLimit => Pause::ReceiverBandwidthLimit,
-        PauseReason::NoAnswer => Pause::NoAnswer,
-        PauseReason::CannotSense => Pause::CannotSense,
-    }
 }
 
 /// What each path did in all.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::exit::Exit;
-use crate::output::{Origin, Outcome, Pause, Transferred};
+use crate::output::{Origin, Outcome, Transferred};
+use byway_transfer::PauseReason;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -81,7 +82,7 @@ fn bars_show_the_transfer_and_each_path_and_go_away() {
     let mut bars = screen.bars();
     let mut progress = progress();
     bars.show(&Event::Progress(progress.clone()));
-    progress.paths[1].pause = Some(Pause::Yielding);
+    progress.paths[1].pause = Some(PauseReason::Yielding);
     bars.show(&Event::Progress(progress.clone()));
     let drawn = screen.contents();
     assert!(drawn.contains("25% 12.0 MiB of 48.0 MiB  27.0 Mbit/s  11.2 s left"), "{drawn}");
@@ -107,9 +108,9 @@ fn lines_fit_terminals_of_every_width() {
         screen.echo("$ byway send\r\n");
         let mut bars = screen.bars();
         let mut progress = progress();
-        progress.paths[0].pause = Some(Pause::Yielding);
+        progress.paths[0].pause = Some(PauseReason::Yielding);
         progress.paths[1].name = "relay 192.0.2.7:4748 from 写真".into();
-        progress.pause = Some(Pause::ReceiverBandwidthLimit);
+        progress.pause = Some(PauseReason::ReceiverBandwidthLimit);
         for _ in 0..3 {
             bars.show(&Event::Progress(progress.clone()));
         }
