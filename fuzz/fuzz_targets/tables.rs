@@ -2,7 +2,7 @@
 //! that are passed on. Read and written the same.
 #![no_main]
 
-use byway_gateway::forwarded_announcements::{ForwardedPart, MOST_ADDRESSES, MOST_HOPS};
+use byway_gateway::forwarded_announcements::{ForwardedPart, MAX_ADDRESSES, MAX_HOPS};
 use byway_gateway::joining::{asked, is_request, request};
 use byway_gateway::serves::AnnouncementPart;
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(request(&served), bytes);
     }
     if let Ok(table) = ForwardedPart::read(bytes) {
-        assert!((1..=MOST_HOPS).contains(&table.hops) && table.addresses.len() <= MOST_ADDRESSES);
+        assert!((1..=MAX_HOPS).contains(&table.hops) && table.addresses.len() <= MAX_ADDRESSES);
         assert_eq!(table.to_bytes(), bytes);
         let _ = AnnouncementPart::read(table.part);
     }
