@@ -11,7 +11,7 @@
 //!
 //! Needs root, `ip`, `tc`, `nft`.
 
-use crate::common::machine::{missing, test};
+use crate::common::machine::{missing, slow};
 use crate::common::spaces::Spaces;
 use crate::namespaces::{Hosts, PRIVATE, Running, send};
 use libtest_mimic::{Failed, Trial};
@@ -27,7 +27,7 @@ const LISTED: Duration = Duration::from_millis((RELAYS as u64 + 13) * 250 + 5_00
 pub fn tests() -> Vec<Trial> {
     let lacks =
         missing(Spaces::possible(&["tc -V", "nft -v"]), "it needs root and the programs ip, tc and nft");
-    vec![test("search::forty_relays_of_which_fourteen_are_good", lacks, forty_relays)]
+    vec![slow("search::forty_relays_of_which_fourteen_are_good", lacks, forty_relays)]
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

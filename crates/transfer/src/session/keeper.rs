@@ -197,6 +197,8 @@ pub struct SessionKeeper {
     plan: SessionPlan,
     stage: Stage,
     relays: Vec<EnteredRelay>,
+    /// Whether the session lacks relays that are known.
+    lacks_relays: bool,
     /// Sessions in a row that did not begin.
     failures: u32,
     /// Asks a silent receiver whether it has the session, if that can be asked.
@@ -238,6 +240,7 @@ impl SessionKeeper {
             plan,
             stage: Stage::Away(Instant::ZERO),
             relays,
+            lacks_relays: true,
             failures: 0,
             question,
             finder,
@@ -354,6 +357,7 @@ impl SessionKeeper {
         self.attempts = attempts(&self.plan, &self.relays, locals);
         self.dialers.begin();
         self.relays.iter_mut().for_each(|entered| entered.is_entered = false);
+        self.lacks_relays = true;
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.stage = Stage::Trying(handle);
@@ -374,11 +378,12 @@ impl SessionKeeper {
     /// Has the session try relays that it does not have; where TCP is alone, those to which a
     /// connection leads.
     fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let Some(handle) = self.handle() else { return };
+        let Some(handle) = self.handle().filter(|_| self.lacks_relays) else { return };
+        self.lacks_relays = false;
         for EnteredRelay { relay, is_entered } in self.relays.iter_mut().filter(|relay| !relay.is_entered) {
-            let leads = !self.dialers.is_alone() || relay.addresses().any(|it| endpoint.leads_to(it));
-            if leads {
-                *is_entered = true;
+            *is_entered = !self.dialers.is_alone() || relay.addresses().any(|it| endpoint.leads_to(it));
+            self.lacks_relays |= !*is_entered;
+            if *is_entered {
                 endpoint.add_relay(now, handle, &relay.word, relay.route.as_ref());
             }
         }
@@ -389,6 +394,7 @@ impl SessionKeeper {
         for EnteredRelay { relay, is_entered } in &mut self.relays {
             *is_entered &= !relay.renew(words);
         }
+        self.lacks_relays = true;
     }
 
     /// Takes in an event of the endpoint; whether it is about this keeper's connections.
@@ -538,6 +544,7 @@ impl SessionKeeper {
     fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let Some(finder) = &mut self.finder else { return };
         let found = finder.look(endpoint, now);
+        self.lacks_relays |= !found.words.is_empty();
         for word in found.words {
             if finder.serves_tcp(&word) {
                 self.dialers.add(&word);
