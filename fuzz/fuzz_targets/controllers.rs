@@ -3,7 +3,7 @@
 #![no_main]
 
 use byway_control::{
-    Acked, Congested, Controller, Delay, CONTROLLER_NAMES, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
+    Acked, CONTROLLER_NAMES, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
 };
 use byway_wire::{Duration, Instant, PathId};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
