@@ -4,7 +4,7 @@
 //! version 1 (1), kind 4 (1), permission (16), length (1), protocol; what follows is for later versions
 //! ```
 
-use crate::hello_preamble::{APPLICATION, PreambleError, VERSION};
+use crate::hello_preamble::{APPLICATION_KIND, PREAMBLE_VERSION, PreambleError};
 use crate::secret::Secret;
 use byway_wire::{DecodeError, Reader};
 use std::fmt;
@@ -89,7 +89,8 @@ impl Application {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let name = self.protocol.as_str().as_bytes();
-        [&[VERSION, APPLICATION], &self.permission.expose()[..], &[self.protocol.length], name].concat()
+        [&[PREAMBLE_VERSION, APPLICATION_KIND], &self.permission.expose()[..], &[self.protocol.length], name]
+            .concat()
     }
 
     /// Reads what follows version and kind.

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Bytes of the longest text in a lock file: a process's number and its host's name.
-const MAX_TEXT: u64 = 300;
+const MAX_TEXT_BYTES: u64 = 300;
 
 /// A directory into which this process writes. The lock is over when this is dropped, or when the
 /// process ends in whatever way.
@@ -93,7 +93,7 @@ fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<OwnedFd>, 
 /// What a lock file says of the process that holds it.
 fn holder(file: &File) -> Option<String> {
     let mut text = String::new();
-    file.take(MAX_TEXT).read_to_string(&mut text).ok()?;
+    file.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
     let line = text.lines().next()?;
     (!line.is_empty() && !line.contains(char::is_control)).then(|| line.to_owned())
 }

@@ -6,10 +6,10 @@ use byway_engine::{Admission, Config, Endpoint, EndpointConfig, handshake};
 use byway_net::EntropyError;
 use byway_wire::StreamId;
 
-/// From the sender: the manifest, or the bytes of a pipe.
-pub(crate) const FORTH: StreamId = StreamId(0);
-/// From the receiver: reports, or the receipt of a pipe.
-pub(crate) const BACK: StreamId = StreamId(1);
+/// The stream from the sender: the manifest, or the bytes of a pipe.
+pub(crate) const SENDER_STREAM: StreamId = StreamId(0);
+/// The stream from the receiver: reports, or the receipt of a pipe.
+pub(crate) const RECEIVER_STREAM: StreamId = StreamId(1);
 
 /// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
 ///

@@ -17,21 +17,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
-/// Bytes of the manifest, and objects, made at once. They take about a millisecond, in which
-/// nothing is read.
+/// Bytes of the manifest that are made at once. These and `BATCH_OBJECTS` take about a millisecond,
+/// in which nothing is read.
 const BATCH_BYTES: usize = 64 << 10;
+/// Objects that are announced at once.
 const BATCH_OBJECTS: usize = 256;
 /// Bytes of standard input taken at once.
 const PIPE_BYTES: usize = 64 << 10;
-/// Bytes given before the owner is woken for them, if there is more to give, and what an answer
-/// counts for beside its bytes.
-const QUIET: usize = 256 << 10;
-const ANSWER: usize = 4 << 10;
-/// What is sent within this time is not counted beside: that would cost as much as finding it to
-/// send.
-const COUNT_AFTER: Duration = Duration::from_millis(300);
-/// A total that is still being counted.
-pub(crate) const UNKNOWN: u64 = u64::MAX;
+/// Bytes given before the owner is woken for them, if there is more to give.
+const WAKE_BYTES: usize = 256 << 10;
+/// Bytes for which an answer counts towards `WAKE_BYTES`, besides its payload.
+const ANSWER_COST_BYTES: usize = 4 << 10;
+/// How long counting waits. What is sent within this time is not counted beside: that would cost as
+/// much as finding it to send.
+const COUNT_DELAY: Duration = Duration::from_millis(300);
+/// Stands for a total that is still being counted.
+pub(crate) const UNKNOWN_TOTAL: u64 = u64::MAX;
 
 /// What the owner asks for. Each is answered once.
 pub(crate) enum DiskRequest {
@@ -154,7 +155,7 @@ impl TreeReader {
 
     fn answer_next(&mut self) -> Result<(), SenderGone> {
         let ask = self.next_ask()?;
-        self.unwoken += ANSWER;
+        self.unwoken += ANSWER_COST_BYTES;
         let mut done = None;
         let answer = match ask {
             DiskRequest::Read { object, offset, length } => self.read(object, offset, length),
@@ -171,7 +172,7 @@ impl TreeReader {
     /// What is asked for next: waits for it.
     fn next_ask(&mut self) -> Result<DiskRequest, SenderGone> {
         let asked = self.asks.try_recv();
-        if asked.is_ok() && self.unwoken < QUIET {
+        if asked.is_ok() && self.unwoken < WAKE_BYTES {
             return asked.map_err(|_| SenderGone);
         }
         // Nothing is left to answer, or much was: the owner is woken once for all of it.
@@ -207,7 +208,7 @@ impl TreeReader {
 
     fn records(&mut self, announce: bool) -> DiskReply {
         let counted = self.counted.load(Ordering::Acquire);
-        if counted != UNKNOWN {
+        if counted != UNKNOWN_TOTAL {
             self.source.tell_total(counted);
         }
         let objects = if announce { BATCH_OBJECTS } else { 0 };
@@ -316,10 +317,10 @@ pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<
 
 /// Counts what there is to send; the sum stands in `total` at the end.
 fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
-    std::thread::sleep(COUNT_AFTER);
+    std::thread::sleep(COUNT_DELAY);
     // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all
     // there is.
-    let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN;
+    let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN_TOTAL;
     let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
     while totals.step(256) {
         if !is_wanted() {
@@ -347,7 +348,7 @@ mod tests {
         std::fs::write(&file, [7; 1000]).unwrap();
         let source = Source::open(std::slice::from_ref(&file), SourceOptions::default()).unwrap();
         let ((_asks, inbox), (answers, _answered)) = (batch_channel(1), sync_channel(1));
-        let (control, counted) = (Control::new().unwrap(), Arc::new(AtomicU64::new(UNKNOWN)));
+        let (control, counted) = (Control::new().unwrap(), Arc::new(AtomicU64::new(UNKNOWN_TOTAL)));
         let mut reader =
             TreeReader::new(source, (inbox, answers), hung_up(), control.waker().clone(), counted);
         let DiskReply::Records { batch, .. } = reader.records(true) else { panic!("records") };

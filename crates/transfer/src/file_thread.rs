@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 /// The most batches of small files that this thread holds: one that it is writing, and one that
 /// waits. The receiver's disk thread writes all further files itself. It cannot take a waiting
 /// batch back, even when it has nothing else to do.
-const WAITING: usize = 2;
+const MAX_BATCHES: usize = 2;
 
 /// The thread, as the writer sees it.
 pub(crate) struct FileThread {
@@ -26,7 +26,7 @@ impl FileThread {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
         }
-        let (jobs, inbox) = sync_channel::<Vec<SmallFile>>(WAITING);
+        let (jobs, inbox) = sync_channel::<Vec<SmallFile>>(MAX_BATCHES);
         let (done, made) = channel();
         let run = move || {
             for together in inbox {
@@ -41,7 +41,7 @@ impl FileThread {
 
     /// Whether it takes another.
     pub const fn has_room(&self) -> bool {
-        self.out < WAITING
+        self.out < MAX_BATCHES
     }
 
     /// Gives it files to make; it has room. They come back if the thread is gone.

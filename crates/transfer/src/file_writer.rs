@@ -18,17 +18,17 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes verified between two looks at what arrived.
-const WORK: u64 = 4 << 20;
+const VERIFY_STEP_BYTES: u64 = 4 << 20;
 /// The most tasks that wait for this thread. If fewer could wait, small files would make the event
 /// loop and this thread wake each other more often.
-pub(crate) const TASKS: usize = 256;
-/// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have
-/// handed over.
-const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
-/// Tasks done before what came of them is told, if there are more.
-const TELL: usize = TASKS / 2;
-/// Bytes of small files that are made at once at most.
-const TOGETHER: usize = 512 << 10;
+pub(crate) const MAX_QUEUED_TASKS: usize = 256;
+/// Buffers, and bytes in them, given back before the owner is woken. They are a fraction of what
+/// the owner may have handed over.
+const WAKE_THRESHOLDS: (usize, usize) = (MAX_QUEUED_TASKS / 4, 2 << 20);
+/// Tasks done before their results are reported, if there are more.
+const TASKS_PER_REPORT: usize = MAX_QUEUED_TASKS / 2;
+/// Bytes of small files that are gathered before they are made together.
+const BATCH_BYTES: usize = 512 << 10;
 
 /// What the owner hands over.
 pub(crate) enum DiskTask {
@@ -118,12 +118,12 @@ struct ReceiverGone;
 
 impl DiskChannels {
     /// Gives a buffer back to the event loop through the channel `back`. To save wake-ups, wakes
-    /// the loop only after several buffers (`QUIET`), or when the channel is full. `quiet`: number
-    /// and bytes of buffers since the last wake-up.
+    /// the loop only after several buffers (`WAKE_THRESHOLDS`), or when the channel is full.
+    /// `quiet`: number and bytes of buffers since the last wake-up.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(DiskEvent::Buffer(buffer)) {
-            Ok(()) if quiet.0 < QUIET.0 && quiet.1 < QUIET.1 => Ok(()),
+            Ok(()) if quiet.0 < WAKE_THRESHOLDS.0 && quiet.1 < WAKE_THRESHOLDS.1 => Ok(()),
             Ok(()) => {
                 self.wake(quiet);
                 Ok(())
@@ -211,7 +211,7 @@ impl TreeWriter {
                     return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
                 }
             }
-            let more = match self.sink.work(WORK) {
+            let more = match self.sink.work(VERIFY_STEP_BYTES) {
                 Ok(more) => more,
                 Err(error) => return self.ends.give(DiskEvent::Failed(TransferError::Sink(error))),
             };
@@ -220,7 +220,7 @@ impl TreeWriter {
                 return self.ends.give(DiskEvent::Done(self.sink.summary(), reports));
             }
             let task = match self.ends.tasks.try_recv() {
-                Ok(task) if untold < TELL => task,
+                Ok(task) if untold < TASKS_PER_REPORT => task,
                 // There will be no more of them for now.
                 Err(TryRecvError::Empty) if !self.together.is_empty() => {
                     if let Err(error) = self.make()? {
@@ -321,7 +321,7 @@ impl TreeWriter {
             Ok(small) => {
                 self.gathered += small.length();
                 self.together.push(small);
-                let enough = self.together.len() >= SmallFile::BATCH_FILES || self.gathered >= TOGETHER;
+                let enough = self.together.len() >= SmallFile::BATCH_FILES || self.gathered >= BATCH_BYTES;
                 return if enough { self.make() } else { Ok(Ok(())) };
             }
             Err(data) => write.data = data,

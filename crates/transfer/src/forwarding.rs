@@ -29,15 +29,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Events that wait for the program.
-const NEWS: usize = 256;
-/// How long to stay after the end, so that a CLOSE that is lost can be said again.
-const LINGER: Duration = Duration::from_millis(200);
+const MAX_QUEUED_EVENTS: usize = 256;
+/// How long to stay after the end, so that a lost CLOSE can be sent again.
+const LINGER_TIME: Duration = Duration::from_millis(200);
 /// The silence of the receiver after which a person is told.
 const SILENCE_WARNING: Duration = Duration::from_secs(5);
-/// How long a sentence that was told is not told again.
-const SAID: Duration = Duration::from_secs(10);
-/// How many different sentences are remembered.
-const SENTENCES: usize = 64;
+/// How long a warning is not repeated.
+const WARNING_REPEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// How many different warnings are remembered.
+const MAX_KEPT_WARNINGS: usize = 64;
 
 /// What to forward, by whom, and how.
 pub struct ForwardingPlan {
@@ -84,7 +84,7 @@ impl Forwarding {
             plan.config.incoming.memory = plan.config.incoming.memory.min(window(limit));
         }
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
         let cap = SendLimit::new(plan.config.cap);
@@ -204,7 +204,7 @@ impl Owner for Forwarder {
             let (code, reason) = goodbye(ending);
             self.keeper.close(endpoint, code, &reason, now);
             self.entry.lose();
-            self.leave_at = Some(now + LINGER);
+            self.leave_at = Some(now + LINGER_TIME);
             self.waker.wake();
         }
         LoopControl::Continue
@@ -314,8 +314,8 @@ impl Forwarder {
 
     /// Says a sentence, unless it was said of late.
     fn warn(&mut self, sentence: String, now: Instant) {
-        self.said.retain(|_, at| now.since(*at) < SAID);
-        if self.said.len() < SENTENCES && self.said.insert(sentence.clone(), now).is_none() {
+        self.said.retain(|_, at| now.since(*at) < WARNING_REPEAT_INTERVAL);
+        if self.said.len() < MAX_KEPT_WARNINGS && self.said.insert(sentence.clone(), now).is_none() {
             self.tell(TransferEvent::Warning(sentence));
         }
     }

@@ -16,10 +16,10 @@ use crate::secret::Secret;
 use byway_control::Class;
 use byway_wire::{DecodeError, Reader, Writer};
 
-/// The version of all that is said first.
-pub(crate) const VERSION: u8 = 1;
-/// The kind of an application.
-pub(crate) const APPLICATION: u8 = 4;
+/// The version of the preamble.
+pub(crate) const PREAMBLE_VERSION: u8 = 1;
+/// The kind of a connection of an application.
+pub(crate) const APPLICATION_KIND: u8 = 4;
 /// Bytes of the longest preamble.
 const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
@@ -83,7 +83,7 @@ impl FirstMessage {
     pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
-            VERSION => {}
+            PREAMBLE_VERSION => {}
             other => return Err(PreambleError::Version(other)),
         }
         let kind = match reader.u8()? {
@@ -91,7 +91,7 @@ impl FirstMessage {
             1 => ConnectionPurpose::Pipe,
             2 => ConnectionPurpose::Ping,
             3 => ConnectionPurpose::Forward(Class::Background),
-            APPLICATION => return Application::read(&mut reader).map(Self::Application),
+            APPLICATION_KIND => return Application::read(&mut reader).map(Self::Application),
             _ => return Err(DecodeError::Range("kind of transfer").into()),
         };
         let mut preamble =
@@ -122,7 +122,7 @@ impl Preamble {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = [0; PREAMBLE_LEN];
         let mut writer = Writer::new(&mut bytes);
-        writer.u8(VERSION);
+        writer.u8(PREAMBLE_VERSION);
         writer.u8(match self.kind {
             ConnectionPurpose::Tree => 0,
             ConnectionPurpose::Pipe => 1,

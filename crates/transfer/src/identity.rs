@@ -8,7 +8,8 @@ use byway_wire::checked_text::{self, TextError};
 use std::fmt;
 use std::str::FromStr;
 
-const PREFIX: &str = "byway-key-";
+/// What the text of a public key begins with.
+const KEY_PREFIX: &str = "byway-key-";
 
 /// A host's public key, by which peers know it. Its text is `byway-key-` and base32 with a
 /// checksum.
@@ -28,7 +29,7 @@ pub enum KeyError {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&checked_text::encode(PREFIX, &self.0))
+        f.write_str(&checked_text::encode(KEY_PREFIX, &self.0))
     }
 }
 
@@ -42,7 +43,7 @@ impl FromStr for PublicKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        match checked_text::decode(PREFIX, text) {
+        match checked_text::decode(KEY_PREFIX, text) {
             Ok(bytes) => bytes.try_into().map(Self).map_err(|_| KeyError::Mistyped),
             Err(TextError::Prefix | TextError::TooLong) => Err(KeyError::NotAKey),
             Err(TextError::Character { .. } | TextError::Checksum(_)) => Err(KeyError::Mistyped),

@@ -1,10 +1,10 @@
 //! One transfer on its way in, as the receiver's owner keeps it.
 
-use crate::endpoint::{BACK, FORTH};
+use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
 use crate::error::TransferError;
 use crate::events::TransferEvent;
 use crate::file_writer::{
-    DiskChannels, DiskEvent, DiskTask, PipeTotal, TASKS, WriteProgress, write_pipe, write_tree,
+    DiskChannels, DiskEvent, DiskTask, MAX_QUEUED_TASKS, PipeTotal, WriteProgress, write_pipe, write_tree,
 };
 use crate::identity::PublicKey;
 use crate::pause_reason::PauseReason;
@@ -25,15 +25,17 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::Builder;
 
 /// Bytes of a stream handed over at once.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 /// Tasks handed over at once, mostly.
 const TASK_BATCH: usize = 32;
-/// The part of its share at which a transfer is held by it.
-const FULL: f64 = 0.75;
-/// A transfer of which nothing came for so long makes place for another. A sender begins at once.
-const SILENCE: Duration = Duration::from_secs(5);
-/// Reports that wait for the sender, in bytes; then what arrives waits too.
-const REPORTS: usize = 1 << 20;
+/// The part of its share of the receiver's limit at which a transfer counts as held up by the
+/// limit.
+const USED_SHARE_THRESHOLD: f64 = 0.75;
+/// How long after its start a transfer may have sent nothing before another may take its place. A
+/// sender begins at once.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of reports that wait for the sender. When as many wait, what arrives waits too.
+const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
 /// Which of a receiver's transfers one is.
 #[derive(Clone, Copy)]
@@ -92,8 +94,9 @@ impl Inbound {
         // A piece of a stream is larger than most files, and counts for nothing once it was handed
         // over.
         let is_pipe = matches!(destination, Destination::Pipe(_));
-        let (tasks, inbox) = batch_channel(if is_pipe { TASKS / 4 } else { TASKS / TASK_BATCH });
-        let (give, back) = sync_channel(2 * TASKS);
+        let (tasks, inbox) =
+            batch_channel(if is_pipe { MAX_QUEUED_TASKS / 4 } else { MAX_QUEUED_TASKS / TASK_BATCH });
+        let (give, back) = sync_channel(2 * MAX_QUEUED_TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
         let (waker, seen) = (waker.clone(), WriteProgress::default());
@@ -146,7 +149,7 @@ impl Inbound {
 
     /// Its place among the transfers. It counts as silent if nothing came for long.
     pub fn seat(&self, session: Handle, now: Instant) -> Seat<Handle> {
-        let is_silent = self.manifest == 0 && !self.read && now.since(self.came_at) >= SILENCE;
+        let is_silent = self.manifest == 0 && !self.read && now.since(self.came_at) >= SILENCE_TIMEOUT;
         Seat { session, network: self.network, is_silent, came_at: self.came_at }
     }
 
@@ -154,13 +157,13 @@ impl Inbound {
     pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut ReceiveLimit>) {
         if !self.opened {
             self.opened = true;
-            connection.outgoing().open_stream(BACK);
+            connection.outgoing().open_stream(RECEIVER_STREAM);
         }
         self.take_back(connection.incoming());
         self.hand_over(connection.incoming(), now, limit);
         self.report(connection.outgoing());
         if self.summary.is_some() && self.reports.is_empty() && self.done_at.is_none() {
-            connection.outgoing().finish(BACK);
+            connection.outgoing().finish(RECEIVER_STREAM);
             connection.finishing();
             self.done_at = Some(now);
         }
@@ -203,7 +206,7 @@ impl Inbound {
         let amount = self.amount(connection.incoming().received());
         // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
         let tally = self.counter.look_at_arrivals(now, connection, locals, amount);
-        let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
+        let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * USED_SHARE_THRESHOLD;
         let pause = self.share.is_some_and(full).then_some(PauseReason::BandwidthLimit);
         Some(TransferProgress { pause, origin: Some(self.origin()), ..tally })
     }
@@ -293,7 +296,7 @@ impl Inbound {
 
     /// What the disk thread gives back.
     fn take_back(&mut self, incoming: &mut Incoming) {
-        while self.reports.len() < REPORTS {
+        while self.reports.len() < MAX_QUEUED_REPORT_BYTES {
             match self.back.try_recv() {
                 Ok(DiskEvent::Buffer(buffer)) => incoming.written(buffer),
                 Ok(DiskEvent::Reports(bytes)) => self.reports.extend(bytes),
@@ -321,8 +324,8 @@ impl Inbound {
         let spend =
             |limit: &mut Option<&mut ReceiveLimit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
         while !self.read && self.tasks.has_room() && allows(&mut limit) {
-            self.piece.resize(PIECE, 0);
-            let Some(read) = incoming.read(FORTH, &mut self.piece) else { break };
+            self.piece.resize(PIECE_BYTES, 0);
+            let Some(read) = incoming.read(SENDER_STREAM, &mut self.piece) else { break };
             self.read = read.finished;
             if read.length > 0 {
                 spend(&mut limit, read.length);
@@ -367,7 +370,7 @@ impl Inbound {
     fn report(&mut self, out: &mut Outgoing) {
         while out.next_event().is_some() {}
         if !self.reports.is_empty() {
-            let taken = out.write(BACK, &self.reports);
+            let taken = out.write(RECEIVER_STREAM, &self.reports);
             self.reports.drain(..taken);
         }
     }
@@ -376,7 +379,7 @@ impl Inbound {
 /// The first `length` bytes of a piece: with its memory, which is missed then, if they fill most of
 /// it.
 fn cut(piece: &mut Vec<u8>, length: usize) -> Vec<u8> {
-    if length > PIECE / 2 {
+    if length > PIECE_BYTES / 2 {
         piece.truncate(length);
         return std::mem::take(piece);
     }

@@ -20,12 +20,12 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// The port that it listens on, if that is free.
-pub const PORT: u16 = 4748;
-/// Between two looks at this host's addresses.
-const ADDRESSES: Duration = Duration::from_secs(5);
-/// Nobody is given a word of this relay's own; it would be good for so long.
-const WORD: Duration = Duration::from_secs(60);
+/// The port that a lent relay listens on, if the port is free.
+pub const LENDING_PORT: u16 = 4748;
+/// Time between two looks at this host's addresses.
+const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a word of this relay's own would be valid. Nobody is given one.
+const WORD_LIFETIME: Duration = Duration::from_secs(60);
 
 /// How much a host relays for others in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Lending {
         let loopback = plan.registry.addresses.iter().all(|address| address.ip().is_loopback());
         let sockets = match loopback {
             true => sockets::listening(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], None)?,
-            false => sockets::serving(&[], PORT).or_else(|_| sockets::listening(&[], None))?,
+            false => sockets::serving(&[], LENDING_PORT).or_else(|_| sockets::listening(&[], None))?,
         };
         let sockets = sockets::answering(sockets);
         let bound: Vec<SocketAddr> = sockets.iter().map(byway_net::Socket::address).collect();
@@ -134,7 +134,7 @@ impl Lending {
             tcp_congestion: byway_net::TcpCongestion::Cubic,
             tcp_buffer: None,
             addresses: addresses.clone(),
-            expires: WORD,
+            expires: WORD_LIFETIME,
             rate: None,
             quota: None,
             per_day,
@@ -197,7 +197,7 @@ impl Lending {
     /// second.
     pub fn look(&mut self) -> Option<LendingEvent> {
         let now = self.clock.now();
-        if now.since(self.looked) >= ADDRESSES {
+        if now.since(self.looked) >= ADDRESS_CHECK_INTERVAL {
             self.looked = now;
             self.move_on();
         }
@@ -244,7 +244,7 @@ impl Lending {
             EnrolEvent::Failed { error, again } => {
                 let mut text = format!("this host is not listed: {error}");
                 if self.addresses.iter().all(|address| sockets::is_private(address.ip())) {
-                    let port = self.bound.first().map_or(PORT, SocketAddr::port);
+                    let port = self.bound.first().map_or(LENDING_PORT, SocketAddr::port);
                     text += &format!(
                         "; all its addresses are private: if a router forwards UDP port {port} to it, name the outside address with \
                          --advertise"
@@ -288,7 +288,7 @@ fn lock(path: &std::path::Path) -> Result<File, Error> {
 
 /// Where others find this host: what was advertised, or else its own addresses.
 fn addresses(plan: &LendingPlan, bound: &[SocketAddr]) -> Vec<SocketAddr> {
-    let port = bound.first().map_or(PORT, SocketAddr::port);
+    let port = bound.first().map_or(LENDING_PORT, SocketAddr::port);
     let mut addresses = match plan.advertise.as_slice() {
         [] => sockets::reachable(bound.iter().copied()),
         told => told.iter().map(|endpoint| endpoint.or_port(port)).collect(),

@@ -7,13 +7,14 @@ use std::fs;
 use std::path::Path;
 
 /// Where cgroups (version 2) are mounted.
-const CGROUPS: &str = "/sys/fs/cgroup";
-/// What is assumed where neither can be read.
-const UNKNOWN: u64 = 1 << 30;
-/// A session takes up to so many times its window: room ahead of what arrives, and what is cut up.
-const MEMORY_OF_WINDOW: u64 = 4;
-/// The least that all windows share.
-const LEAST: usize = 1 << 20;
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+/// Bytes of memory that are assumed if neither the host's nor the cgroup's can be read.
+const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+/// How many times its window a session takes at most: room ahead of what arrives, and what is cut
+/// up.
+const WINDOW_MEMORY_FACTOR: u64 = 4;
+/// The least bytes that all windows share.
+const MIN_WINDOW_BYTES: usize = 1 << 20;
 
 /// The configuration of a receiver's sessions. `limit`: bytes per second that all sessions together
 /// receive at most. `memory`: bytes of memory that all use at most; with `None`, half of the memory
@@ -21,7 +22,7 @@ const LEAST: usize = 1 << 20;
 #[must_use]
 pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);
-    let windows = usize::try_from(memory / MEMORY_OF_WINDOW).unwrap_or(usize::MAX).max(LEAST);
+    let windows = usize::try_from(memory / WINDOW_MEMORY_FACTOR).unwrap_or(usize::MAX).max(MIN_WINDOW_BYTES);
     let mut config = Config { shared_memory: Some(windows), ..Config::default() };
     if let Some(limit) = limit {
         config.incoming.memory = config.incoming.memory.min(window(limit));
@@ -33,8 +34,8 @@ pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
 fn available() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let cgroup = allowed(Path::new(CGROUPS), path_of(&own));
-    [machine, cgroup].into_iter().flatten().min().unwrap_or(UNKNOWN)
+    let cgroup = allowed(Path::new(CGROUP_ROOT), path_of(&own));
+    [machine, cgroup].into_iter().flatten().min().unwrap_or(DEFAULT_MEMORY_BYTES)
 }
 
 /// `MemTotal` of /proc/meminfo, in bytes.

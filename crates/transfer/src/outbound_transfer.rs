@@ -1,9 +1,9 @@
 //! What the sender's owner does at each turn: carries bytes between the disk thread and the engine,
 //! never waiting.
 
-use crate::endpoint::{BACK, FORTH};
+use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
 use crate::error::TransferError;
-use crate::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN};
+use crate::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN_TOTAL};
 use crate::progress::TransferAmount;
 use crate::thread_channel::{BatchSender, batch_channel};
 use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
@@ -13,27 +13,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// The most reads and the most bytes that the event loop requests from the disk thread before
-/// answers come. With small files, many reads keep wake-ups between the two threads rare. With
-/// large files, many bytes keep the disk busy.
-const READS: usize = 256;
-const READ_BYTES: usize = 16 << 20;
+/// The most reads that the event loop requests from the disk thread before answers come. With small
+/// files, many reads keep wake-ups between the two threads rare.
+const MAX_READS: usize = 256;
+/// The most bytes that the event loop requests from the disk thread before answers come. With large
+/// files, many bytes keep the disk busy.
+const MAX_READ_BYTES: usize = 16 << 20;
 /// The most reads that were requested and whose bytes are not all sent yet. A buffer is reused once
 /// its bytes are sent. More reads would need new buffers, and new memory costs as much time as
 /// reading a small file.
-const UNSENT: usize = 512;
-/// Reads asked for at once, mostly.
+const MAX_UNSENT_READS: usize = 512;
+/// Reads requested at once, mostly.
 const ASK_BATCH: usize = 32;
-/// Messages between the two threads: more than are ever on their way, so that the disk thread need
-/// not wait.
-pub(crate) const MESSAGES: usize = READS + 16;
+/// Messages that wait between the two threads. It is more than are ever under way, so that the disk
+/// thread need not wait.
+pub(crate) const MAX_QUEUED_MESSAGES: usize = MAX_READS + 16;
 /// Reports that may wait for the disk thread.
-const REPORTS: usize = 8;
-/// Objects that are announced and not yet with the receiver; beyond so many no others are.
-const AHEAD: usize = 4096;
-/// After an empty piece of the manifest, the next is asked for after so long even if nothing
+const MAX_QUEUED_REPORTS: usize = 8;
+/// Objects that are announced and that the receiver does not have yet. Beyond this number no more
+/// are announced.
+const MAX_ANNOUNCED_OBJECTS: usize = 4096;
+/// How long after an empty piece of the manifest the next piece is requested, even if nothing
 /// happened.
-const QUIET: Duration = Duration::from_millis(100);
+const MANIFEST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(crate) const RECEIPT_LEN: usize = 8 + 32;
 
@@ -99,7 +101,7 @@ impl Outbound {
         let acked = out.progress().acked;
         match self {
             Self::Tree(tree) => {
-                let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
+                let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN_TOTAL);
                 // The manifest is acknowledged too; it goes first, mostly.
                 TransferAmount::of_tree(acked.saturating_sub(tree.manifest_sent), tree.skipped, total)
             }
@@ -174,7 +176,7 @@ impl OutboundTree {
     fn drive(&mut self, out: &mut Outgoing, now: Instant) {
         if !self.opened {
             self.opened = true;
-            out.open_stream(FORTH);
+            out.open_stream(SENDER_STREAM);
         }
         while let Some(event) = out.next_event() {
             if let OutEvent::ObjectAcked(_) = event {
@@ -194,18 +196,18 @@ impl OutboundTree {
         }
         self.write_manifest(out);
         // A walk over very many things that cannot be sent gives empty pieces too.
-        let quiet = self.quiet.is_some_and(|since| now.since(since) < QUIET);
+        let quiet = self.quiet.is_some_and(|since| now.since(since) < MANIFEST_RETRY_DELAY);
         let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
         if idle && self.asks.has_room() {
             self.asked = true;
-            self.asks.send(DiskRequest::Records { announce: self.objects < AHEAD });
+            self.asks.send(DiskRequest::Records { announce: self.objects < MAX_ANNOUNCED_OBJECTS });
         }
         while self.asks.has_room() {
             let mut batch = Vec::new();
             while batch.len() < ASK_BATCH
-                && self.reads < READS
-                && self.reading < READ_BYTES
-                && out.unsent() < UNSENT
+                && self.reads < MAX_READS
+                && self.reading < MAX_READ_BYTES
+                && out.unsent() < MAX_UNSENT_READS
                 && let Some(ReadRequest { object, offset, length }) = out.next_read()
             {
                 self.reads += 1;
@@ -257,7 +259,7 @@ impl OutboundTree {
         let batch = &mut self.batch;
         let rest = batch.bytes.get(batch.written..).unwrap_or_default();
         if !rest.is_empty() {
-            let taken = out.write(FORTH, rest);
+            let taken = out.write(SENDER_STREAM, rest);
             batch.written += taken;
             self.manifest_sent += taken as u64;
             if batch.written < batch.bytes.len() {
@@ -273,7 +275,7 @@ impl OutboundTree {
             self.abandon(object, out);
         }
         if self.finished {
-            out.finish(FORTH);
+            out.finish(SENDER_STREAM);
         }
     }
 
@@ -285,8 +287,8 @@ impl OutboundTree {
 
     fn take(&mut self, incoming: &mut Incoming) {
         let mut piece = [0; 16 << 10];
-        while self.reports < REPORTS && self.asks.has_room() {
-            let Some(read) = incoming.read(BACK, &mut piece) else { return };
+        while self.reports < MAX_QUEUED_REPORTS && self.asks.has_room() {
+            let Some(read) = incoming.read(RECEIVER_STREAM, &mut piece) else { return };
             if read.length == 0 {
                 return;
             }
@@ -330,7 +332,7 @@ impl OutboundPipe {
     fn drive(&mut self, out: &mut Outgoing) {
         if !self.opened {
             self.opened = true;
-            out.open_stream(FORTH);
+            out.open_stream(SENDER_STREAM);
         }
         while let Some(event) = out.next_event() {
             if let OutEvent::Stopped { .. } = event {
@@ -340,7 +342,7 @@ impl OutboundPipe {
         while !self.finished {
             let rest = self.piece.get(self.written..).unwrap_or_default();
             if !rest.is_empty() {
-                let taken = out.write(FORTH, rest);
+                let taken = out.write(SENDER_STREAM, rest);
                 self.written += taken;
                 self.sent += taken as u64;
                 if self.written < self.piece.len() {
@@ -352,7 +354,7 @@ impl OutboundPipe {
                 Ok(DiskReply::PipeEnd(hash)) => {
                     self.hash = Some(hash);
                     self.finished = true;
-                    out.finish(FORTH);
+                    out.finish(SENDER_STREAM);
                 }
                 Ok(DiskReply::Failed(error)) => {
                     self.finished = true;
@@ -370,7 +372,7 @@ impl OutboundPipe {
 
     fn take(&mut self, incoming: &mut Incoming) {
         let mut bytes = [0; RECEIPT_LEN];
-        while let Some(read) = incoming.read(BACK, &mut bytes) {
+        while let Some(read) = incoming.read(RECEIVER_STREAM, &mut bytes) {
             self.receipt.extend(bytes.iter().take(read.length));
             if self.receipt.len() > RECEIPT_LEN {
                 self.ending.get_or_insert(Err(TransferError::Receipt));

@@ -45,18 +45,19 @@ impl PauseReason {
     }
 }
 
-/// A queue that a background path without data in it does not make itself.
-const QUEUE: Duration = Duration::from_millis(5);
-/// A window of so many datagrams is as small as one gets.
-const LEAST_WINDOW: u64 = 4;
-/// Packets after which one-way delays should have been heard of.
-const HEARD: u64 = 200;
+/// The queueing delay from which a background path counts as yielding. A background path without
+/// data in it does not cause such a queue itself.
+const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
+/// Datagrams of the smallest window that a path gets.
+const MIN_WINDOW_DATAGRAMS: u64 = 4;
+/// Packets after which the peer should have reported one-way delays.
+const DELAY_REPORT_PACKETS: u64 = 200;
 
-/// Timeouts in a row after which a path is said to be dead.
-const DEAD: u32 = 2;
+/// Timeouts in a row after which a path counts as dead.
+const DEAD_PATH_TIMEOUTS: u32 = 2;
 
 /// Silence after which a person is told.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Whether the receiver seems silent: one path in use had a retransmission timeout, and every other
 /// path has unacknowledged packets. Their timeouts are not awaited, because each packet sent
@@ -92,7 +93,7 @@ pub(crate) fn of_transfer(circumstances: Circumstances, status: &ConnectionStatu
     if used_up && !status.paths.iter().any(carries) {
         return Some(PauseReason::RelayQuota); // the receiver is not asked: no path leads to it
     }
-    if silence >= PATIENCE {
+    if silence >= SILENCE_TIMEOUT {
         return Some(PauseReason::NoAnswer);
     }
     match of_status(status) {
@@ -114,7 +115,7 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
     }
     // One that is dead holds up nothing that the others could not carry.
     let is_used = |path: &&PathStatus| {
-        matches!(path.state, PathState::Active | PathState::Choked) && path.silent < DEAD
+        matches!(path.state, PathState::Active | PathState::Choked) && path.silent < DEAD_PATH_TIMEOUTS
     };
     let mut used = status.paths.iter().filter(is_used);
     let first = used.next().and_then(|path| of_path(path, status.congestion))?;
@@ -124,14 +125,17 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
 /// Why a path is held up.
 pub(crate) fn of_path(path: &PathStatus, congestion: &str) -> Option<PauseReason> {
     let background = congestion == Class::Background.default_name();
-    if path.silent >= DEAD {
+    if path.silent >= DEAD_PATH_TIMEOUTS {
         return Some(PauseReason::NoAnswer);
     }
     match path.state {
         PathState::Choked => Some(PauseReason::Yielding),
         PathState::Active if background => match path.queueing {
-            None if path.totals.packets > HEARD => Some(PauseReason::CannotSense),
-            Some(queue) if queue >= QUEUE && path.window <= LEAST_WINDOW * path.datagram as u64 => {
+            None if path.totals.packets > DELAY_REPORT_PACKETS => Some(PauseReason::CannotSense),
+            Some(queue)
+                if queue >= QUEUE_DELAY_THRESHOLD
+                    && path.window <= MIN_WINDOW_DATAGRAMS * path.datagram as u64 =>
+            {
                 Some(PauseReason::Yielding)
             }
             _ => None,
@@ -223,13 +227,13 @@ mod tests {
         assert!(is_silent(&status(Vec::new())), "there is no path left");
         let one = status(vec![silent(4)]);
         assert_eq!(of_transfer(silence(Duration::from_millis(2_999)), &one), None);
-        assert_eq!(of_transfer(silence(PATIENCE), &one), Some(PauseReason::NoAnswer));
+        assert_eq!(of_transfer(silence(SILENCE_TIMEOUT), &one), Some(PauseReason::NoAnswer));
     }
 
     #[test]
     fn a_quota_is_the_reason_if_nothing_else_is() {
         let used_up = Circumstances { used_up: true, ..Circumstances::default() };
-        let late = Circumstances { silence: PATIENCE, ..used_up };
+        let late = Circumstances { silence: SILENCE_TIMEOUT, ..used_up };
         let at_once = |status: &ConnectionStatus| of_transfer(used_up, status);
         let fast = || path(PathState::Active, Some(1), 50);
         assert_eq!(at_once(&status(vec![fast()])), Some(PauseReason::RelayQuota));

@@ -10,8 +10,8 @@ use byway_wire::{Duration, Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Time between two looks.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// Time between two looks at the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Which of its transfers a receiver speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl ProgressCounter {
     /// Whether it is time for another look.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
-        self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
+        self.looked.is_some_and(|at| now.since(at) >= PROGRESS_INTERVAL)
     }
 
     /// Looks at what this side sends. How long nothing is heard is found out here.

@@ -4,14 +4,15 @@
 
 use byway_wire::{Duration, Instant, Meter};
 
-/// What may be taken at once after a pause: owners get their turn a few times a second.
-const BURST: Duration = Duration::from_millis(250);
+/// What the rate gives in this time may be taken at once after a pause. Owners get their turn a few
+/// times a second.
+const BURST_TIME: Duration = Duration::from_millis(250);
 /// Bytes that are worth a turn of those who wait, where a rate gives them within an eighth of a
 /// second.
-const WORTH_WHILE: usize = 16 << 10;
-/// The window of a receiver that takes little: what a sender may have on its way before it was told
-/// of a limit.
-const WINDOW: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
+const MIN_TURN_BYTES: usize = 16 << 10;
+/// Bytes of the smallest and of the largest window of a receiver with a limit. A sender may have as
+/// many on their way before it is told of the limit.
+const WINDOW_RANGE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
 
 /// A meter of bytes. The last piece may be larger than what there was.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +37,17 @@ impl ReceiveLimit {
     /// Whether anything may be taken now.
     pub fn allows(&mut self, now: Instant) -> bool {
         self.at = now;
-        self.meter.debt(now) < BURST
+        self.meter.debt(now) < BURST_TIME
     }
 
     /// Bytes that may be taken now: none, or enough to be worth while.
     pub fn room(&mut self, now: Instant) -> usize {
         self.at = now;
-        let room = BURST.saturating_sub(self.meter.debt(now)).as_micros().saturating_mul(self.rate.into())
-            / 1_000_000;
+        let room =
+            BURST_TIME.saturating_sub(self.meter.debt(now)).as_micros().saturating_mul(self.rate.into())
+                / 1_000_000;
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        if room >= WORTH_WHILE.min((self.rate / 8).max(1) as usize) { room } else { 0 }
+        if room >= MIN_TURN_BYTES.min((self.rate / 8).max(1) as usize) { room } else { 0 }
     }
 
     /// Enters that `bytes` were taken.
@@ -57,7 +59,7 @@ impl ReceiveLimit {
 /// The window to give senders: a second of what is taken.
 pub(crate) fn window(bytes_per_second: u64) -> usize {
     // The range is far below what any usize holds.
-    bytes_per_second.clamp(*WINDOW.start(), *WINDOW.end()) as usize
+    bytes_per_second.clamp(*WINDOW_RANGE_BYTES.start(), *WINDOW_RANGE_BYTES.end()) as usize
 }
 
 #[cfg(test)]
@@ -89,7 +91,7 @@ mod tests {
     fn what_is_metered_out_is_the_rate() {
         for rate in [1_000_u64, 1 << 20, 100 << 20] {
             let (mut limit, mut taken, mut turns) = (ReceiveLimit::new(rate), 0, 0);
-            let worth = (rate / 8).min(WORTH_WHILE as u64);
+            let worth = (rate / 8).min(MIN_TURN_BYTES as u64);
             for millis in 0..10_000 {
                 let room = limit.room(Instant::from_millis(5 + millis));
                 limit.spend(room);

@@ -40,20 +40,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
 /// Events that wait for the program.
-const NEWS: usize = 1024;
-/// How long to stay after the end, so that a CLOSE that is lost can be said again.
-const LINGER: Duration = Duration::from_millis(200);
-/// How long to wait for a sender to say goodbye that has been told everything.
-const GOODBYE: Duration = Duration::from_secs(3);
-/// How long to wait for what has arrived to be written.
-const SAVING: Duration = Duration::from_secs(10);
-/// Relays that work or of which was said that they do not, before no more is said of what senders
-/// offer.
-const OFFERS: usize = 128;
+const MAX_QUEUED_EVENTS: usize = 1024;
+/// How long to stay after the end, so that a lost CLOSE can be sent again.
+const LINGER_TIME: Duration = Duration::from_millis(200);
+/// How long to wait until a sender closes that has been told everything.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to wait at the end until what has arrived is written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Relays that are known to work, or of which a warning was given. Beyond this number no warnings
+/// are given of relays that senders offer.
+const MAX_KNOWN_RELAYS: usize = 128;
 /// Connections of programs at once, unless told otherwise.
-const MOST_FORWARDS: usize = 1024;
+const DEFAULT_MAX_FORWARDS: usize = 1024;
 /// Transfers taken at once.
-const MOST: usize = 64;
+const MAX_TRANSFERS: usize = 64;
 
 /// How to receive.
 pub struct ReceivingPlan {
@@ -101,7 +101,7 @@ impl ReceivingPlan {
             owner: TicketOwner::default(),
             destination: Destination::Directory(directory, Modes::Kept),
             forwards: Allow::default(),
-            most_forwards: MOST_FORWARDS,
+            most_forwards: DEFAULT_MAX_FORWARDS,
             once: false,
             limit: None,
             relays: Vec::new(),
@@ -133,7 +133,7 @@ impl Receiving {
     /// The system gives no thread.
     pub fn start(plan: ReceivingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let (taken, ticket) = (SingleTransfer::default(), plan.owner.clone());
         let gate = AccessControl {
             permission: plan.permission,
@@ -292,11 +292,11 @@ impl Owner for Server {
                     }
                     endpoint.close(now, handle, CloseCode::Interrupted.number(), "the receiver was stopped");
                 }
-                now + LINGER
+                now + LINGER_TIME
             });
             let told = endpoint.handles().next().is_none() && self.untold.is_empty();
             let gone = told || now >= leave_at;
-            if gone && (self.leaving.is_empty() || now >= leave_at + SAVING) {
+            if gone && (self.leaving.is_empty() || now >= leave_at + WRITE_TIMEOUT) {
                 return LoopControl::Stop;
             }
         }
@@ -335,7 +335,7 @@ impl Server {
             }
             // What a sender offers is said a few times: it could go on forever.
             EndpointEvent::RelayTrouble(_, relay, trouble)
-                if self.relays_known.len() < OFFERS && self.relays_known.insert(relay) =>
+                if self.relays_known.len() < MAX_KNOWN_RELAYS && self.relays_known.insert(relay) =>
             {
                 self.tell(TransferEvent::Warning(format!("a sender offers the relay {relay}: {trouble}")));
             }
@@ -355,7 +355,7 @@ impl Server {
     /// its first one, a silent transfer may make place.
     fn may_begin(&self, sender: PublicKey) -> bool {
         let own = self.inbound.values().filter(|inbound| inbound.is_of(sender)).count();
-        own == 0 || may_take(own, MOST.saturating_sub(self.inbound.len() + self.untold.len()))
+        own == 0 || may_take(own, MAX_TRANSFERS.saturating_sub(self.inbound.len() + self.untold.len()))
     }
 
     fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
@@ -433,7 +433,7 @@ impl Server {
         now: Instant,
     ) -> Result<(), Refusal> {
         let seats: Vec<_> = self.inbound.iter().map(|(handle, inbound)| inbound.seat(*handle, now)).collect();
-        match seat(&seats, network, MOST.saturating_sub(self.untold.len())) {
+        match seat(&seats, network, MAX_TRANSFERS.saturating_sub(self.untold.len())) {
             SeatDecision::Free => {}
             SeatDecision::InPlaceOf(silent) => {
                 let (code, reason) =
@@ -472,7 +472,7 @@ impl Server {
         let outcome = match (inbound.done_at(), closed, inbound.failure()) {
             // All is in place: however the sender left, or if it does not, nothing is missing.
             (Some(_), Some(_), _) => Ok(()),
-            (Some(at), None, _) if now.since(at) >= GOODBYE => Ok(()),
+            (Some(at), None, _) if now.since(at) >= CLOSE_TIMEOUT => Ok(()),
             (None, _, Some(error)) => Err(error),
             (None, Some((code, reason, by_peer)), None) => Err(error_of(code, &reason, by_peer)),
             _ => return,

@@ -33,9 +33,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use uplink_counters::UplinkCounters;
 
-/// How much of what a TCP connection carries waits here. What one round reads finds room before the
-/// next hop, if that is full.
-const DEPTH: TcpLimits = TcpLimits {
+/// How much of what a TCP connection carries waits here, unless told otherwise. If the next hop is
+/// full, what one round reads finds room before it.
+const DEFAULT_TCP_LIMITS: TcpLimits = TcpLimits {
     read: 8 << 10,
     longest: 9 << 10,
     parked: 16 << 10,
@@ -43,26 +43,27 @@ const DEPTH: TcpLimits = TcpLimits {
     kernel: None,
     congestion: TcpCongestion::Cubic,
 };
-/// Bytes of a packet, where buffers are told in packets.
-const PACKET: usize = 1_500;
-/// TCP connections that are taken at once. Those that the relay opens itself are as many at most.
-const CONNECTIONS: usize = 4_096;
+/// Bytes of a packet, where buffers are given in packets.
+const BUFFER_PACKET_BYTES: usize = 1_500;
+/// TCP connections that are taken at once. The relay itself opens at most as many.
+const MAX_TCP_CONNECTIONS: usize = 4_096;
 
 /// Events that wait for the program.
-const NEWS: usize = 64;
-/// Orders of the program that wait for the relay, and snapshots that wait for the disk.
-const ORDERS: usize = 16;
-const SNAPSHOTS: usize = 4;
+const MAX_QUEUED_EVENTS: usize = 64;
+/// Orders of the program that wait for the relay.
+const MAX_QUEUED_ORDERS: usize = 16;
+/// Snapshots that wait for the disk.
+const MAX_QUEUED_SNAPSHOTS: usize = 4;
 /// Time between two looks at the system's date. The date of a host may be wrong until its network
 /// is up, and its monotonic clock stands still while it is suspended.
-const CLOCK: Duration = Duration::from_secs(10);
-/// Heartbeats are numbered, and no number may be used twice. A restarted relay begins this far
-/// above the number that it saved last. It may have sent heartbeats since it saved, for up to a
-/// minute, but fewer than this.
-const BEATS_AHEAD: u64 = 1 << 16;
-/// The most that an epoch that is over is believed to hold after a restart, since the clock may be
-/// wrong.
-const LAST_HOLDS_MOST: u64 = 3_600;
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// How far a restarted relay begins above the heartbeat number that it saved last. No number may be
+/// used twice. The relay may have sent heartbeats since it saved, for up to a minute, but fewer
+/// than this.
+const RESTART_HEARTBEAT_GAP: u64 = 1 << 16;
+/// The most seconds that an epoch that is over is believed to hold after a restart, since the clock
+/// may be wrong.
+const MAX_LAST_EPOCH_SECONDS: u64 = 3_600;
 
 /// How to relay.
 pub struct RelayingPlan {
@@ -114,7 +115,7 @@ pub fn listeners(sockets: &[Socket]) -> Result<Vec<Listener>, Error> {
     let bind = |socket: &Socket| {
         let address = socket.address();
         let listener = Listener::bind(address).map_err(|source| Error::Listen { address, source })?;
-        Ok(listener.with_seats(CONNECTIONS))
+        Ok(listener.with_seats(MAX_TCP_CONNECTIONS))
     };
     sockets.iter().map(bind).collect()
 }
@@ -223,7 +224,7 @@ impl Relaying {
             rate: lend.rate,
             measured: uplink_counters::is_elsewhere(lend.towards),
         });
-        config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(BEATS_AHEAD));
+        config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(RESTART_HEARTBEAT_GAP));
         let mut relay = Relay::new(&config, clock.now());
         let issuer = RelayKey::new(plan.key.expose());
         if kept.relay != Some(relay.id()) {
@@ -239,9 +240,9 @@ impl Relaying {
         };
         let grant = Grant { id: GrantId::own(u32::from_be_bytes(byway_net::seed()?)), terms };
         let word = relay.issue(grant, plan.addresses).map_err(Error::RelayWord)?;
-        let (news, inbox) = sync_channel(NEWS);
-        let (orders, ordered) = sync_channel(ORDERS);
-        let (snapshots, to_keep) = sync_channel(SNAPSHOTS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (orders, ordered) = sync_channel(MAX_QUEUED_ORDERS);
+        let (snapshots, to_keep) = sync_channel(MAX_QUEUED_SNAPSHOTS);
         let shared = Arc::new(RelayFlags::default());
         let keeper = plan.keep.map(|path| {
             let (not_kept, reserve) = (Arc::clone(&shared.not_kept), Arc::clone(&shared.reserve));
@@ -267,7 +268,7 @@ impl Relaying {
                 .filter(|lend| uplink_counters::is_elsewhere(lend.towards))
                 .map(|lend| UplinkCounters::new(lend.towards, limits)),
             trouble: None,
-            clock_at: clock.now() + CLOCK,
+            clock_at: clock.now() + CLOCK_CHECK_INTERVAL,
         };
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
@@ -394,7 +395,7 @@ fn enrolments(
     let enrol = |registry: &[u8; 32]| {
         let range = kept.range_of(registry).ok_or(Error::NoRange)?;
         if range.epoch > 0 {
-            let holds = range.last_until.saturating_sub(unix_seconds()).min(LAST_HOLDS_MOST);
+            let holds = range.last_until.saturating_sub(unix_seconds()).min(MAX_LAST_EPOCH_SECONDS);
             relay.set_epoch(now, range.number, range.epoch, Duration::from_secs(holds));
         }
         let range = range.number;
@@ -405,16 +406,16 @@ fn enrolments(
 
 /// How deep a relay's TCP connections are, with a buffer of so many packets.
 fn depth(congestion: TcpCongestion, packets: Option<usize>) -> TcpLimits {
-    let Some(bytes) = packets.map(|packets| packets.saturating_mul(PACKET)) else {
-        return TcpLimits { congestion, ..DEPTH };
+    let Some(bytes) = packets.map(|packets| packets.saturating_mul(BUFFER_PACKET_BYTES)) else {
+        return TcpLimits { congestion, ..DEFAULT_TCP_LIMITS };
     };
     TcpLimits {
-        read: bytes.min(DEPTH.read),
+        read: bytes.min(DEFAULT_TCP_LIMITS.read),
         parked: bytes.max(1),
         unsent: u32::try_from(bytes).unwrap_or(u32::MAX),
         kernel: Some(bytes),
         congestion,
-        ..DEPTH
+        ..DEFAULT_TCP_LIMITS
     }
 }
 
@@ -488,7 +489,7 @@ impl Owner for Operator {
             self.waker.wake();
         }
         if now >= self.clock_at {
-            self.clock_at = now + CLOCK;
+            self.clock_at = now + CLOCK_CHECK_INTERVAL;
             relay.set_clock(now, unix_millis());
         }
         self.shared.reserve.give(relay, now);

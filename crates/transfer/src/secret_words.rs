@@ -14,7 +14,7 @@ use std::str::FromStr;
 use thiserror::Error as ThisError;
 
 /// How many words a file may hold, and how many an option may have in all.
-pub const MOST: usize = 1_000;
+pub const MAX_WORDS: usize = 1_000;
 
 /// Why there is no word.
 #[derive(Debug, ThisError)]
@@ -55,7 +55,7 @@ pub enum NoWord {
         source: io::Error,
     },
     /// More than an option takes.
-    #[error("{0} words, and {MOST} are the most")]
+    #[error("{0} words, and {MAX_WORDS} are the most")]
     TooMany(usize),
     /// An option has no word for this reason.
     #[error("{0}")]
@@ -143,7 +143,7 @@ where
     /// begin with `#` say nothing. A word may be folded: it goes on in the lines that follow.
     fn values(&self) -> Result<Vec<T>> {
         let WordSource::File(path) = &self.source else { return Ok(vec![self.value()?]) };
-        let text = read(path, MOST * (checked_text::MAX_LEN + 2))?;
+        let text = read(path, MAX_WORDS * (checked_text::MAX_LEN + 2))?;
         let lines = (1..).zip(text.expose().lines().map(str::trim));
         let lines: Vec<(usize, &str)> =
             lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
@@ -189,7 +189,7 @@ fn among_others<T: FromStr>(text: &str) -> Option<T> {
 /// a secret text, or the name of a file with one word per line.
 ///
 /// # Errors
-/// A word is invalid, a file cannot be read, or there are more than [`MOST`] words.
+/// A word is invalid, a file cannot be read, or there are more than [`MAX_WORDS`] words.
 pub fn values<T>(words: &[WordArgument<T>], option: &'static str) -> Result<Vec<T>>
 where
     T: FromStr,
@@ -199,7 +199,7 @@ where
     for word in words {
         all.extend(word.values().map_err(|error| NoWord::Of(option, Box::new(error)))?);
     }
-    if all.len() > MOST {
+    if all.len() > MAX_WORDS {
         return Err(NoWord::Of(option, Box::new(NoWord::TooMany(all.len()))));
     }
     Ok(all)
@@ -254,8 +254,8 @@ mod tests {
         fs::write(&file, format!("{key}\nnonsense\n")).unwrap();
         let error = values(std::slice::from_ref(&from_file), "--to").unwrap_err();
         assert!(error.source().unwrap().to_string().starts_with("line 2 of "), "{error:?}");
-        fs::write(&file, format!("{key}\n").repeat(MOST)).unwrap();
-        assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap().len(), MOST);
+        fs::write(&file, format!("{key}\n").repeat(MAX_WORDS)).unwrap();
+        assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap().len(), MAX_WORDS);
         let error = values(&[from_file.clone(), from_file.clone()], "--to").unwrap_err();
         assert_eq!(error.source().unwrap().to_string(), "2000 words, and 1000 are the most");
         fs::write(&file, "# nothing\n").unwrap();

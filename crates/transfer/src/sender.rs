@@ -35,9 +35,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Events that wait for the program.
-const NEWS: usize = 256;
-/// How long to stay after the end, so that a CLOSE that is lost can be said again.
-const LINGER: Duration = Duration::from_millis(200);
+const MAX_QUEUED_EVENTS: usize = 256;
+/// How long to stay after the end, so that a lost CLOSE can be sent again.
+const LINGER_TIME: Duration = Duration::from_millis(200);
 
 /// What to send, whom to, and how.
 pub struct SendingPlan {
@@ -144,7 +144,7 @@ impl Sending {
     /// What is to be sent does not exist or cannot be read; the system gives no thread.
     pub fn start(plan: SendingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
         let (outbound, kind, transfer, reader) =
             start_outbound(plan.payload, &plan.identity, journals, &control, &news)?;
@@ -278,7 +278,7 @@ impl Owner for Sender {
                 outcome => goodbye(outcome),
             };
             self.keeper.close(endpoint, code, &reason, now);
-            now + LINGER
+            now + LINGER_TIME
         });
         if self.keeper.is_gone(endpoint) || now >= leave_at {
             LoopControl::Stop

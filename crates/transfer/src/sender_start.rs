@@ -3,10 +3,10 @@
 
 use crate::error::Error;
 use crate::events::TransferEvent;
-use crate::file_reader::{self, TreeReader, UNKNOWN};
+use crate::file_reader::{self, TreeReader, UNKNOWN_TOTAL};
 use crate::hello_preamble::ConnectionPurpose;
 use crate::identity::Identity;
-use crate::outbound_transfer::{MESSAGES, Outbound, OutboundPipe, OutboundTree};
+use crate::outbound_transfer::{MAX_QUEUED_MESSAGES, Outbound, OutboundPipe, OutboundTree};
 use crate::thread_channel::batch_channel;
 use crate::ticket::Ticket;
 use byway_files::{Journals, Source, SourceOptions};
@@ -19,7 +19,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 /// Pieces of standard input that wait to be sent.
-const PIPED: usize = 16;
+const MAX_QUEUED_PIECES: usize = 16;
 
 /// What to send.
 pub enum Payload {
@@ -65,9 +65,9 @@ pub(crate) fn start_outbound(
                 }
                 None => {}
             }
-            let (asks, inbox) = batch_channel(MESSAGES);
-            let (answers, answered) = sync_channel(MESSAGES + 1);
-            let total = Arc::new(AtomicU64::new(UNKNOWN));
+            let (asks, inbox) = batch_channel(MAX_QUEUED_MESSAGES);
+            let (answers, answered) = sync_channel(MAX_QUEUED_MESSAGES + 1);
+            let total = Arc::new(AtomicU64::new(UNKNOWN_TOTAL));
             let counted = Arc::clone(&total);
             let reader = TreeReader::new(source, (inbox, answers), news.clone(), waker, counted);
             let thread = Builder::new()
@@ -82,7 +82,7 @@ pub(crate) fn start_outbound(
             Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))
         }
         Payload::Pipe(input) => {
-            let (answers, answered) = sync_channel(PIPED);
+            let (answers, answered) = sync_channel(MAX_QUEUED_PIECES);
             let run = move || file_reader::read_pipe(input, &answers, &waker);
             // The same name again takes the place of a run that was killed: only who knows that no
             // other runs may use it.

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is
-/// sent to them.
-const INTERNET: [IpAddr; 2] = [
+/// Addresses that stand for the Internet where the system is asked for a route to it:
+/// a.root-servers.net. Nothing is sent to them.
+const INTERNET_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];
 
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
-pub(crate) const MOST: usize = 8;
+pub(crate) const DEFAULT_MAX_SOCKETS: usize = 8;
 
 /// Ports that are tried where any will do, until TCP is free at one, too.
 const MAX_PORT_TRIES: usize = 16;
@@ -93,7 +93,7 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
         destinations.iter().any(|ip| ip.is_ipv4() == v4 && ip.is_loopback() == loopback)
     };
     let mut ips = uplinks(destinations).unwrap_or_default();
-    ips.truncate(MOST);
+    ips.truncate(DEFAULT_MAX_SOCKETS);
     let families: [(IpAddr, IpAddr); 2] = [
         (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
         (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
@@ -195,7 +195,7 @@ pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
 /// Where others find sockets that are bound to these addresses.
 pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     // Without the list there is still the unspecified address.
-    let own = best_first(interfaces().unwrap_or_default(), &INTERNET, |_| true);
+    let own = best_first(interfaces().unwrap_or_default(), &INTERNET_ADDRESSES, |_| true);
     let mut found = Vec::new();
     for address in bound {
         if !address.ip().is_unspecified() {

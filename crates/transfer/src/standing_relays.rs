@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bits of the network to propose for a relay to send to, for IPv4 and IPv6.
-const PROPOSED: (u8, u8) = (24, 64);
+const PROPOSED_PREFIX_BITS: (u8, u8) = (24, 64);
 
 /// A relay by which nobody will come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ fn why(trouble: RelayTrouble, from: Option<IpAddr>) -> String {
 
 /// The network of an address as far as one is usually of one operator.
 fn proposed(address: IpAddr) -> Prefix {
-    Prefix::of(address, if address.is_ipv4() { PROPOSED.0 } else { PROPOSED.1 })
+    Prefix::of(address, if address.is_ipv4() { PROPOSED_PREFIX_BITS.0 } else { PROPOSED_PREFIX_BITS.1 })
 }
 
 #[cfg(test)]

@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use zeroize::Zeroize;
 
-const IDENTITY: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
-const RELAY: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
+/// The file of the host's key pair.
+const IDENTITY_FILE: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
+/// The file of a relay's key.
+const RELAY_KEY_FILE: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
 
 /// Why something cannot be kept, or what is kept cannot be used.
 #[derive(Debug, Error)]
@@ -105,7 +107,7 @@ impl StateDir {
 
     /// The key pair in a file, made on first use.
     pub fn identity_in(path: &Path) -> Result<Identity> {
-        Ok(Identity::new(IDENTITY.open(path)?))
+        Ok(Identity::new(IDENTITY_FILE.open(path)?))
     }
 
     /// Where a sender keeps what it needs in order to go on with transfers that are not complete.
@@ -147,7 +149,7 @@ impl StateDir {
     /// The key from which a relay's words are made, made on first use; in `path` or else
     /// [`StateDir::relay_key_path`].
     pub fn relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
-        RELAY.open(path.unwrap_or(&self.relay_key_path()))
+        RELAY_KEY_FILE.open(path.unwrap_or(&self.relay_key_path()))
     }
 
     /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in
@@ -169,7 +171,7 @@ impl StateDir {
     /// Puts a new relay key in place of the old one, by which every word given out becomes
     /// worthless.
     pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
-        RELAY.replace(path.unwrap_or(&self.relay_key_path()))
+        RELAY_KEY_FILE.replace(path.unwrap_or(&self.relay_key_path()))
     }
 }
 

@@ -4,11 +4,11 @@ use byway_net::{Backlog, Carrier, Listener, Ready, TcpCarrier, Token, Watch};
 use byway_wire::{Duration, Instant};
 use std::io;
 
-/// Tokens of listeners count down from here.
-const LISTENERS: u32 = u32::MAX;
+/// The token of the first listener. Those of the others count down from it.
+const FIRST_LISTENER_TOKEN: u32 = u32::MAX;
 
-/// After a failure for want of descriptors or memory, listeners rest for so long.
-const REST: Duration = Duration::from_millis(100);
+/// How long listeners rest after a failure for want of descriptors or memory.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Listeners, and the connections that they took.
 pub struct Entrance {
@@ -28,14 +28,14 @@ impl Entrance {
     /// What the system says: no descriptor is left to watch.
     pub fn new(watch: &Watch, listeners: Vec<Listener>) -> io::Result<Self> {
         for (listener, number) in listeners.iter().zip(0..) {
-            watch.add(listener, Token(LISTENERS - number))?;
+            watch.add(listener, Token(FIRST_LISTENER_TOKEN - number))?;
         }
         Ok(Self { listeners, waiting: Vec::new(), rest_until: None, accepted: Vec::new() })
     }
 
     /// Takes in that a descriptor is ready. Whether it is one of these.
     pub fn ready(&mut self, ready: Ready) -> bool {
-        let listener = usize::try_from(LISTENERS - ready.token.0).ok();
+        let listener = usize::try_from(FIRST_LISTENER_TOKEN - ready.token.0).ok();
         let own = listener.filter(|listener| *listener < self.listeners.len());
         // One that waits already is looked at anyway.
         self.waiting.extend(own.filter(|at| !self.waiting.contains(at)));
@@ -54,7 +54,7 @@ impl Entrance {
         waiting.retain(|at| {
             let left = listeners.get(*at).map_or(Backlog::Empty, |listener| listener.accept(accepted));
             if left == Backlog::OutOfResources {
-                *rest_until = Some(now + REST);
+                *rest_until = Some(now + ACCEPT_RETRY_DELAY);
             }
             left != Backlog::Empty
         });

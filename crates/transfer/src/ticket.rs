@@ -21,7 +21,8 @@ use std::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize;
 
-const PREFIX: &str = "byway1-";
+/// What the text of a ticket begins with.
+const TICKET_PREFIX: &str = "byway1-";
 
 /// How many addresses one ticket names at most, and how many relays.
 pub const MAX_ENTRIES: usize = 16;
@@ -101,7 +102,7 @@ impl fmt::Display for Ticket {
         let relays = self.relays.iter().take(MAX_ENTRIES);
         writer.u8(relays.len() as u8);
         relays.for_each(|relay| relay.write(&mut writer));
-        let text = checked_text::encode(PREFIX, writer.written());
+        let text = checked_text::encode(TICKET_PREFIX, writer.written());
         buffer.zeroize();
         f.write_str(&text)
     }
@@ -111,7 +112,7 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        let payload = checked_text::decode(PREFIX, text).map_err(|error| match error {
+        let payload = checked_text::decode(TICKET_PREFIX, text).map_err(|error| match error {
             TextError::Prefix => foreign(text.trim()),
             TextError::Character { found, at } => TicketError::Character { found, at },
             TextError::TooLong => TicketError::Mistyped,

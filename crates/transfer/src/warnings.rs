@@ -5,7 +5,7 @@ use crate::events::TransferEvent;
 use std::sync::mpsc::SyncSender;
 
 /// Warnings of one transfer that a person gets to read.
-const MOST: u64 = 100;
+const MAX_WARNINGS: u64 = 100;
 
 /// Where the warnings of one transfer go.
 pub(crate) struct Warnings {
@@ -22,8 +22,8 @@ impl Warnings {
     pub fn give(&mut self, text: impl FnOnce() -> String) {
         self.given += 1;
         let text = match self.given {
-            ..=MOST => text(),
-            given if given == MOST + 1 => "there are more such entries".into(),
+            ..=MAX_WARNINGS => text(),
+            given if given == MAX_WARNINGS + 1 => "there are more such entries".into(),
             _ => return,
         };
         // Nobody reads: nobody needs to know.
@@ -40,10 +40,10 @@ mod tests {
     fn a_person_reads_so_many_and_that_there_are_more() {
         let (news, read) = sync_channel(1_000);
         let mut warnings = Warnings::new(news);
-        (0..MOST + 5).for_each(|number| warnings.give(|| number.to_string()));
+        (0..MAX_WARNINGS + 5).for_each(|number| warnings.give(|| number.to_string()));
         drop(warnings);
         let read: Vec<TransferEvent> = read.iter().collect();
-        assert_eq!(read.len() as u64, MOST + 1);
+        assert_eq!(read.len() as u64, MAX_WARNINGS + 1);
         assert!(
             matches!(read.last(), Some(TransferEvent::Warning(text)) if text == "there are more such entries")
         );

@@ -14,7 +14,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-const FORMAT: u8 = 1;
+/// The version of the file's format.
+const FORMAT_VERSION: u8 = 1;
 
 /// Where the list for a word is.
 pub fn path_of(directory: &Path, word: &RegistryWord) -> PathBuf {
@@ -29,7 +30,7 @@ pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
     let mut reader = Reader::new(&bytes);
     let (format, sum) = (reader.u8().ok()?, reader.array::<CHECKSUM_LEN>().ok()?);
     let rest = reader.clone().take_rest();
-    if format != FORMAT || checksum(&[rest]) != sum {
+    if format != FORMAT_VERSION || checksum(&[rest]) != sum {
         return None;
     }
     let list = RelayList::read(&mut reader).ok()?;
@@ -42,7 +43,7 @@ pub fn write(path: &Path, list: &RelayList) -> io::Result<()> {
     let mut writer = Writer::new(&mut bytes);
     list.write(&mut writer);
     let list = writer.written();
-    let bytes = [&[FORMAT][..], &checksum(&[list]), list].concat();
+    let bytes = [&[FORMAT_VERSION][..], &checksum(&[list]), list].concat();
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }

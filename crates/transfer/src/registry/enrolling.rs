@@ -19,13 +19,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// News that wait for the program.
-const NEWS: usize = 16;
-/// After a failure: soon, and ever later.
-const AGAIN: Duration = Duration::from_secs(2);
-const AGAIN_MOST: Duration = Duration::from_secs(300);
-/// A relay that is enrolled says so again, in case the registry forgot it or its addresses changed.
-const RENEW: Duration = Duration::from_secs(6 * 3_600);
+/// Events that wait for the program.
+const MAX_QUEUED_EVENTS: usize = 16;
+/// How long after a first failure the relay tries again. Each further failure doubles the delay, up
+/// to `MAX_RETRY_DELAY`.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// The longest delay after a failure.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// How often a relay that is enrolled says so again, in case the registry forgot it or its
+/// addresses changed.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
 /// How to enrol.
 pub struct EnrollingPlan {
@@ -111,7 +114,7 @@ impl Enrolling {
             addresses: plan.addresses,
             seen: plan.seen,
         }));
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let ready = Arc::new(AtomicBool::new(false));
         let registry = plan.word.addresses.clone();
         let owner = Enroller {
@@ -211,7 +214,7 @@ impl Enroller {
                 if let Some(exchange) = self.exchange.take() {
                     exchange.end(endpoint, now);
                 }
-                (self.failures, self.next) = (0, now + RENEW);
+                (self.failures, self.next) = (0, now + RENEWAL_INTERVAL);
                 let beat = Duration::from_millis(beat_millis.into());
                 let _ = self.news.try_send(EnrolEvent::Enrolled { beat, passed, failed });
             }
@@ -229,9 +232,9 @@ impl Owner for Enroller {
             if let Some(exchange) = self.exchange.take() {
                 exchange.end(endpoint, now);
             }
-            let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8));
+            let later = RETRY_DELAY * 2_u32.saturating_pow(self.failures.min(8));
             let soon = !matches!(&error, AskError::Refused(reason) if !reason.passes());
-            let again = if soon { later.min(AGAIN_MOST) } else { AGAIN_MOST };
+            let again = if soon { later.min(MAX_RETRY_DELAY) } else { MAX_RETRY_DELAY };
             self.failures += 1;
             self.next = now + again;
             let _ = self.news.try_send(EnrolEvent::Failed { error, again });

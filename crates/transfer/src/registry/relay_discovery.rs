@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Lists that wait for the program.
-const NEWS: usize = 8;
+const MAX_QUEUED_LISTS: usize = 8;
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl RelayDiscovery {
     pub fn start(identity: &Identity, plan: FindPlan) -> Result<Self, Error> {
         let destinations: Vec<_> = plan.word.addresses.iter().map(SocketAddr::ip).collect();
         let (finder, kept) = Finder::new(plan);
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_LISTS);
         let owner = Seeker { finder, waiting: Some(FindEvent::Relays(kept)), news };
         let control = Control::new().map_err(Error::Descriptor)?;
         let endpoint = endpoint(identity, Config::default(), None)?;

@@ -16,21 +16,26 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// After a failure the registry is asked again so much later, and ever later.
-const AGAIN: Duration = Duration::from_secs(15);
-const AGAIN_MOST: Duration = Duration::from_secs(300);
-/// A registry that knows of no relay is asked again so much later.
-const EMPTY: Duration = Duration::from_secs(60);
-/// Grants are renewed so long before they end, or after half of their life.
-const BEFORE: u64 = 1_800;
-/// A relay's permission (grant) ends with its epoch. The registry is asked for new grants
-/// `EPOCH_KNOWN` after a relay reports the end, and twice more, `EPOCH_AGAIN` apart. A new grant
-/// restarts only paths that have failed, and some fail only after the first request.
-const EPOCH_KNOWN: Duration = Duration::from_secs(5);
-const EPOCH_AGAIN: Duration = Duration::from_secs(15);
-const RENEWALS: u32 = 3;
-/// The time after the end of an epoch in which no other end is looked for.
-const EPOCH_APART: Duration = Duration::from_secs(60);
+/// How long after a first failure the registry is asked again. Each further failure doubles the
+/// delay, up to `MAX_RETRY_DELAY`.
+const RETRY_DELAY: Duration = Duration::from_secs(15);
+/// The longest delay after a failure.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// How long after its answer a registry that knows of no relay is asked again.
+const EMPTY_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Seconds before their end at which grants are renewed, or after half of their life if that is
+/// later.
+const RENEWAL_LEAD_SECONDS: u64 = 1_800;
+/// How long after a relay reports the end of its epoch the registry is asked for new grants. A
+/// relay's permission (grant) ends with its epoch.
+const EPOCH_REQUEST_DELAY: Duration = Duration::from_secs(5);
+/// Time between two requests for new grants after the end of an epoch.
+const EPOCH_REQUEST_INTERVAL: Duration = Duration::from_secs(15);
+/// Requests for new grants after the end of an epoch. A new grant restarts only paths that have
+/// failed, and some fail only after the first request.
+const EPOCH_REQUEST_COUNT: u32 = 3;
+/// How long after the end of an epoch no other end is looked for.
+const MIN_EPOCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Which registry to ask.
 #[derive(Clone, Debug)]
@@ -163,9 +168,9 @@ impl Finder {
     /// A relay says that the epoch of its grant is over: there are new grants, for all relays.
     pub fn on_epoch_over(&mut self, now: Instant) {
         if now >= self.renew_from && self.failures == 0 {
-            (self.renew_from, self.renewals) = (now + EPOCH_APART, RENEWALS);
+            (self.renew_from, self.renewals) = (now + MIN_EPOCH_INTERVAL, EPOCH_REQUEST_COUNT);
             (self.skip, self.most) = (0, self.had.max(self.first));
-            self.ask_by(now + EPOCH_KNOWN);
+            self.ask_by(now + EPOCH_REQUEST_DELAY);
         }
     }
 
@@ -262,12 +267,15 @@ impl Finder {
         self.failures += 1;
         self.trouble = Some(error.to_string());
         (self.skip, self.most) = (0, self.had.max(self.first));
-        let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
+        let later = RETRY_DELAY * 2_u32.saturating_pow(self.failures.min(8) - 1);
         // What it refuses now it refuses later, mostly: a word that was taken back comes back with
         // another name.
-        let wait =
-            if matches!(error, AskError::Refused(reason) if !reason.passes()) { AGAIN_MOST } else { later };
-        self.next = Some(now + wait.min(AGAIN_MOST));
+        let wait = if matches!(error, AskError::Refused(reason) if !reason.passes()) {
+            MAX_RETRY_DELAY
+        } else {
+            later
+        };
+        self.next = Some(now + wait.min(MAX_RETRY_DELAY));
     }
 
     fn take(&mut self, list: RelayList, now: Instant) -> Vec<relay::Word> {
@@ -278,14 +286,14 @@ impl Finder {
         self.more = list.more;
         self.had = self.had.max(self.skip + list.relays.len());
         let left = list.until.saturating_sub(unix_seconds());
-        let renew = left.saturating_sub(BEFORE).max(left / 2).max(60);
+        let renew = left.saturating_sub(RENEWAL_LEAD_SECONDS).max(left / 2).max(60);
         self.ask_by(now + Duration::from_secs(renew));
         self.renewals = self.renewals.saturating_sub(1);
         if self.renewals > 0 {
-            self.ask_by(now + EPOCH_AGAIN);
+            self.ask_by(now + EPOCH_REQUEST_INTERVAL);
         }
         if self.had == 0 {
-            self.ask_by(now + EMPTY);
+            self.ask_by(now + EMPTY_RETRY_DELAY);
         }
         if self.skip == 0
             && let Some(path) = self.cache.clone()

@@ -21,9 +21,10 @@ use std::fmt;
 use std::str::{FromStr, Lines};
 use thiserror::Error;
 
-const FIRST: &str = "byway-relay-kept 1";
+/// The first line of the file: its kind and version.
+const FIRST_LINE: &str = "byway-relay-kept 1";
 /// Bytes of the longest file: every range, and the rest.
-pub(super) const LONGEST: u64 = 64 << 10;
+pub(super) const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// What a relay keeps over restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl SavedState {
 
 impl fmt::Display for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = format!("{FIRST}\n");
+        let mut text = format!("{FIRST_LINE}\n");
         let mut line = |line: fmt::Arguments<'_>| text.push_str(&format!("{line}\n"));
         if let Some(relay) = self.relay {
             line(format_args!("relay {relay}"));
@@ -103,7 +104,7 @@ impl FromStr for SavedState {
             return Err(NotKept);
         }
         let mut lines = body.lines();
-        if lines.next() != Some(FIRST) {
+        if lines.next() != Some(FIRST_LINE) {
             return Err(NotKept);
         }
         Self::read(lines).ok_or(NotKept)
@@ -242,7 +243,7 @@ mod tests {
             assert_eq!(kept.range_of(&[registry; 32]).unwrap().number, number);
         }
         assert_eq!(kept.range_of(&[0xff; 32]), None);
-        assert!(kept.to_string().len() as u64 <= LONGEST);
+        assert!(kept.to_string().len() as u64 <= MAX_FILE_BYTES);
         assert_eq!(kept.to_string().parse(), Ok(kept));
     }
 
@@ -250,7 +251,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(text in "\\PC{0,80}", lines in prop::collection::vec("(day|range|relay|beats) [0-9a-f]{0,40}( [0-9]{0,22}){0,4}", 0..5)) {
             let _ = text.parse::<SavedState>();
-            let body = format!("{FIRST}\n{}\n", lines.join("\n"));
+            let body = format!("{FIRST_LINE}\n{}\n", lines.join("\n"));
             let _ = format!("{body}check {}\n", check(&body)).parse::<SavedState>();
         }
     }

@@ -2,7 +2,7 @@
 //! that a slow or full disk holds up no packet.
 
 use super::RelayRunEvent;
-use super::saved_state::{LONGEST, SavedState};
+use super::saved_state::{MAX_FILE_BYTES, SavedState};
 use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};
 use byway_relay::{Relay, Reserve, Used};
@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Time between two looks at what was carried. A relay without a quota may lose that by a kill, and
-/// what the disk takes. One with a quota keeps ahead what it is going to carry.
-const EVERY: Duration = Duration::from_secs(10);
+/// Time between two looks at what was carried. A relay without a quota may lose by a kill what it
+/// carried in this time and while the disk wrote. One with a quota keeps ahead what it is going to
+/// carry.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Heartbeats between two writes, if there is nothing else to keep.
-const BEATS: u64 = 1_024;
+const HEARTBEATS_PER_WRITE: u64 = 1_024;
 
 /// Reads what was kept; nothing if there is no file.
 pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
@@ -33,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
         opened => opened.map_err(cannot)?,
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(cannot)?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
     let kept = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
     kept.ok_or_else(|| StateError::Damaged {
         path: path.to_owned(),
@@ -112,7 +113,7 @@ impl StateWriter {
     /// last time.
     pub(super) fn run(mut self, inbox: &Receiver<Snapshot>, ask: &AtomicBool, waker: &Waker) -> Self {
         loop {
-            match inbox.recv_timeout(EVERY) {
+            match inbox.recv_timeout(SNAPSHOT_INTERVAL) {
                 Ok(snapshot) => {
                     self.keep(&snapshot);
                     waker.wake();
@@ -148,7 +149,7 @@ impl StateWriter {
         let is_new = |written: &SavedState| {
             written.used != self.kept.used
                 || written.ranges != self.kept.ranges
-                || self.kept.beats.saturating_sub(written.beats) > BEATS
+                || self.kept.beats.saturating_sub(written.beats) > HEARTBEATS_PER_WRITE
         };
         if !self.written.as_ref().is_none_or(is_new) {
             return true;

@@ -172,7 +172,7 @@ fn heartbeats_leave_by_the_relays_socket_and_the_last_says_that_it_ends() {
     assert!(relaying.watch(0, vec![registry.local_addr().unwrap()], Duration::ZERO));
     let mut packet = [0; BEAT_LEN];
     registry.recv(&mut packet).unwrap();
-    assert!(Heartbeat::read(&packet).unwrap().report.counter > last.counter + BEATS_AHEAD / 2);
+    assert!(Heartbeat::read(&packet).unwrap().report.counter > last.counter + RESTART_HEARTBEAT_GAP / 2);
     relaying.stop().unwrap();
 }
 
@@ -181,10 +181,11 @@ fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
     const DAY: u64 = 86_400;
     let (clock, control) = (Clock::new(), Control::new().unwrap());
     let mut relay = Relay::new(&Config::new([1; 32], (unix_seconds() - 40 * DAY) * 1_000), clock.now());
-    let ((news, _inbox), (_orders, ordered)) = (sync_channel(NEWS), sync_channel(ORDERS));
+    let ((news, _inbox), (_orders, ordered)) =
+        (sync_channel(MAX_QUEUED_EVENTS), sync_channel(MAX_QUEUED_ORDERS));
     let mut operator = Operator {
         entrance: Entrance::new(control.watch(), Vec::new()).unwrap(),
-        depth: DEPTH,
+        depth: DEFAULT_TCP_LIMITS,
         waker: control.waker().clone(),
         news,
         orders: ordered,
@@ -194,9 +195,9 @@ fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
         changes: 0,
         line: None,
         trouble: None,
-        clock_at: clock.now() + CLOCK,
+        clock_at: clock.now() + CLOCK_CHECK_INTERVAL,
     };
-    let now = clock.now() + CLOCK * 2;
+    let now = clock.now() + CLOCK_CHECK_INTERVAL * 2;
     assert!(relay.used(now).day < unix_seconds() / DAY - 38);
     assert!(matches!(operator.turn(&mut relay, now), LoopControl::Continue));
     assert!((unix_seconds() / DAY).abs_diff(relay.used(now).day) <= 1);

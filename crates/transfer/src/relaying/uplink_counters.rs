@@ -6,8 +6,8 @@ use byway_relay::{InterfaceCounters, LendingControl};
 use byway_wire::{Duration, Instant};
 use std::net::IpAddr;
 
-/// Between two times that the system is asked which interface it is.
-const ROUTE: Duration = Duration::from_secs(2);
+/// Time between two questions to the system which interface the line is.
+const ROUTE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Whether an address is another host's. What stays on this one uses no line.
 pub(super) fn is_elsewhere(address: IpAddr) -> bool {
@@ -39,7 +39,7 @@ impl UplinkCounters {
             return;
         }
         self.looked = Some(now);
-        if due(self.asked, ROUTE) {
+        if due(self.asked, ROUTE_CHECK_INTERVAL) {
             self.asked = Some(now);
             let route = source_for(self.towards)
                 .and_then(|source| Some((way_out(source, self.towards).ok()??, source)));

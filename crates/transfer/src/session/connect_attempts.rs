@@ -9,15 +9,16 @@ use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
 
-/// When a receiver is asked for the first time why it does not answer. Most have answered by then.
-const FIRST: Duration = Duration::from_millis(1_000);
-/// Between two knocks at one address: hosts send about one refusal a second (Linux:
+/// How long after the start a receiver is first asked why it does not answer. Most have answered by
+/// then.
+const FIRST_KNOCK_DELAY: Duration = Duration::from_millis(1_000);
+/// Time between two knocks at one address. Hosts send about one refusal a second (Linux:
 /// `icmp_ratelimit`).
-const AGAIN: Duration = Duration::from_millis(1_000);
-/// A receiver that is being started is waited for so long, though nobody listens there.
-const HOPE: Duration = Duration::from_secs(5);
-/// How many refusals in a row say that nobody listens.
-const ENOUGH: u32 = 2;
+const KNOCK_INTERVAL: Duration = Duration::from_millis(1_000);
+/// How long a receiver that is being started is waited for, though nobody listens there.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Refusals in a row that say that nobody listens.
+const REFUSAL_THRESHOLD: u32 = 2;
 
 /// A way that was tried, and what came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,20 +95,20 @@ impl ConnectAttempts {
     pub fn look(&mut self, now: Instant) {
         if self.begun.is_none() {
             self.begun = Some(now);
-            self.knock_at = now + FIRST;
+            self.knock_at = now + FIRST_KNOCK_DELAY;
         }
         self.listen();
         if now >= self.knock_at {
-            self.knock_at = now + AGAIN;
+            self.knock_at = now + KNOCK_INTERVAL;
             self.knock();
         }
     }
 
     /// Whether nobody listens at any address, and no relay is left to wait for.
     pub fn are_hopeless(&self, now: Instant) -> bool {
-        self.begun.is_some_and(|begun| now.since(begun) >= HOPE)
+        self.begun.is_some_and(|begun| now.since(begun) >= STARTUP_TIMEOUT)
             && !self.direct.is_empty()
-            && self.direct.iter().all(|way| way.refusals >= ENOUGH)
+            && self.direct.iter().all(|way| way.refusals >= REFUSAL_THRESHOLD)
             && self.relays.iter().all(|(_, trouble)| trouble.is_some())
     }
 

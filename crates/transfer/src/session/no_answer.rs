@@ -5,8 +5,8 @@ use byway_wire::relay::Reason;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Bytes of a header of IPv4 and of IPv6, each with that of UDP.
-const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
+/// Bytes of the headers of IPv4 and UDP, and of IPv6 and UDP.
+const HEADER_BYTES: (usize, usize) = (20 + 8, 40 + 8);
 
 /// Why nobody answers, most likely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -73,7 +73,7 @@ pub enum NoAnswer {
 
 /// Bytes of the packets that byway needs.
 const fn needed(address: &SocketAddr) -> usize {
-    BASE_DATAGRAM + if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 }
+    BASE_DATAGRAM + if address.is_ipv4() { HEADER_BYTES.0 } else { HEADER_BYTES.1 }
 }
 
 fn takes(mtu: &Option<u32>) -> String {

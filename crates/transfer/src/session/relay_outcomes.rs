@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Relays of no use that a person is warned of one by one. A longer list is not read.
-const NAMED: usize = 3;
+const MAX_NAMED_RELAYS: usize = 3;
 /// Relays that carried less than this share of all bytes did not help.
 const HELPED_PERCENT: u64 = 5;
 
@@ -71,8 +71,8 @@ impl RelayLog {
     pub fn on_trouble(&mut self, relay: SocketAddr, trouble: RelayTrouble) -> Option<String> {
         self.warned += 1;
         match self.warned {
-            ..=NAMED => Some(format!("relay {relay}: {trouble}; the transfer goes on without it")),
-            more if more == NAMED + 1 => {
+            ..=MAX_NAMED_RELAYS => Some(format!("relay {relay}: {trouble}; the transfer goes on without it")),
+            more if more == MAX_NAMED_RELAYS + 1 => {
                 Some(String::from("more relays are of no use; with -v each is named, and why"))
             }
             _ => None,
@@ -235,8 +235,8 @@ mod tests {
         let mut log = RelayLog::default();
         let relay = SocketAddr::from(([192, 0, 2, 1], 1));
         let warnings: Vec<_> = (0..9).filter_map(|_| log.on_trouble(relay, RelayTrouble::Silent)).collect();
-        assert_eq!(warnings.len(), NAMED + 1);
-        assert!(warnings[NAMED].contains("-v"), "{warnings:?}");
+        assert_eq!(warnings.len(), MAX_NAMED_RELAYS + 1);
+        assert!(warnings[MAX_NAMED_RELAYS].contains("-v"), "{warnings:?}");
     }
 
     #[test]

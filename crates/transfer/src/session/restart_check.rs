@@ -11,8 +11,9 @@ use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Silence after which the receiver is asked, and how often.
-const ASK: Duration = Duration::from_secs(4);
+/// Silence after which the receiver is asked whether it has the session, and time between two
+/// questions.
+const ASK_INTERVAL: Duration = Duration::from_secs(4);
 
 /// What to do about a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl SilenceProbe {
             return ProbeAction::Renew;
         }
         // A receiver that had the session a while ago may be restarted now.
-        if silence < ASK || self.asked.is_some_and(|at| now.since(at) < ASK) {
+        if silence < ASK_INTERVAL || self.asked.is_some_and(|at| now.since(at) < ASK_INTERVAL) {
             return ProbeAction::Wait;
         }
         self.asked = Some(now);

@@ -1,13 +1,13 @@
 //! Local addresses that come and go while a transfer runs. The sender starts to use an address that
 //! the host gets. It stops using an address that the host lost, until the address is back.
 
-use crate::sockets::{MOST, uplinks};
+use crate::sockets::{DEFAULT_MAX_SOCKETS, uplinks};
 use byway_net::Socket;
 use byway_wire::{Duration, Instant, LinkChange, Local};
 use std::net::{IpAddr, SocketAddr};
 
 /// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
-const LOOK: Duration = Duration::from_secs(2);
+const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The sockets of a sender that was not told which addresses to use.
 pub struct Uplinks {
@@ -39,7 +39,7 @@ impl Uplinks {
 
     /// What the machine has to be told of sockets that it knows. New ones are to be taken then.
     pub fn look(&mut self, now: Instant) -> Vec<LinkChange> {
-        if self.look_at.replace(now + LOOK).is_none() {
+        if self.look_at.replace(now + ADDRESS_CHECK_INTERVAL).is_none() {
             return Vec::new(); // the sockets are new
         }
         // What cannot be read has not changed.
@@ -89,7 +89,7 @@ fn changes(sockets: &[(SocketAddr, bool)], found: &[IpAddr], destinations: &[IpA
             _ => {}
         }
     }
-    let room = MOST.saturating_sub(sockets.len());
+    let room = DEFAULT_MAX_SOCKETS.saturating_sub(sockets.len());
     let leads_there = |ip: &IpAddr| {
         destinations.iter().any(|to| to.is_ipv4() == ip.is_ipv4() && !to.is_loopback())
             // One for all addresses sends from new ones by itself.
@@ -132,6 +132,6 @@ mod tests {
         let one = sockets(&[("127.0.0.1", true)]);
         assert_eq!(changes(&one, &[ip("10.0.0.1")], &[ip("127.0.0.1")]), []);
         let many: Vec<IpAddr> = (1..=9).map(|host| IpAddr::from([10, 0, 0, host])).collect();
-        assert_eq!(changes(&one, &many, &far).len(), MOST - 1);
+        assert_eq!(changes(&one, &many, &far).len(), DEFAULT_MAX_SOCKETS - 1);
     }
 }

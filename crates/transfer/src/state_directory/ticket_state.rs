@@ -12,13 +12,15 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-const PREFIX: &str = "byway-receiver-secret-";
+/// What the line of the file begins with.
+const SECRET_PREFIX: &str = "byway-receiver-secret-";
 /// What stands in the file before a ticket does. An empty file is a damaged one.
-const BEGUN: &str = "byway-receiver-begun\n";
-/// Permission, port, and the sender's key; zeros, which no sender can have, stand for nobody.
-const LEN: usize = 16 + 2 + 32;
-/// What was kept before tickets had an owner.
-const LEN_WITHOUT_SENDER: usize = 16 + 2;
+const PLACEHOLDER_LINE: &str = "byway-receiver-begun\n";
+/// Bytes of what is kept: permission, port, and the sender's key. Zeros, which are no sender's key,
+/// stand for nobody.
+const PAYLOAD_LEN: usize = 16 + 2 + 32;
+/// Bytes of what was kept before tickets had an owner.
+const UNBOUND_PAYLOAD_LEN: usize = 16 + 2;
 
 /// The permission, port and sender of a receiver's ticket, saved for one receiving directory. The
 /// file is locked by one process. A second process that receives into the same directory gets a new
@@ -133,7 +135,7 @@ impl TicketState {
         if let Some(kept) = &mut self.kept {
             // It stays good if it cannot be cut short, or if the power fails now: a nuisance at
             // most.
-            kept.is_empty = kept.overwrite(BEGUN).is_ok();
+            kept.is_empty = kept.overwrite(PLACEHOLDER_LINE).is_ok();
         }
     }
 
@@ -142,7 +144,7 @@ impl TicketState {
         let port = self.port.unwrap_or_default().to_be_bytes();
         let sender = self.sender.map_or([0; 32], |sender| sender.0);
         let payload = Secret::new([&self.permission.expose()[..], &port, &sender].concat());
-        let line = Secret::new(checked_text::encode(PREFIX, payload.expose()) + "\n");
+        let line = Secret::new(checked_text::encode(SECRET_PREFIX, payload.expose()) + "\n");
         kept.write(line.expose())?;
         kept.is_empty = false;
         Ok(())
@@ -161,10 +163,10 @@ impl LockedFile {
         read.map_err(cannot())?;
         let text = Secret::new(String::from_utf8(text).unwrap_or_default());
         // A run that is killed while it forgets a ticket may leave the rest of that behind it.
-        if text.expose().starts_with(BEGUN) {
+        if text.expose().starts_with(PLACEHOLDER_LINE) {
             return Ok(None);
         }
-        let payload = checked_text::decode(PREFIX, text.expose()).ok().map(Secret::new);
+        let payload = checked_text::decode(SECRET_PREFIX, text.expose()).ok().map(Secret::new);
         let known = payload.and_then(|payload| parse(payload.expose()));
         let holds = || "holds no whole byway ticket".to_owned();
         known.map(Some).ok_or_else(|| StateError::Damaged { path: self.path.clone(), holds: holds() })
@@ -194,7 +196,7 @@ fn open_or_begin(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let draft = DraftFile::write(path, BEGUN)?;
+    let draft = DraftFile::write(path, PLACEHOLDER_LINE)?;
     match fs::hard_link(draft.path(), path) {
         Ok(()) => sync_parent(path)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -204,7 +206,7 @@ fn open_or_begin(path: &Path) -> io::Result<File> {
 }
 
 fn parse(payload: &[u8]) -> Option<TicketState> {
-    if payload.len() != LEN && payload.len() != LEN_WITHOUT_SENDER {
+    if payload.len() != PAYLOAD_LEN && payload.len() != UNBOUND_PAYLOAD_LEN {
         return None;
     }
     let (permission, rest) = payload.split_first_chunk::<16>()?;
@@ -279,7 +281,7 @@ mod tests {
         let (_guard, path) = place();
         TicketState::open(&path).unwrap().keep(1).unwrap();
         let before = [&[3; 16][..], &4_711_u16.to_be_bytes()].concat();
-        fs::write(&path, checked_text::encode(PREFIX, &before)).unwrap();
+        fs::write(&path, checked_text::encode(SECRET_PREFIX, &before)).unwrap();
         let mut standing = TicketState::open(&path).unwrap();
         assert_eq!((standing.permission().expose(), standing.port()), (&[3; 16], Some(4_711)));
         standing.bind(PublicKey([7; 32])).unwrap();
@@ -299,8 +301,10 @@ mod tests {
             |path, _| fs::write(path, b"").unwrap(),
             |path, good| fs::write(path, &good[..good.len() - 4]).unwrap(),
             |path, _| fs::write(path, [0xff; 50]).unwrap(),
-            |path, _| fs::write(path, checked_text::encode(PREFIX, &[1; 17])).unwrap(),
-            |path, _| fs::write(path, checked_text::encode("byway-identity-secret-", &[1; LEN])).unwrap(),
+            |path, _| fs::write(path, checked_text::encode(SECRET_PREFIX, &[1; 17])).unwrap(),
+            |path, _| {
+                fs::write(path, checked_text::encode("byway-identity-secret-", &[1; PAYLOAD_LEN])).unwrap()
+            },
             |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap(),
         ];
         for damage in damages {
@@ -327,7 +331,7 @@ mod tests {
         drop(standing);
         let good = fs::read(&path).unwrap();
         // Killed between the bytes and the length.
-        fs::write(&path, [BEGUN.as_bytes(), &good[BEGUN.len()..]].concat()).unwrap();
+        fs::write(&path, [PLACEHOLDER_LINE.as_bytes(), &good[PLACEHOLDER_LINE.len()..]].concat()).unwrap();
         let mut again = TicketState::open(&path).unwrap();
         assert!(!again.is_kept() && again.permission() != &permission);
         again.keep(2).unwrap();
@@ -351,8 +355,8 @@ mod tests {
             [&vec![0; half], &good[half..]].concat(),
             [&good[..], &[0; 64]].concat(),
             [&good[..], &good].concat(),
-            BEGUN.as_bytes()[..8].to_vec(),
-            vec![0; BEGUN.len()],
+            PLACEHOLDER_LINE.as_bytes()[..8].to_vec(),
+            vec![0; PLACEHOLDER_LINE.len()],
         ] {
             fs::write(&path, &spoiled).unwrap();
             let refused = TicketState::open(&path).unwrap_err();
@@ -368,7 +372,7 @@ mod tests {
         let (_guard, path) = place();
         std::mem::forget(TicketState::open(&path).unwrap());
         let begun = fs::read(&path).unwrap();
-        assert_eq!(begun, BEGUN.as_bytes());
+        assert_eq!(begun, PLACEHOLDER_LINE.as_bytes());
         // The lock of the run that was killed is gone with it; here it is another file's.
         fs::remove_file(&path).unwrap();
         fs::write(&path, begun).unwrap();

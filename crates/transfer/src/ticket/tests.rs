@@ -26,7 +26,7 @@ fn sample() -> Ticket {
 
 /// What the word says, before its checksum.
 fn payload(text: &str) -> Vec<u8> {
-    checked_text::decode(PREFIX, text).unwrap()
+    checked_text::decode(TICKET_PREFIX, text).unwrap()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn each_way_to_be_wrong_has_its_own_sentence() {
 #[test]
 fn every_cut_is_noticed_as_a_cut() {
     let ticket = sample().to_string();
-    for end in PREFIX.len()..ticket.len() {
+    for end in TICKET_PREFIX.len()..ticket.len() {
         assert_eq!(ticket[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
     }
 }
@@ -74,7 +74,7 @@ fn every_cut_is_noticed_as_a_cut() {
 #[test]
 fn contents_that_byway_never_writes_are_refused() {
     let good = payload(&sample().to_string());
-    let malformed = |bytes: &[u8]| match checked_text::encode(PREFIX, bytes).parse::<Ticket>() {
+    let malformed = |bytes: &[u8]| match checked_text::encode(TICKET_PREFIX, bytes).parse::<Ticket>() {
         Err(TicketError::Malformed(reason)) => reason,
         other => panic!("{other:?}"),
     };
@@ -126,6 +126,6 @@ proptest! {
     #[test]
     fn garbage_never_panics(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = text.parse::<Ticket>();
-        let _ = checked_text::encode(PREFIX, &bytes).parse::<Ticket>();
+        let _ = checked_text::encode(TICKET_PREFIX, &bytes).parse::<Ticket>();
     }
 }
