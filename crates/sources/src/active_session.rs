@@ -1,25 +1,25 @@
 //! What a source says in a session, and how far that is.
 
-use crate::endpoint::FORTH;
+use crate::endpoint::SOURCE_STREAM;
 use crate::message::Messages;
 use byway_engine::data::Outgoing;
 use byway_wire::Instant;
 
-/// Bytes that wait in the stream at most, unsent. The source cannot give up records that wait
+/// The most bytes that wait in the stream unsent. The source cannot give up records that wait
 /// there.
-const AHEAD: u64 = 16 << 10;
-/// A piece of this many bytes, its frame header and its seal fill one TCP segment (MSS 1428 over
+const MAX_UNSENT_BYTES: u64 = 16 << 10;
+/// Bytes of a piece that, with its frame header and its seal, fills one TCP segment (MSS 1428 over
 /// IPv6 with timestamps).
-const SEGMENT: u64 = 1_300;
+const SEGMENT_PIECE_BYTES: u64 = 1_300;
 /// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
-const LONGEST: u64 = 8_000;
+const MAX_PIECE_BYTES: u64 = 8_000;
 
 /// The length in bytes of the pieces in which records are written to the stream. It is what
 /// `demand` (bytes per second) sends in 40 ms. If that is less than a TCP segment, it is what
 /// `demand` sends in 100 ms, at most a segment.
 pub fn piece_length(demand: u64) -> usize {
-    let least = (demand / 10).clamp(1, SEGMENT);
-    usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)
+    let least = (demand / 10).clamp(1, SEGMENT_PIECE_BYTES);
+    usize::try_from((demand / 25).clamp(least, MAX_PIECE_BYTES)).unwrap_or(usize::MAX)
 }
 
 /// What is said in a session.
@@ -52,9 +52,9 @@ impl ActiveSession {
     pub fn write(&mut self, stream: &mut Outgoing, piece: usize) -> bool {
         let waiting = self.out.get(self.said..).unwrap_or_default();
         let unsent = self.given.saturating_sub(stream.progress().sent);
-        let room = usize::try_from(AHEAD.saturating_sub(unsent)).unwrap_or_default();
+        let room = usize::try_from(MAX_UNSENT_BYTES.saturating_sub(unsent)).unwrap_or_default();
         let ready = waiting.len() / piece * piece;
-        let taken = stream.write(FORTH, waiting.get(..room.min(ready)).unwrap_or_default());
+        let taken = stream.write(SOURCE_STREAM, waiting.get(..room.min(ready)).unwrap_or_default());
         (self.said, self.given) = (self.said + taken, self.given + taken as u64);
         if taken < ready {
             return false;

@@ -7,16 +7,17 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 /// Bytes of a slot.
-pub const SLOT: usize = 168;
+pub const SLOT_LEN: usize = 168;
 /// The bytes with which a slot begins.
-const MAGIC: &[u8; 8] = b"bywnote2";
-/// Bytes of a slot before names had an owner, and those with which it begins.
-const OWNERLESS_SLOT: usize = 48;
+const SLOT_MAGIC: &[u8; 8] = b"bywnote2";
+/// Bytes of a slot of the time before names had an owner.
+const OWNERLESS_SLOT_LEN: usize = 48;
+/// The bytes with which a slot without an owner begins.
 const OWNERLESS_MAGIC: &[u8; 8] = b"bywnote1";
 /// Bytes of a slot's checksum.
-const SUM: usize = 8;
+const CHECKSUM_LEN: usize = 8;
 /// Bytes of a file's end by which the sink knows the file again.
-const TAIL: usize = 32;
+const TAIL_LEN: usize = 32;
 
 /// What is noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,13 +43,13 @@ pub struct Checkpoint {
 /// The last bytes of a file, at most 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTail {
-    bytes: [u8; TAIL],
+    bytes: [u8; TAIL_LEN],
     length: usize,
 }
 
 impl FileTail {
     fn new(bytes: &[u8]) -> Self {
-        let mut tail = Self { length: bytes.len().min(TAIL), ..Self::default() };
+        let mut tail = Self { length: bytes.len().min(TAIL_LEN), ..Self::default() };
         tail.bytes.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
         tail
     }
@@ -60,9 +61,9 @@ impl FileTail {
     /// The end once `bytes` are appended.
     #[must_use]
     pub fn followed_by(&self, bytes: &[u8]) -> Self {
-        let new = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or_default();
+        let new = bytes.get(bytes.len().saturating_sub(TAIL_LEN)..).unwrap_or_default();
         let all = [self.known(), new].concat();
-        Self::new(all.get(all.len().saturating_sub(TAIL)..).unwrap_or_default())
+        Self::new(all.get(all.len().saturating_sub(TAIL_LEN)..).unwrap_or_default())
     }
 
     /// The last byte, if any is known.
@@ -74,7 +75,7 @@ impl FileTail {
     /// Whether these are the bytes of `file` before byte `end`.
     #[must_use]
     pub fn ends(&self, file: &File, end: u64) -> bool {
-        let mut read = [0; TAIL];
+        let mut read = [0; TAIL_LEN];
         let (read, known) = (read.get_mut(..self.length).unwrap_or_default(), self.known());
         let at = end.checked_sub(self.length as u64);
         at.is_some_and(|at| file.read_exact_at(read, at).is_ok()) && *read == *known
@@ -113,21 +114,21 @@ impl Checkpoint {
 
     /// The slot's bytes, and where they go: over the older note.
     #[must_use]
-    pub fn to_slot(self) -> ([u8; SLOT], u64) {
-        let mut slot = [0; SLOT];
+    pub fn to_slot(self) -> ([u8; SLOT_LEN], u64) {
+        let mut slot = [0; SLOT_LEN];
         let numbers = [self.generation, self.next, self.bytes, self.lost, self.runs.last_from];
         let numbers = numbers.map(u64::to_be_bytes).concat();
         let key = self.key.unwrap_or_default();
         let length = (self.tail.length as u64).to_be_bytes();
         let runs = [self.runs.last, self.runs.before].concat();
         let inode = self.inode.to_be_bytes();
-        let parts = [&MAGIC[..], &numbers, &key, &runs, &length, &self.tail.bytes, &inode].concat();
+        let parts = [&SLOT_MAGIC[..], &numbers, &key, &runs, &length, &self.tail.bytes, &inode].concat();
         slot.iter_mut().zip(&parts).for_each(|(to, byte)| *to = *byte);
-        let sum = checksum(slot.get(..SLOT - SUM).unwrap_or_default());
-        if let Some(end) = slot.get_mut(SLOT - SUM..) {
+        let sum = checksum(slot.get(..SLOT_LEN - CHECKSUM_LEN).unwrap_or_default());
+        if let Some(end) = slot.get_mut(SLOT_LEN - CHECKSUM_LEN..) {
             end.copy_from_slice(&sum);
         }
-        (slot, self.generation % 2 * SLOT as u64)
+        (slot, self.generation % 2 * SLOT_LEN as u64)
     }
 
     /// What a file of notes says. `None`: it is damaged. An empty one says that nothing was written
@@ -140,13 +141,13 @@ impl Checkpoint {
         let newest = |slot: usize| {
             file.chunks_exact(slot).take(2).filter_map(Self::of_slot).max_by_key(|note| note.generation)
         };
-        newest(SLOT).or_else(|| newest(OWNERLESS_SLOT))
+        newest(SLOT_LEN).or_else(|| newest(OWNERLESS_SLOT_LEN))
     }
 
     fn of_slot(slot: &[u8]) -> Option<Self> {
-        let (said, sum) = slot.split_at_checked(slot.len().checked_sub(SUM)?)?;
-        let has_owner = slot.len() == SLOT;
-        let magic = if has_owner { MAGIC } else { OWNERLESS_MAGIC };
+        let (said, sum) = slot.split_at_checked(slot.len().checked_sub(CHECKSUM_LEN)?)?;
+        let has_owner = slot.len() == SLOT_LEN;
+        let magic = if has_owner { SLOT_MAGIC } else { OWNERLESS_MAGIC };
         if !said.starts_with(magic) || checksum(said) != sum {
             return None;
         }
@@ -189,8 +190,8 @@ mod tests {
 
     fn write(file: &mut Vec<u8>, note: Checkpoint) {
         let (slot, at) = note.to_slot();
-        file.resize(file.len().max(at as usize + SLOT), 0);
-        file[at as usize..at as usize + SLOT].copy_from_slice(&slot);
+        file.resize(file.len().max(at as usize + SLOT_LEN), 0);
+        file[at as usize..at as usize + SLOT_LEN].copy_from_slice(&slot);
     }
 
     #[test]
@@ -209,11 +210,11 @@ mod tests {
         };
         for generation in 1..5 {
             write(&mut file, note(generation));
-            assert_eq!((Checkpoint::read(&file), file.len()), (Some(note(generation)), 2 * SLOT));
+            assert_eq!((Checkpoint::read(&file), file.len()), (Some(note(generation)), 2 * SLOT_LEN));
         }
         // The sink was killed while it wrote the next.
         write(&mut file, note(5));
-        file[SLOT + 20] ^= 1;
+        file[SLOT_LEN + 20] ^= 1;
         assert_eq!(Checkpoint::read(&file), Some(note(4)));
         file[20] ^= 1;
         assert_eq!(Checkpoint::read(&file), None);
@@ -226,7 +227,7 @@ mod tests {
         let mut old = [&OWNERLESS_MAGIC[..], &[3u64, 10, 70, 1].map(u64::to_be_bytes).concat()].concat();
         let sum = checksum(&old);
         old.extend(sum);
-        let mut file = [vec![0; OWNERLESS_SLOT], old].concat();
+        let mut file = [vec![0; OWNERLESS_SLOT_LEN], old].concat();
         let note = Checkpoint { generation: 3, next: 10, bytes: 70, lost: 1, ..Checkpoint::default() };
         assert_eq!(Checkpoint::read(&file), Some(note));
         let owned = Checkpoint { generation: 4, key: Some([9; 32]), ..note };
@@ -261,7 +262,7 @@ mod tests {
             all.extend(&bytes);
             tail = tail.followed_by(&bytes);
             assert!(tail.ends(&file, all.len() as u64) && tail.last() == all.last().copied(), "{length}");
-            assert_eq!(tail.length, all.len().min(TAIL));
+            assert_eq!(tail.length, all.len().min(TAIL_LEN));
         }
         assert!(!tail.ends(&file, 3) && !tail.ends(&file, 100) && !tail.ends(&file, 1_000));
     }

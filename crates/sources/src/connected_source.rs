@@ -3,7 +3,7 @@
 
 use crate::MAX_NUMBER;
 use crate::checkpoint::Checkpoint;
-use crate::endpoint::{BACK, FAULT, FORTH, OTHER_VERSION};
+use crate::endpoint::{FAULT_CODE, OTHER_VERSION_CODE, SINK_STREAM, SOURCE_STREAM};
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 use crate::message::{self, FromSink, FromSource, Message as _, Messages, SourceHeartbeat};
 use crate::sink_files::Block;
@@ -16,37 +16,44 @@ use byway_transfer::session_seats::Seat;
 use byway_wire::{Duration, Instant, NetworkPrefix};
 
 /// Bytes of records that wait for the writer before nothing more is read of the source.
-const MAX_WAITING: usize = 256 << 10;
-/// A block is written when it holds so many bytes, or after `BLOCK_DELAY`.
-const BLOCK_LEN: usize = 32 << 10;
+const MAX_WAITING_BYTES: usize = 256 << 10;
+/// Bytes from which a block is written at once. A smaller one is written after `BLOCK_DELAY`.
+const MIN_BLOCK_BYTES: usize = 32 << 10;
+/// How long a block smaller than `MIN_BLOCK_BYTES` waits before it is written.
 const BLOCK_DELAY: Duration = Duration::from_millis(150);
 /// How often a source is told how far its records are written, though nothing changed.
-const WORD_INTERVAL: Duration = Duration::from_secs(1);
-/// The sink tells a source how far its records are written: at most every `NEXT_WORD`, or at once
-/// after `WORTH_A_WORD` more bytes were written. Each such message costs a packet in both
-/// directions.
-const NEXT_WORD: Duration = Duration::from_millis(250);
-const WORTH_A_WORD: u64 = 16 << 10;
-/// Bytes that wait for a source that reads nothing; then it is told no more.
-const MAX_UNREAD: usize = 1 << 10;
-/// A source of which nothing was heard for so long leaves its name to another. A living one is
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the sink tells a source at most how far its records are written, unless `REPORT_BYTES`
+/// were written. Each such message costs a packet in both directions.
+const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(250);
+/// Bytes written after which the source is told at once.
+const REPORT_BYTES: u64 = 16 << 10;
+/// Bytes that wait for a source that reads nothing. When as many wait, it is told no more.
+const MAX_UNREAD_BYTES: usize = 1 << 10;
+/// How long nothing may be heard of a source before it leaves its name to another. A living one is
 /// heard every second.
-const SILENT: Duration = Duration::from_secs(3);
-/// How long a connection may be there without a word of who it is. A source says that at once, so
-/// this is time for two losses in a row of a TCP segment (RFC 6298: 1 s, then 2 s).
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a connection may be there before it says who it is. A source says that at once, so this
+/// is time for two losses in a row of a TCP segment (RFC 6298: 1 s, then 2 s).
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A source may be read in pieces of so many bytes: in the longest for which there is memory.
-const PIECES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
-/// How long a record may come for which another source waits, since it takes up its memory.
+/// Bytes of the pieces in which a source may be read: the longest for which there is memory.
+const PIECE_SIZES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
+/// How long a record may take to arrive while another source waits for the memory that it takes up.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Up to so many bytes the memory of a block grows by doubling, then by `LONG_BLOCK_STEP`.
-const LONG_BLOCK: usize = 256 << 10;
-const LONG_BLOCK_STEP: usize = 64 << 10;
+/// Bytes up to which the memory of a block grows by doubling. Beyond, it grows by
+/// `BLOCK_STEP_BYTES`.
+const DOUBLING_BLOCK_BYTES: usize = 256 << 10;
+/// Bytes by which the memory of a long block grows.
+const BLOCK_STEP_BYTES: usize = 64 << 10;
 
 /// Bytes of memory that a block of so many bytes takes.
 const fn block_capacity(length: usize) -> usize {
-    if length <= LONG_BLOCK { length.next_power_of_two() } else { length.next_multiple_of(LONG_BLOCK_STEP) }
+    if length <= DOUBLING_BLOCK_BYTES {
+        length.next_power_of_two()
+    } else {
+        length.next_multiple_of(BLOCK_STEP_BYTES)
+    }
 }
 
 /// Who a source says that it is.
@@ -165,7 +172,7 @@ impl ConnectedSource {
 
     /// Whether it leaves its name to another.
     pub fn is_silent(&self, now: Instant) -> bool {
-        now.since(self.heard_at) >= SILENT
+        now.since(self.heard_at) >= SILENCE_TIMEOUT
     }
 
     /// It may use the name.
@@ -196,9 +203,9 @@ impl ConnectedSource {
         while self.fault.is_none()
             && hello.is_none()
             && (self.is_open || self.who.is_none())
-            && self.block.bytes.len() < MAX_WAITING
+            && self.block.bytes.len() < MAX_WAITING_BYTES
         {
-            let memory = PIECES.map(|piece| (piece, self.memory(piece)));
+            let memory = PIECE_SIZES.map(|piece| (piece, self.memory(piece)));
             let piece = memory.into_iter().find(|(_, memory)| self.share.grow(budget, *memory));
             let Some(scratch) = piece.and_then(|(piece, _)| scratch.get_mut(..piece)) else {
                 self.is_held_back = true;
@@ -207,7 +214,7 @@ impl ConnectedSource {
                 }
                 break;
             };
-            let Some(read) = connection.incoming().read(FORTH, scratch) else { break };
+            let Some(read) = connection.incoming().read(SOURCE_STREAM, scratch) else { break };
             let bytes = scratch.get(..read.length).unwrap_or_default();
             let mut messages = std::mem::take(&mut self.messages);
             let pushed = messages.push(bytes, |message| {
@@ -218,11 +225,11 @@ impl ConnectedSource {
             self.messages = messages;
             match pushed {
                 Ok(()) => {}
-                Err(message::OTHER_VERSION) => self.blame(
-                    OTHER_VERSION,
+                Err(message::OTHER_VERSION_ERROR) => self.blame(
+                    OTHER_VERSION_CODE,
                     "the source speaks another version than the sink: install the same byway on both hosts",
                 ),
-                Err(error) => self.blame(FAULT, format!("what the source says makes no sense: {error}")),
+                Err(error) => self.blame(FAULT_CODE, format!("what the source says makes no sense: {error}")),
             }
             if read.length == 0 || read.finished {
                 break;
@@ -239,7 +246,7 @@ impl ConnectedSource {
             self.blame(CloseCode::Failed.number(), sentence);
         }
         if self.who.is_none() && hello.is_none() && now.since(self.came_at) >= HELLO_TIMEOUT {
-            self.blame(FAULT, "the source did not say who it is");
+            self.blame(FAULT_CODE, "the source did not say who it is");
         }
         hello
     }
@@ -286,7 +293,7 @@ impl ConnectedSource {
             _ => false,
         };
         if !is_sense {
-            self.blame(FAULT, "what the source says makes no sense");
+            self.blame(FAULT_CODE, "what the source says makes no sense");
         }
         None
     }
@@ -324,7 +331,8 @@ impl ConnectedSource {
     /// The block that is to be written now.
     pub fn due(&mut self, now: Instant) -> Option<Block> {
         let since = self.block_since?;
-        let is_due = self.block.bytes.len() >= BLOCK_LEN || self.has_ended || now.since(since) >= BLOCK_DELAY;
+        let is_due =
+            self.block.bytes.len() >= MIN_BLOCK_BYTES || self.has_ended || now.since(since) >= BLOCK_DELAY;
         if self.is_writing || !is_due || self.fault.is_some() {
             return None;
         }
@@ -351,18 +359,18 @@ impl ConnectedSource {
         self.note = note;
         self.bytes = self.bytes.saturating_add(self.writing_bytes);
         let (bytes, at) = self.told;
-        if self.has_ended || self.bytes.saturating_sub(bytes) >= WORTH_A_WORD {
+        if self.has_ended || self.bytes.saturating_sub(bytes) >= REPORT_BYTES {
             self.say(now, FromSink::Written(note.next));
         } else {
-            self.word_at = self.word_at.min(at + NEXT_WORD);
+            self.word_at = self.word_at.min(at + MIN_REPORT_INTERVAL);
         }
     }
 
     fn say(&mut self, now: Instant, message: FromSink) {
-        if self.back.len() < MAX_UNREAD {
+        if self.back.len() < MAX_UNREAD_BYTES {
             message.write(&mut self.back);
         }
-        self.word_at = now + WORD_INTERVAL;
+        self.word_at = now + REPORT_INTERVAL;
         self.told = (self.bytes, now);
     }
 
@@ -372,7 +380,7 @@ impl ConnectedSource {
             self.say(now, FromSink::Written(self.note.next));
         }
         if !self.back.is_empty() {
-            let taken = connection.outgoing().write(BACK, &self.back);
+            let taken = connection.outgoing().write(SINK_STREAM, &self.back);
             self.back.drain(..taken);
         }
     }
@@ -458,14 +466,14 @@ mod tests {
         for second in 0..100_000 {
             source.say(Instant::from_millis(second * 1_000), FromSink::Written(MAX_NUMBER));
         }
-        assert!(source.back.len() <= MAX_UNREAD + 9, "{}", source.back.len());
+        assert!(source.back.len() <= MAX_UNREAD_BYTES + 9, "{}", source.back.len());
     }
 
     /// What a session takes, however its records come, is never more than it was given.
     #[test]
     fn nothing_is_held_that_was_not_given() {
-        for length in [0, 1, 100, 5_000, 7_000, 20_000, 300_000, crate::LONGEST] {
-            for piece in PIECES {
+        for length in [0, 1, 100, 5_000, 7_000, 20_000, 300_000, crate::MAX_RECORD_LEN] {
+            for piece in PIECE_SIZES {
                 let mut bytes = Vec::new();
                 (0..4_u8).for_each(|byte| FromSource::Record(vec![byte; length]).write(&mut bytes));
                 let mut source = open_source();
@@ -480,7 +488,7 @@ mod tests {
                 }
                 assert_eq!(source.block.records, 4);
                 // Small records never wait for others' memory.
-                let own = crate::memory_budget::SESSION_MEMORY;
+                let own = crate::memory_budget::SESSION_MEMORY_BYTES;
                 assert!(length > 7_000 || open_source().memory(length + 16) <= own, "{length}");
             }
         }

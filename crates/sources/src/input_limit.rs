@@ -5,9 +5,10 @@
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};
 
-/// What the demand sends in so long may wait, and so many bytes at least.
-const SOON: Duration = Duration::from_millis(250);
-const LEAST: f64 = 32_768.0;
+/// What the demand sends in this time may wait.
+const QUEUE_TIME: Duration = Duration::from_millis(250);
+/// Bytes that may wait whatever the demand is.
+const MIN_QUEUE_BYTES: f64 = 32_768.0;
 
 /// The limit of what an input gives.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl Intake {
     /// demand would have let more leave than did.
     pub fn may_take(&mut self, now: Instant, demand: u64, waiting: usize, outage: bool) -> bool {
         self.given.set_rate(demand);
-        let soon = (demand as f64 * SOON.as_secs_f64()).max(LEAST);
+        let soon = (demand as f64 * QUEUE_TIME.as_secs_f64()).max(MIN_QUEUE_BYTES);
         let may = (waiting as f64) < soon || outage && self.given.available(now) > 0;
         self.held_back |= !may;
         may

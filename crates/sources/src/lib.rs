@@ -65,10 +65,10 @@ pub use source::Source;
 pub use source_name::{Name, NameError};
 pub use source_status::{PathStanding, SourceStatus};
 
-/// The name of what source and sink speak.
-pub const PROTOCOL: &str = "byway-source/1";
+/// The name of the protocol that source and sink speak.
+pub const PROTOCOL_NAME: &str = "byway-source/1";
 /// Bytes of the longest record.
-pub const LONGEST: usize = 1 << 20;
+pub const MAX_RECORD_LEN: usize = 1 << 20;
 /// The greatest number of a record, counted from 0: with a million records a second it is reached
 /// after nine years.
 pub const MAX_NUMBER: u64 = 1 << 48;

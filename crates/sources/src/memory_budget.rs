@@ -1,20 +1,20 @@
 //! The memory for records that came and are not written, of all sources of a sink together.
 //!
-//! Each session has [`SESSION_MEMORY`] for itself, so small records always get through. What more
-//! it needs, for a long record or for many at once, comes from a pool that all sessions share. A
-//! session for which the pool has nothing is not read. Then flow control holds its source back.
+//! Each session has [`SESSION_MEMORY_BYTES`] for itself, so small records always get through. What
+//! more it needs, for a long record or for many at once, comes from a pool that all sessions share.
+//! A session for which the pool has nothing is not read. Then flow control holds its source back.
 
 use byway_wire::{Duration, Instant};
 
 /// Bytes that each session has for itself.
-pub const SESSION_MEMORY: usize = 24 << 10;
+pub const SESSION_MEMORY_BYTES: usize = 24 << 10;
 /// The least bytes of the pool: a record of 1 MiB fits twice, while it comes and while it is
 /// written.
-const MIN_POOL: usize = 4 << 20;
+const MIN_POOL_BYTES: usize = 4 << 20;
 /// The least number of sessions.
 const MIN_SESSIONS: usize = 64;
 /// How long the pool counts as short after it refused a session.
-const SHORTAGE: Duration = Duration::from_secs(1);
+const SHORTAGE_TIME: Duration = Duration::from_secs(1);
 
 /// The memory for records that are not written.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl MemoryBudget {
     /// Half of `bytes` is for the sessions, and half is the pool. At most `sessions` are there at
     /// once.
     pub fn new(bytes: usize, sessions: usize) -> Self {
-        let own = (bytes / 2 / SESSION_MEMORY).clamp(MIN_SESSIONS, sessions.max(MIN_SESSIONS));
-        Self { sessions: own, free: (bytes / 2).max(MIN_POOL), short_at: None }
+        let own = (bytes / 2 / SESSION_MEMORY_BYTES).clamp(MIN_SESSIONS, sessions.max(MIN_SESSIONS));
+        Self { sessions: own, free: (bytes / 2).max(MIN_POOL_BYTES), short_at: None }
     }
 
     /// How many sessions may be there at once.
@@ -42,7 +42,7 @@ impl MemoryBudget {
 
     /// Whether another session waits for memory.
     pub fn is_short(&self, now: Instant) -> bool {
-        self.short_at.is_some_and(|at| now.since(at) < SHORTAGE)
+        self.short_at.is_some_and(|at| now.since(at) < SHORTAGE_TIME)
     }
 
     /// A session waits for memory that others have.
@@ -61,7 +61,7 @@ pub struct MemoryShare {
 impl MemoryShare {
     /// Whether the session may hold `bytes`: as its own, or with what it gets of the pool now.
     pub const fn grow(&mut self, budget: &mut MemoryBudget, bytes: usize) -> bool {
-        let more = bytes.saturating_sub(SESSION_MEMORY).saturating_sub(self.pooled);
+        let more = bytes.saturating_sub(SESSION_MEMORY_BYTES).saturating_sub(self.pooled);
         let Some(free) = budget.free.checked_sub(more) else { return false };
         budget.free = free;
         self.pooled += more;
@@ -70,7 +70,7 @@ impl MemoryShare {
 
     /// The session holds `bytes` and no more: the pool gets the rest.
     pub const fn shrink(&mut self, budget: &mut MemoryBudget, bytes: usize) {
-        let spare = self.pooled.saturating_sub(bytes.saturating_sub(SESSION_MEMORY));
+        let spare = self.pooled.saturating_sub(bytes.saturating_sub(SESSION_MEMORY_BYTES));
         self.pooled -= spare;
         budget.free = budget.free.saturating_add(spare);
     }
@@ -89,12 +89,12 @@ mod tests {
         assert_eq!(budget.sessions(), 341);
         let mut shares: Vec<MemoryShare> = (0..600).map(|_| MemoryShare::default()).collect();
         let got = shares.iter_mut().filter_map(|it| it.grow(&mut budget, MIB).then_some(())).count();
-        assert_eq!(got, 8 * MIB / (MIB - SESSION_MEMORY));
+        assert_eq!(got, 8 * MIB / (MIB - SESSION_MEMORY_BYTES));
         // Those that got nothing have their own.
-        assert!(shares.iter_mut().all(|it| it.grow(&mut budget, SESSION_MEMORY)));
+        assert!(shares.iter_mut().all(|it| it.grow(&mut budget, SESSION_MEMORY_BYTES)));
         assert!(!budget.is_short(NOW));
         budget.on_shortage(NOW);
-        assert!(budget.is_short(NOW) && !budget.is_short(NOW + SHORTAGE));
+        assert!(budget.is_short(NOW) && !budget.is_short(NOW + SHORTAGE_TIME));
         shares.iter_mut().for_each(|it| it.shrink(&mut budget, 0));
         assert_eq!(budget.free, 8 * MIB);
     }

@@ -19,21 +19,21 @@
 
 use crate::checkpoint::RunHistory;
 use crate::source_name::Name;
-use crate::{LONGEST, MAX_NUMBER};
+use crate::{MAX_NUMBER, MAX_RECORD_LEN};
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, Reader, Writer};
 
-/// The version of what is said.
-const VERSION: u64 = 2;
+/// The version of the messages.
+const MESSAGE_VERSION: u64 = 2;
 /// What is wrong with a HELLO of another version.
-pub const OTHER_VERSION: DecodeError = DecodeError::Range("version");
-/// Bytes of the longest message but for a record.
-const SHORT: usize = 1 + 4 * 8 + 64 + 16;
+pub const OTHER_VERSION_ERROR: DecodeError = DecodeError::Range("version");
+/// Bytes of the longest message that is no record.
+const MAX_SHORT_MESSAGE_LEN: usize = 1 + 4 * 8 + 64 + 16;
 /// Bytes of the longest message.
-const MOST: usize = LONGEST + SHORT;
+const MAX_MESSAGE_LEN: usize = MAX_RECORD_LEN + MAX_SHORT_MESSAGE_LEN;
 
-/// Room for so many bytes of a message that has begun is kept for the next.
-const MAX_SPARE: usize = 4 << 10;
+/// Bytes of memory of a message that has begun, which are kept for the next message.
+const MAX_SPARE_BYTES: usize = 4 << 10;
 
 /// What a source says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub fn record_head(length: usize) -> Vec<u8> {
 }
 
 fn short(bytes: &mut Vec<u8>, kind: u8, fields: &[u64]) {
-    let mut buffer = [0; SHORT];
+    let mut buffer = [0; MAX_SHORT_MESSAGE_LEN];
     let mut writer = Writer::new(&mut buffer);
     writer.u8(kind);
     fields.iter().for_each(|field| writer.varint((*field).min(VARINT_MAX)));
@@ -113,7 +113,7 @@ impl Message for FromSource {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Hello { name, run, has_lines } => {
-                short(bytes, 1, &[VERSION, (*has_lines).into(), name.as_str().len() as u64]);
+                short(bytes, 1, &[MESSAGE_VERSION, (*has_lines).into(), name.as_str().len() as u64]);
                 bytes.extend_from_slice(name.as_str().as_bytes());
                 bytes.extend_from_slice(run);
             }
@@ -133,8 +133,8 @@ impl Message for FromSource {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(match reader.u8()? {
             1 => {
-                if reader.varint()? != VERSION {
-                    return Err(OTHER_VERSION);
+                if reader.varint()? != MESSAGE_VERSION {
+                    return Err(OTHER_VERSION_ERROR);
                 }
                 let has_lines = length_within(reader, 1, "kind of records")? == 1;
                 let length = length_within(reader, 64, "length of a name")?;
@@ -144,7 +144,7 @@ impl Message for FromSource {
             }
             2 => Self::From(record_number(reader)?),
             3 => {
-                let length = length_within(reader, LONGEST, "length of a record")?;
+                let length = length_within(reader, MAX_RECORD_LEN, "length of a record")?;
                 Self::Record(reader.bytes(length)?.to_vec())
             }
             4 => Self::Skipped(record_number(reader)?),
@@ -230,7 +230,11 @@ impl Messages {
         // What came before is completed a piece at a time: the rest need not be copied.
         while !self.begun.is_empty() && !bytes.is_empty() {
             let piece = match self.record_length().saturating_sub(self.begun.len()) {
-                0 => self.begun.len().max(SHORT).min(MOST - self.begun.len().min(MOST)),
+                0 => self
+                    .begun
+                    .len()
+                    .max(MAX_SHORT_MESSAGE_LEN)
+                    .min(MAX_MESSAGE_LEN - self.begun.len().min(MAX_MESSAGE_LEN)),
                 missing => missing,
             };
             let piece = piece.min(bytes.len());
@@ -247,7 +251,7 @@ impl Messages {
                     let used = self.begun.len() - reader.remaining();
                     take(message);
                     // The memory of a long message is given back at once.
-                    if self.begun.capacity() > MAX_SPARE {
+                    if self.begun.capacity() > MAX_SPARE_BYTES {
                         self.begun = Vec::new();
                     }
                     self.begun.clear();
@@ -286,7 +290,8 @@ impl Messages {
 fn record_length(bytes: &[u8]) -> usize {
     let mut reader = Reader::new(bytes);
     let is_record = reader.u8() == Ok(3);
-    let length = is_record.then(|| length_within(&mut reader, LONGEST, "length of a record").ok()).flatten();
+    let length =
+        is_record.then(|| length_within(&mut reader, MAX_RECORD_LEN, "length of a record").ok()).flatten();
     length.map_or(0, |length| bytes.len() - reader.remaining() + length)
 }
 
@@ -356,17 +361,17 @@ mod tests {
     #[test]
     fn nobody_makes_a_sink_hold_more_than_a_record() {
         let mut bytes = Vec::new();
-        short(&mut bytes, 3, &[LONGEST as u64 + 1]);
+        short(&mut bytes, 3, &[MAX_RECORD_LEN as u64 + 1]);
         assert!(!heard::<FromSource>(&bytes, 1).1);
         let mut messages = Messages::default();
-        let mut record = record_head(LONGEST);
-        record.extend(vec![1; LONGEST]);
+        let mut record = record_head(MAX_RECORD_LEN);
+        record.extend(vec![1; MAX_RECORD_LEN]);
         let mut count = 0;
         for piece in record.chunks(1 << 14) {
             messages.push::<FromSource>(piece, |_| count += 1).unwrap();
-            assert!(messages.begun.len() <= MOST && messages.capacity() <= record.len());
+            assert!(messages.begun.len() <= MAX_MESSAGE_LEN && messages.capacity() <= record.len());
         }
-        assert!(count == 1 && messages.begun.is_empty() && messages.capacity() <= MAX_SPARE);
+        assert!(count == 1 && messages.begun.is_empty() && messages.capacity() <= MAX_SPARE_BYTES);
         for bad in [
             &b"\x01\x01\x01a"[..],
             b"\x01\x03\x01a",

@@ -10,35 +10,42 @@ use byway_wire::{Duration, Instant, PathId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// T: so long, or what ten packets take at the demand.
-const INTERVAL: Duration = Duration::from_millis(400);
-const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
-const PACKETS: f64 = 10.0;
+/// The shortest interval (T in Wang et al.). It lasts longer if `INTERVAL_PACKETS` packets take
+/// longer at the demand.
+const MIN_INTERVAL: Duration = Duration::from_millis(400);
+/// The longest interval.
+const MAX_INTERVAL: Duration = Duration::from_secs(2);
+/// Packets that an interval has at the demand.
+const INTERVAL_PACKETS: f64 = 10.0;
 /// A path's first rate is at most this part of the demand, the source's wanted bytes per second.
 /// The first rate is y(0) in Wang et al. If a path carries less, it delays the records until its
 /// real rate is known.
-const FIRST: f64 = 0.4;
-/// A packet of an unknown size.
-const PACKET: f64 = 1_200.0;
-/// delta and beta(0), as in section V: rates rise by steps of a constant size.
-const DELTA: f64 = 0.1;
-const BETA: f64 = 0.0;
+const FIRST_RATE_SHARE: f64 = 0.4;
+/// Bytes of a packet of an unknown size.
+const DEFAULT_PACKET_BYTES: f64 = 1_200.0;
+/// delta in Wang et al., section V: the part of a rate that may be lost before a raise counts as
+/// failed.
+const WANG_DELTA: f64 = 0.1;
+/// beta(0) in Wang et al., section V. With 0, rates rise by steps of a constant size.
+const WANG_BETA: f64 = 0.0;
 /// A path's rate rises in steps of this part of the source's demand (epsilon in Wang et al.). On a
 /// full line, a raise takes rate from other sources, at most one step.
-const STEP: f64 = 0.04;
+const RATE_STEP_SHARE: f64 = 0.04;
 /// After a path has gone, a raise is this part of the demand that the other rates lack. Each such
 /// raise that fails halves the part. Steps alone would take half a minute to make up for the path.
-const CATCH_UP: f64 = 0.5;
-/// Seconds. A path whose rate is 0 sends one packet in this time.
-const LIVES: f64 = 2.0;
+const CATCH_UP_SHARE: f64 = 0.5;
+/// Seconds in which a path whose rate is 0 sends one packet.
+const IDLE_PACKET_SECONDS: f64 = 2.0;
 /// How often it is looked whether an interval can be judged.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// A path may have in flight what its rate sends in two round trips. The two together count as at
-/// least `IN_FLIGHT` and at most `IN_FLIGHT_AT_MOST` seconds. More would hide an overload from the
-/// source for too long.
-const IN_FLIGHT: f64 = 0.5;
-const IN_FLIGHT_AT_MOST: f64 = 1.0;
-const LEAST_PACKETS: f64 = 4.0;
+/// least this many seconds.
+const MIN_WINDOW_SECONDS: f64 = 0.5;
+/// The most seconds that two round trips count as. More would hide an overload from the source for
+/// too long.
+const MAX_WINDOW_SECONDS: f64 = 1.0;
+/// Packets that a path may have in flight whatever its rate is.
+const MIN_WINDOW_PACKETS: f64 = 4.0;
 
 /// What a source and the controller of its session tell each other.
 #[derive(Debug)]
@@ -172,7 +179,8 @@ impl SourceRates {
             ControllerReading::Recommended => WangOptions::RECOMMENDED,
             ControllerReading::Literal => WangOptions::LITERAL,
         };
-        let options = WangOptions { demand, epsilon: 0.0, delta: DELTA, beta: BETA, slack: 0.0, ..read };
+        let options =
+            WangOptions { demand, epsilon: 0.0, delta: WANG_DELTA, beta: WANG_BETA, slack: 0.0, ..read };
         Self {
             shared,
             rates: RateController::new(options, &[], seed),
@@ -188,12 +196,12 @@ impl SourceRates {
     }
 
     fn interval(&self) -> Duration {
-        let packets = Duration::try_from_secs_f64(PACKETS * self.packet() / self.demand.max(1.0));
-        packets.unwrap_or(INTERVAL_AT_MOST).clamp(INTERVAL, INTERVAL_AT_MOST)
+        let packets = Duration::try_from_secs_f64(INTERVAL_PACKETS * self.packet() / self.demand.max(1.0));
+        packets.unwrap_or(MAX_INTERVAL).clamp(MIN_INTERVAL, MAX_INTERVAL)
     }
 
     fn packet(&self) -> f64 {
-        self.paths.iter().map(|path| path.packet).fold(0.0, f64::max).max(PACKET)
+        self.paths.iter().map(|path| path.packet).fold(0.0, f64::max).max(DEFAULT_PACKET_BYTES)
     }
 
     fn find(&mut self, path: PathId) -> Option<&mut GovernedPath> {
@@ -203,8 +211,11 @@ impl SourceRates {
     /// Takes a path in, at its share of the demand.
     fn take(&mut self, governed: GovernedPath) {
         let sum: f64 = self.rates.rates().iter().sum();
-        let share =
-            if self.wanted > 1 { self.demand * FIRST.min(1.0 / self.wanted as f64) } else { self.demand };
+        let share = if self.wanted > 1 {
+            self.demand * FIRST_RATE_SHARE.min(1.0 / self.wanted as f64)
+        } else {
+            self.demand
+        };
         // A path that takes the place of another gets no more than that had left.
         self.rates.add(share.min((self.demand - sum).max(governed.packet / self.interval().as_secs_f64())));
         self.paths.push(governed);
@@ -250,13 +261,13 @@ impl SourceRates {
         // What is under way for so long will not come in time.
         let patience = interval * 2 + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
         if path.is_some() && measured.is_none() && now < ended + patience {
-            return now + LOOK;
+            return now + CHECK_INTERVAL;
         }
         let received = measured.unwrap_or_else(|| {
             let bytes = path.and_then(|it| Some(it.acked.saturating_sub(it.from?.0))).unwrap_or(0);
             bytes as f64 / now.since(began).as_secs_f64().max(f64::MIN_POSITIVE)
         });
-        let success = received >= (1.0 - DELTA) * rate;
+        let success = received >= (1.0 - WANG_DELTA) * rate;
         // Where the source itself gave less, that the sink got less says nothing.
         let idle = self.shared.idle.load(Ordering::Relaxed);
         if success || !idle || path.is_none() {
@@ -277,7 +288,7 @@ impl SourceRates {
 
     /// Sets by how much the next path is raised. A raise that was no `success` is taken back.
     fn set_raise(&mut self, success: bool) {
-        let step = STEP * self.demand;
+        let step = RATE_STEP_SHARE * self.demand;
         let mut lacking = self.demand - self.rates.rates().iter().sum::<f64>();
         if !success {
             lacking += self.raise;
@@ -337,7 +348,7 @@ impl Controller for SourceRates {
         self.spare.retain(|it| it.path != path);
         if self.leave(path).is_some() {
             self.began = None;
-            self.catch_up = CATCH_UP;
+            self.catch_up = CATCH_UP_SHARE;
             self.choose();
         }
     }
@@ -386,10 +397,10 @@ impl Controller for SourceRates {
         let Some((governed, rate)) = rated else {
             return Allowance { choked: true, ..Allowance::default() };
         };
-        let rate = rate.max(governed.packet / LIVES);
+        let rate = rate.max(governed.packet / IDLE_PACKET_SECONDS);
         let round_trip = governed.min_rtt.as_secs_f64() * 2.0;
-        let window = rate * round_trip.clamp(IN_FLIGHT, IN_FLIGHT_AT_MOST);
-        let window = window.max(LEAST_PACKETS * governed.packet);
+        let window = rate * round_trip.clamp(MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS);
+        let window = window.max(MIN_WINDOW_PACKETS * governed.packet);
         Allowance {
             window: window as u64,
             rate: Some((rate as u64).max(1)),
@@ -524,7 +535,7 @@ mod tests {
         drive(&mut rates, &mut lines, 30, 20);
         let part = (lines[0].carried - before) as f64 / 20.0 / 18_000.0;
         let offered = rates.rates.rates()[0];
-        let most = 18_000.0 / (1.0 - DELTA) + STEP * 30_000.0;
+        let most = 18_000.0 / (1.0 - WANG_DELTA) + RATE_STEP_SHARE * 30_000.0;
         assert!(part > 0.9 && offered <= most, "{part} {offered}");
     }
 

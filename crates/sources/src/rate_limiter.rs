@@ -2,13 +2,14 @@
 
 use byway_wire::{Duration, Instant};
 
-/// Bytes that may leave at once: those of so long, and a packet at least.
-const BURST: Duration = Duration::from_millis(100);
-const PACKET: f64 = 1_500.0;
-/// Bytes leave together: those of so long, and a small packet's, but not more than those of a
-/// burst.
-const TOGETHER: Duration = Duration::from_millis(20);
-const SMALL_PACKET: f64 = 1_200.0;
+/// What the rate gives in this time may leave at once.
+const BURST_TIME: Duration = Duration::from_millis(100);
+/// Bytes that may leave at once whatever the rate is: a packet.
+const MIN_BURST_BYTES: f64 = 1_500.0;
+/// What the rate gives in this time leaves together.
+const BATCH_TIME: Duration = Duration::from_millis(20);
+/// Bytes that leave together whatever the rate is, but not more than a burst: a small packet.
+const MIN_BATCH_BYTES: f64 = 1_200.0;
 
 /// A token bucket whose tokens are bytes of payload.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl Bucket {
     }
 
     fn most(rate: f64) -> f64 {
-        (rate * BURST.as_secs_f64()).max(PACKET)
+        (rate * BURST_TIME.as_secs_f64()).max(MIN_BURST_BYTES)
     }
 
     /// Sets the rate.
@@ -47,8 +48,8 @@ impl Bucket {
     /// Bytes that leave together. Packets of single records would cost a processor more than what
     /// they carry.
     fn together(&self) -> f64 {
-        let burst = self.rate * BURST.as_secs_f64();
-        (self.rate * TOGETHER.as_secs_f64()).max(SMALL_PACKET.min(burst))
+        let burst = self.rate * BURST_TIME.as_secs_f64();
+        (self.rate * BATCH_TIME.as_secs_f64()).max(MIN_BATCH_BYTES.min(burst))
     }
 
     /// When as many bytes may leave as leave together. `None`: they may now.
@@ -56,8 +57,8 @@ impl Bucket {
         self.available(now);
         let lacking = self.together() - self.tokens;
         (lacking > 0.0).then(|| {
-            let seconds = (lacking / self.rate.max(1.0)).min(BURST.as_secs_f64());
-            now + Duration::try_from_secs_f64(seconds).unwrap_or(BURST).max(Duration::from_millis(1))
+            let seconds = (lacking / self.rate.max(1.0)).min(BURST_TIME.as_secs_f64());
+            now + Duration::try_from_secs_f64(seconds).unwrap_or(BURST_TIME).max(Duration::from_millis(1))
         })
     }
 

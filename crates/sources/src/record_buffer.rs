@@ -4,8 +4,8 @@ use crate::MAX_NUMBER;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Room for so many items is never given back.
-const SPARE: usize = 1024;
+/// Items for which room is never given back.
+const MIN_KEPT_CAPACITY: usize = 1024;
 
 /// A record, and when it came, in milliseconds of any one clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl RecordBuffer {
         self.said_until = self.said_until.max(self.first);
         self.ever_said_until = self.ever_said_until.max(self.first);
         // After an outage the room of what waited is given back.
-        if self.items.capacity() > SPARE && self.items.capacity() / 8 > self.items.len() {
+        if self.items.capacity() > MIN_KEPT_CAPACITY && self.items.capacity() / 8 > self.items.len() {
             self.items.shrink_to(self.items.len() * 2);
         }
     }
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(kept.unsaid(), 200_000);
         kept.drop_until(99_990);
         assert!(kept.count() == 10 && kept.unsaid() == 20);
-        assert!(kept.items.capacity() <= SPARE, "{}", kept.items.capacity());
+        assert!(kept.items.capacity() <= MIN_KEPT_CAPACITY, "{}", kept.items.capacity());
     }
 
     #[test]

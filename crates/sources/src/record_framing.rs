@@ -2,7 +2,7 @@
 //! records joined together are the input again.
 
 /// Bytes of a length in front of a record, most significant first.
-const PREFIX: usize = 4;
+const LENGTH_PREFIX_LEN: usize = 4;
 
 /// Where one record ends and the next begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,13 +145,15 @@ impl RecordFramer {
             }
             Framing::Fixed(size) => size.max(1),
             Framing::Prefixed => {
-                let mut prefix = [0; PREFIX];
-                let head = self.begun.iter().chain(bytes).take(PREFIX);
+                let mut prefix = [0; LENGTH_PREFIX_LEN];
+                let head = self.begun.iter().chain(bytes).take(LENGTH_PREFIX_LEN);
                 let known = prefix.iter_mut().zip(head).map(|(to, from)| *to = *from).count();
-                if known < PREFIX {
+                if known < LENGTH_PREFIX_LEN {
                     return Ok((bytes.len(), false));
                 }
-                usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX).saturating_add(PREFIX)
+                usize::try_from(u32::from_be_bytes(prefix))
+                    .unwrap_or(usize::MAX)
+                    .saturating_add(LENGTH_PREFIX_LEN)
             }
         };
         self.check(whole)?;
@@ -187,9 +189,11 @@ impl RecordFramer {
                 return Ok(());
             }
             Framing::Fixed(size) => size.saturating_sub(have),
-            Framing::Prefixed => match self.begun.first_chunk::<PREFIX>() {
-                Some(prefix) => usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX) + PREFIX,
-                None => PREFIX,
+            Framing::Prefixed => match self.begun.first_chunk::<LENGTH_PREFIX_LEN>() {
+                Some(prefix) => {
+                    usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX) + LENGTH_PREFIX_LEN
+                }
+                None => LENGTH_PREFIX_LEN,
             }
             .saturating_sub(have),
         };

@@ -1,6 +1,6 @@
 //! Standard input, or what else gives records, read on a thread of its own.
 
-use crate::LONGEST;
+use crate::MAX_RECORD_LEN;
 use crate::record_framing::{Framing, FramingError, LongLines, RecordFramer};
 use byway_net::Waker;
 use std::io::{self, ErrorKind, Read};
@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::Builder;
 
 /// Bytes read at once.
-const PIECE: usize = 16 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// Batches of records that wait for a source, each of one read.
-const BATCHES: usize = 2;
+const MAX_QUEUED_BATCHES: usize = 2;
 
 /// Why the input gives no more.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub fn read(
     let wakers = Wakers::default();
     let (senders, feeds): (Vec<_>, Vec<_>) = (0..sources)
         .map(|_| {
-            let (sender, batches) = sync_channel(BATCHES);
+            let (sender, batches) = sync_channel(MAX_QUEUED_BATCHES);
             let (framing, waiting) = (how.framing, Vec::new().into_iter());
             (sender, Feed { framing, batches, waiting, long_lines: 0, ended: None })
         })
@@ -93,8 +93,8 @@ impl Wakers {
 }
 
 fn run(mut input: impl Read, how: Input, sources: &[SyncSender<Batch>], wakers: &Wakers) {
-    let mut cutter = RecordFramer::new(how.framing, how.long_lines, LONGEST);
-    let mut piece = vec![0; PIECE];
+    let mut cutter = RecordFramer::new(how.framing, how.long_lines, MAX_RECORD_LEN);
+    let mut piece = vec![0; READ_BYTES];
     let mut long_lines = 0;
     loop {
         let mut records: Vec<Arc<[u8]>> = Vec::new();
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_does_not_end_the_input() {
-        let text = [&b"good\n"[..], &vec![b'x'; 5 * LONGEST], b"\n"].concat();
-        for (long_lines, length) in [(LongLines::Cut, 5 + LONGEST), (LongLines::Skipped, 5)] {
+        let text = [&b"good\n"[..], &vec![b'x'; 5 * MAX_RECORD_LEN], b"\n"].concat();
+        for (long_lines, length) in [(LongLines::Cut, 5 + MAX_RECORD_LEN), (LongLines::Skipped, 5)] {
             let how = Input { framing: Framing::Lines, long_lines };
             let (mut feeds, _wakers) = read(io::Cursor::new(text.clone()), how, 1).unwrap();
             let (bytes, ended) = all(&mut feeds[0]);

@@ -1,7 +1,7 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
 use crate::connected_source::{ConnectedSource, Hello};
-use crate::endpoint::{AGAIN, BACK, NAME_BOUND, NAME_TAKEN, session_config};
+use crate::endpoint::{NAME_BOUND_CODE, NAME_TAKEN_CODE, RECONNECT_CODE, SINK_STREAM, session_config};
 use crate::memory_budget::MemoryBudget;
 use crate::sink_access::{AllowedSource, NameAccess, SourceAccess, name_access};
 use crate::sink_files::{FileReply, FileRequest, Files, OpenRequest};
@@ -23,20 +23,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::Builder;
 
-/// Sources at once.
-const MOST: usize = 1024;
-/// News that wait for the program.
-const NEWS: usize = 256;
+/// Sources that may be connected at once.
+const MAX_SOURCES: usize = 1024;
+/// Events that wait for the program.
+const MAX_QUEUED_EVENTS: usize = 256;
 /// How often every source is looked at, though nothing was heard of it.
-const LOOK: Duration = Duration::from_millis(20);
+const SOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a source read at once.
-const PIECE: usize = 16 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// How often the program is told how sources do.
-const REPORT: Duration = Duration::from_secs(1);
-/// UDP to relays is waited for so long before TCP.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// How long to stay after the end, so that a CLOSE that is lost can be said again.
-const LINGER: Duration = Duration::from_millis(200);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the sink waits for UDP to relays before it tries TCP.
+const UDP_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long to stay after the end, so that a lost CLOSE can be sent again.
+const LINGER_TIME: Duration = Duration::from_millis(200);
 
 /// A sink that runs.
 pub struct Sink(EventLoop<SinkOwner, SinkEvent>);
@@ -56,12 +56,12 @@ impl Sink {
     /// The system gives no thread or descriptor.
     pub fn start(plan: SinkPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(NEWS);
-        let (asks, asked) = sync_channel(4 * MOST);
-        let (answers, answered) = sync_channel(4 * MOST);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (asks, asked) = sync_channel(4 * MAX_SOURCES);
+        let (answers, answered) = sync_channel(4 * MAX_SOURCES);
         let gate = SourceAccess {
             permission: plan.permission,
-            protocol: crate::PROTOCOL.parse().unwrap_or_default(),
+            protocol: crate::PROTOCOL_NAME.parse().unwrap_or_default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let endpoint = endpoint(&plan.identity, session_config(plan.config), Some(Box::new(gate)))?;
@@ -77,7 +77,7 @@ impl Sink {
             sources: BTreeMap::new(),
             allow: plan.allow,
             warned: ToldOnce::default(),
-            budget: MemoryBudget::new(plan.record_memory, MOST),
+            budget: MemoryBudget::new(plan.record_memory, MAX_SOURCES),
             sessions: 0,
             news,
             asks,
@@ -87,7 +87,7 @@ impl Sink {
             look_at: Instant::ZERO,
             report_at: Instant::ZERO,
             leave_at: None,
-            scratch: vec![0; PIECE],
+            scratch: vec![0; READ_BYTES],
         };
         let driver =
             byway_net::spawn_with(control, "byway sink", endpoint, owner, plan.sockets, Clock::new())
@@ -165,14 +165,14 @@ impl Owner for SinkOwner {
             self.drive(endpoint, handle, now);
         }
         if now >= self.look_at {
-            self.look_at = now + LOOK;
+            self.look_at = now + SOURCE_CHECK_INTERVAL;
             let handles: Vec<Handle> = self.sources.keys().copied().collect();
             for handle in handles {
                 self.drive(endpoint, handle, now);
             }
         }
         if now >= self.report_at {
-            self.report_at = now + REPORT;
+            self.report_at = now + REPORT_INTERVAL;
             let report = self.report(endpoint, now);
             self.tell(SinkEvent::Report(report));
         }
@@ -181,7 +181,7 @@ impl Owner for SinkOwner {
                 for handle in endpoint.handles().collect::<Vec<_>>() {
                     endpoint.close(now, handle, CloseCode::Interrupted.number(), "the sink was stopped");
                 }
-                now + LINGER
+                now + LINGER_TIME
             });
             if now >= leave_at || endpoint.handles().next().is_none() {
                 return LoopControl::Stop;
@@ -201,7 +201,7 @@ impl SinkOwner {
         }
         let begun = *self.begun_at.get_or_insert(now);
         let served = |relay| endpoint.leads_to(relay) || endpoint.stands_at(relay);
-        self.relay_dialer.look_at_relays(now, now.since(begun) >= PATIENCE, served);
+        self.relay_dialer.look_at_relays(now, now.since(begun) >= UDP_TIMEOUT, served);
     }
 
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
@@ -243,7 +243,7 @@ impl SinkOwner {
             }
         }
         let Some(connection) = endpoint.connection_mut(handle) else { return };
-        connection.outgoing().open_stream(BACK);
+        connection.outgoing().open_stream(SINK_STREAM);
         self.sessions += 1;
         let source = ConnectedSource::new(self.sessions, connection.peer(), network, now);
         self.sources.insert(handle, source);
@@ -291,17 +291,19 @@ impl SinkOwner {
         });
         let name = hello.name.as_str();
         let refusal = match same {
-            _ if access == NameAccess::Refused => Some((NAME_BOUND, name_is_bound(name))),
-            Some((_, false, _)) if access == NameAccess::FirstCome => Some((NAME_BOUND, name_is_bound(name))),
+            _ if access == NameAccess::Refused => Some((NAME_BOUND_CODE, name_is_bound(name))),
+            Some((_, false, _)) if access == NameAccess::FirstCome => {
+                Some((NAME_BOUND_CODE, name_is_bound(name)))
+            }
             Some((_, _, false)) => Some((
-                NAME_TAKEN,
+                NAME_TAKEN_CODE,
                 format!("another source named {name} is connected: stop it first, or give another --name"),
             )),
             Some((_, _, true)) | None => None,
         };
         if let Some((other, ..)) = same.filter(|_| refusal.is_none()) {
             self.leave(other, "it came again");
-            endpoint.close(now, other, AGAIN, "a source of this name came again");
+            endpoint.close(now, other, RECONNECT_CODE, "a source of this name came again");
         }
         let Some(source) = self.sources.get_mut(&handle) else { return };
         if let Some((code, sentence)) = refusal {
@@ -341,7 +343,7 @@ impl SinkOwner {
                 FileReply::Written(_, note) => source.on_written(note, now),
                 FileReply::Failed(_, fault) => {
                     // Of a name that many hosts ask for, the first is told.
-                    let reason = if fault.code == NAME_BOUND { "another key" } else { &fault.sentence };
+                    let reason = if fault.code == NAME_BOUND_CODE { "another key" } else { &fault.sentence };
                     if self.warned.is_news(name.as_str(), reason) {
                         let for_operator = fault.for_operator.as_ref().unwrap_or(&fault.sentence);
                         news = Some(SinkEvent::Warning(for_operator.clone()));

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_source_with_the_ticket_comes_in_and_nobody_else() {
-        let protocol: Protocol = crate::PROTOCOL.parse().unwrap();
+        let protocol: Protocol = crate::PROTOCOL_NAME.parse().unwrap();
         let mut gate = SourceAccess { permission: Secret::new([1; 16]), protocol, seed: 0 };
         let said = |permission, protocol: &str| {
             let (permission, protocol) = (Secret::new([permission; 16]), protocol.parse().unwrap());
@@ -105,8 +105,8 @@ mod tests {
             Admit::Accept(_) => 0,
             Admit::Reject { code, .. } => code,
         };
-        assert_eq!(code(&said(1, crate::PROTOCOL)), 0);
-        assert_eq!(code(&said(2, crate::PROTOCOL)), CloseCode::NotAdmitted.number());
+        assert_eq!(code(&said(1, crate::PROTOCOL_NAME)), 0);
+        assert_eq!(code(&said(2, crate::PROTOCOL_NAME)), CloseCode::NotAdmitted.number());
         assert_eq!(code(&said(1, "chat/1")), CloseCode::OtherKind.number());
         assert_eq!(code(b"nonsense"), CloseCode::Failed.number());
     }

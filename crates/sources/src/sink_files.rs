@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// Where the notes are, in the sink's directory.
-pub const NOTES: &str = ".byway-sink";
-/// A disk that refuses is tried again so much later.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The directory of the notes, in the sink's directory.
+pub const NOTES_DIRECTORY: &str = ".byway-sink";
+/// How long after a failure a disk is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often it is looked whether a file still stands under its name.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -79,8 +79,8 @@ pub enum FileReply {
 /// # Errors
 /// What the system says.
 pub fn prepare(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory.join(NOTES))?;
-    let probe = directory.join(NOTES).join(".writable");
+    fs::create_dir_all(directory.join(NOTES_DIRECTORY))?;
+    let probe = directory.join(NOTES_DIRECTORY).join(".writable");
     File::create(&probe)?;
     fs::remove_file(probe)
 }
@@ -109,7 +109,7 @@ impl Files {
     /// Does what it is asked, until nobody asks any more.
     pub fn run(mut self, asks: &Receiver<FileRequest>) {
         loop {
-            let ask = match asks.recv_timeout(AGAIN) {
+            let ask = match asks.recv_timeout(RETRY_DELAY) {
                 Ok(ask) => Some(ask),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -173,7 +173,7 @@ impl Files {
             Err(error) => {
                 let sentence = format!("cannot write {}: {error}", open.path().display());
                 self.refused.push((session, block));
-                self.again_at = Instant::now() + AGAIN;
+                self.again_at = Instant::now() + RETRY_DELAY;
                 if first {
                     self.tell(FileReply::Refused(session, sentence));
                 }

@@ -3,7 +3,10 @@
 
 use crate::active_session::{ActiveSession, piece_length};
 use crate::checkpoint::RunHistory;
-use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_BOUND, NAME_TAKEN, OTHER_VERSION, session_config};
+use crate::endpoint::{
+    FAULT_CODE, NAME_BOUND_CODE, NAME_TAKEN_CODE, OTHER_VERSION_CODE, RECONNECT_CODE, SINK_STREAM,
+    SOURCE_STREAM, session_config,
+};
 use crate::error::SourceError;
 use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
@@ -34,25 +37,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// News that wait for the program.
-const NEWS: usize = 64;
+/// Events that wait for the program.
+const MAX_QUEUED_EVENTS: usize = 64;
 /// Relays that a source draws unless told otherwise.
-const PATHS: usize = 2;
+const DEFAULT_RELAY_COUNT: usize = 2;
 /// Bytes of records that a source keeps unless told otherwise.
-const KEPT: usize = 8 << 20;
+const DEFAULT_KEPT_BYTES: usize = 8 << 20;
 /// How often a source says how it stands, and tells the program.
-const BEAT: Duration = Duration::from_secs(1);
-/// A sink of which nothing was heard for so long is connected to anew. A living one is heard every
-/// second.
-const SILENT: Duration = Duration::from_secs(6);
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// How long nothing may be heard of a sink before the source connects to it again. A living one is
+/// heard every second.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long to wait before a session is begun again.
-const PAUSE: Duration = Duration::from_millis(500);
-/// A name may be taken for so long: by a run before this one, which has just ended.
-const TAKEN: Duration = Duration::from_secs(12);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How long a name may be taken by an earlier run, which has just ended.
+const NAME_TAKEN_TIMEOUT: Duration = Duration::from_secs(12);
 /// How long to wait after a stop for what is kept to be written.
-const FLUSH: Duration = Duration::from_secs(3);
-/// How long to stay after the end, so that a CLOSE that is lost can be said again.
-const LINGER: Duration = Duration::from_millis(200);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to stay after the end, so that a lost CLOSE can be sent again.
+const LINGER_TIME: Duration = Duration::from_millis(200);
 
 /// A source that runs.
 pub struct Source(EventLoop<SourceOwner, SourceEvent>);
@@ -72,19 +75,19 @@ impl Source {
     /// The system gives no thread or descriptor.
     pub fn start(plan: SourcePlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(NEWS);
+        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let mut config = session_config(Config::default());
         config.idle_timeout = Duration::from_secs(20);
         config.outgoing.memory = 8 << 20;
         config.incoming.memory = 64 << 10;
         let endpoint = endpoint(&plan.identity, config, None)?;
         let seed = u64::from_be_bytes(byway_net::seed()?);
-        let relays = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
+        let relays = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(DEFAULT_RELAY_COUNT), seed);
         let (is_relayed, paths) = (!relays.is_empty(), relays.len().max(1) * plan.bind.len().max(1));
         let demand = plan.demand.load(Ordering::Relaxed);
         let application = Application {
             permission: plan.ticket.permission.clone(),
-            protocol: crate::PROTOCOL.parse().unwrap_or_default(),
+            protocol: crate::PROTOCOL_NAME.parse().unwrap_or_default(),
         };
         let shared = RateState::new((demand as f64 * Overhead::default().factor()) as u64);
         let (rates, reading) = (Arc::clone(&shared), plan.reading);
@@ -95,7 +98,7 @@ impl Source {
             relays,
             tcp: TcpUse::Alone(plan.bind),
             seed: seed.wrapping_add(1),
-            retry: RetryDelays { first: PAUSE, max: PAUSE },
+            retry: RetryDelays { first: RETRY_DELAY, max: RETRY_DELAY },
             ..SessionPlan::new(&plan.ticket, Vec::new(), application.to_bytes(), Box::new(controller))
         };
         let requests = Arc::new(Requests::default());
@@ -113,7 +116,7 @@ impl Source {
             leave_at: None,
             intake: (plan.keep.is_none() && plan.held == OverflowPolicy::Back).then(|| Intake::new(demand)),
             held: plan.held,
-            kept: RecordBuffer::new(plan.keep.unwrap_or(KEPT)),
+            kept: RecordBuffer::new(plan.keep.unwrap_or(DEFAULT_KEPT_BYTES)),
             numbering: Numbering::new(byway_net::seed()?, plan.replay),
             feed: plan.feed,
             taken_since: None,
@@ -228,7 +231,7 @@ impl Owner for SourceOwner {
                 Err(error) => (CloseCode::Failed.number(), error.to_string()),
             };
             self.keeper.close(endpoint, code, &reason, now);
-            now + LINGER
+            now + LINGER_TIME
         });
         if self.keeper.is_gone(endpoint) || now >= leave_at {
             LoopControl::Stop
@@ -257,7 +260,7 @@ impl SourceOwner {
                 FromSource::Hello { name, run, has_lines }.write(&mut active.out);
                 self.active = Some(Box::new(active));
                 if let Some(connection) = self.keeper.session(endpoint) {
-                    connection.outgoing().open_stream(FORTH);
+                    connection.outgoing().open_stream(SOURCE_STREAM);
                 }
             }
             SessionEvent::Lost(lost) | SessionEvent::Refused(lost) => self.on_lost(lost, now),
@@ -282,13 +285,13 @@ impl SourceOwner {
             };
         };
         let refused = [CloseCode::NotAdmitted, CloseCode::OtherKind].map(CloseCode::number);
-        if by_peer && refused.contains(&code) || [FAULT, NAME_BOUND].contains(&code) {
+        if by_peer && refused.contains(&code) || [FAULT_CODE, NAME_BOUND_CODE].contains(&code) {
             self.end(Err(SourceError::Refused(reason)));
-        } else if by_peer && code == OTHER_VERSION {
+        } else if by_peer && code == OTHER_VERSION_CODE {
             self.end(Err(SourceError::OtherVersion));
-        } else if by_peer && code == NAME_TAKEN {
+        } else if by_peer && code == NAME_TAKEN_CODE {
             let since = *self.taken_since.get_or_insert(now);
-            if now.since(since) >= TAKEN {
+            if now.since(since) >= NAME_TAKEN_TIMEOUT {
                 self.end(Err(SourceError::NameTaken(reason)));
             } else {
                 self.away(now, &reason);
@@ -355,20 +358,20 @@ impl SourceOwner {
             if let Ok(()) = outcome {
                 self.say(endpoint, &mut active, now);
             }
-            let is_silent = now.since(active.heard_at) >= SILENT;
+            let is_silent = now.since(active.heard_at) >= SILENCE_TIMEOUT;
             self.active = Some(active);
             match outcome {
                 Err(error) => self.end(Err(error)),
                 Ok(()) if is_silent => {
                     let reason = "nothing was heard of the sink";
-                    self.keeper.leave(endpoint, AGAIN, reason, now + PAUSE, now);
+                    self.keeper.leave(endpoint, RECONNECT_CODE, reason, now + RETRY_DELAY, now);
                     self.away(now, reason);
                 }
                 Ok(()) => {}
             }
         }
         if now >= self.beat_at {
-            self.beat_at = now + BEAT;
+            self.beat_at = now + STATUS_INTERVAL;
             for warning in self.warnings.on_time(self.keeper.relays(), byway_net::unix_seconds()) {
                 self.tell(SourceEvent::Warning(warning));
             }
@@ -387,7 +390,7 @@ impl SourceOwner {
         while connection.incoming().next_event().is_some() || connection.outgoing().next_event().is_some() {}
         let mut buffer = [0; 1024];
         let mut heard = Vec::new();
-        while let Some(read) = connection.incoming().read(BACK, &mut buffer) {
+        while let Some(read) = connection.incoming().read(SINK_STREAM, &mut buffer) {
             let bytes = buffer.get(..read.length).unwrap_or_default();
             if active.messages.push(bytes, |message: FromSink| heard.push(message)).is_err() {
                 return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
@@ -490,7 +493,7 @@ impl SourceOwner {
         let missing = self.numbering.missing();
         match (self.stopped_at, self.feed.ended()) {
             (Some(_), _) if is_sent || self.kept.count() == 0 => self.end(Ok(())),
-            (Some(stopped), _) if now.since(stopped) >= FLUSH => {
+            (Some(stopped), _) if now.since(stopped) >= FLUSH_TIMEOUT => {
                 self.end(Err(SourceError::Stopped(self.kept.count())));
             }
             (None, Some(Ok(()))) if is_sent && missing > 0 => {

@@ -3,9 +3,9 @@
 //! Others may move, empty or delete the file while the sink runs, as programs do that rotate logs.
 //! Each write first looks whether the file still stands under its name.
 
-use crate::checkpoint::{Checkpoint, SLOT};
-use crate::endpoint::NAME_BOUND;
-use crate::sink_files::{Block, NOTES, OpenRequest};
+use crate::checkpoint::{Checkpoint, SLOT_LEN};
+use crate::endpoint::NAME_BOUND_CODE;
+use crate::sink_files::{Block, NOTES_DIRECTORY, OpenRequest};
 use crate::sink_plan::FileChange;
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity::PublicKey;
@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// A block is tried so many times in a row if its file is emptied or deleted meanwhile.
+/// How many times in a row a block is tried if its file is emptied or deleted meanwhile.
 const MAX_TRIES: usize = 8;
 
 /// A source's file.
@@ -52,7 +52,7 @@ impl OpenFault {
     fn other_key(asked: &OpenRequest, owner: [u8; 32]) -> Self {
         let (name, key) = (&asked.name, PublicKey(asked.key.0));
         Self {
-            code: NAME_BOUND,
+            code: NAME_BOUND_CODE,
             sentence: name_is_bound(asked.name.as_str()),
             for_operator: Some(format!(
                 "the host {key} asks for the name {name}, which is that of the host {}; to let it have the \
@@ -104,14 +104,14 @@ impl SourceFile {
     /// from then on. If `sync`, what is written survives a loss of power.
     pub fn open(directory: &Path, asked: &OpenRequest, sync: bool) -> Result<Self, OpenFault> {
         let name = asked.name.as_str();
-        let (path, notes_path) = (directory.join(name), directory.join(NOTES).join(name));
+        let (path, notes_path) = (directory.join(name), directory.join(NOTES_DIRECTORY).join(name));
         let cannot = |verb: &str, path: &Path, error: io::Error| {
             OpenFault::new(format!("cannot {verb} {}: {error}", path.display()))
         };
         let said = match File::open(&notes_path) {
             Ok(file) => {
                 let mut said = Vec::new();
-                let read = file.take(2 * SLOT as u64).read_to_end(&mut said);
+                let read = file.take(2 * SLOT_LEN as u64).read_to_end(&mut said);
                 read.map_err(|error| cannot("read", &notes_path, error))?;
                 said
             }
@@ -281,7 +281,7 @@ impl SourceFile {
     fn sync_directories(&self, directory: &Path) -> io::Result<()> {
         if self.sync {
             File::open(directory)?.sync_all()?;
-            File::open(directory.join(NOTES))?.sync_all()?;
+            File::open(directory.join(NOTES_DIRECTORY))?.sync_all()?;
         }
         Ok(())
     }
@@ -542,13 +542,13 @@ mod tests {
         drop(open(&asked("radar7", 1)).unwrap());
         let fault = open(&asked("radar7", 2)).err().unwrap();
         assert!(
-            fault.code == NAME_BOUND && fault.sentence.contains("the name radar7 is that of"),
+            fault.code == NAME_BOUND_CODE && fault.sentence.contains("the name radar7 is that of"),
             "{fault:?}"
         );
         assert!(fault.for_operator.unwrap().contains(&format!("--allow radar7={}", PublicKey([2; 32]))));
         drop(open(&asked("radar7", 1)).unwrap());
         drop(open(&OpenRequest { is_listed: true, ..asked("radar7", 2) }).unwrap());
-        assert_eq!(open(&asked("radar7", 1)).err().unwrap().code, NAME_BOUND, "the name has moved");
+        assert_eq!(open(&asked("radar7", 1)).err().unwrap().code, NAME_BOUND_CODE, "the name has moved");
         drop(open(&asked("radar8", 1)).unwrap());
     }
 

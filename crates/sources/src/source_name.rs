@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Characters of the longest name.
-const LONGEST: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// The name of a source: letters, digits, `.`, `_` and `-`, beginning with a letter or digit. So a
 /// name is also a valid file name.
@@ -32,7 +32,7 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, NameError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if first && text.len() <= LONGEST && text.bytes().all(fits) {
+        if first && text.len() <= MAX_NAME_LEN && text.bytes().all(fits) {
             Ok(Self(text.to_owned()))
         } else {
             Err(NameError)

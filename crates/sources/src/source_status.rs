@@ -7,10 +7,11 @@ use byway_transfer::units::Rate;
 use byway_wire::PathId;
 use std::collections::BTreeMap;
 
-/// What packets add to records, until it is known.
-const ADDED: f64 = 1.08;
-/// A little more than what packets add, so that rates do not hold back what the demand lets pass.
-const HEADROOM: f64 = 1.02;
+/// Bytes of packets for each byte of records, until it is known.
+const DEFAULT_OVERHEAD_FACTOR: f64 = 1.08;
+/// A factor on top of the overhead of packets, so that rates do not hold back what the demand lets
+/// pass.
+const HEADROOM_FACTOR: f64 = 1.02;
 
 /// How a source stands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,7 +104,7 @@ impl Overhead {
 
     /// Bytes of packets for each byte of records, and a little more.
     pub fn factor(&self) -> f64 {
-        self.factor.unwrap_or(ADDED) * HEADROOM
+        self.factor.unwrap_or(DEFAULT_OVERHEAD_FACTOR) * HEADROOM_FACTOR
     }
 }
 
@@ -173,8 +174,8 @@ mod tests {
     fn what_packets_add_is_measured_over_all_paths() {
         let mut added = Overhead::default();
         added.look(BTreeMap::from([(PathId(0), 11_000), (PathId(1), 11_000)]), 20_000);
-        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9);
+        assert!((added.factor() - 1.1 * HEADROOM_FACTOR).abs() < 1e-9);
         added.look(BTreeMap::from([(PathId(1), 33_000)]), 40_000);
-        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9, "a path that is gone counts no more");
+        assert!((added.factor() - 1.1 * HEADROOM_FACTOR).abs() < 1e-9, "a path that is gone counts no more");
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_sources::record_framing::{Framing, LongLines};
 use byway_sources::{
-    ControllerReading, Input, LONGEST, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
+    ControllerReading, Input, MAX_RECORD_LEN, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
     SourcePlan, SourceStatus, read,
 };
 use byway_transfer::{Ticket, secret_words};
@@ -82,9 +82,9 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         (true, _) => Framing::Prefixed,
         (false, None) => Framing::Lines,
         (false, Some(size)) => match usize::try_from(size) {
-            Ok(size) if (1..=LONGEST).contains(&size) => Framing::Fixed(size),
+            Ok(size) if (1..=MAX_RECORD_LEN).contains(&size) => Framing::Fixed(size),
             _ => {
-                return Err(usage(messages::source::record_size(LONGEST, size)).into());
+                return Err(usage(messages::source::record_size(MAX_RECORD_LEN, size)).into());
             }
         },
     };
@@ -248,7 +248,7 @@ impl SinkTarget {
                 if std::mem::replace(&mut self.long_lines, standing.long_lines) == 0
                     && standing.long_lines > 0
                 {
-                    output.emit(&Event::Warning { message: messages::source::long_lines(LONGEST) });
+                    output.emit(&Event::Warning { message: messages::source::long_lines(MAX_RECORD_LEN) });
                 }
                 output.emit(&Event::told("source", &self.told(&standing)));
                 if clock.now().since(self.shown) >= REPORT_INTERVAL && !output.is_json() {

@@ -6,7 +6,7 @@ use byway_control::Class;
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, handshake};
 use byway_net::{Clock, Control, LoopControl, Owner, Ready, Socket, TcpLimits};
-use byway_sources::PROTOCOL;
+use byway_sources::PROTOCOL_NAME;
 use byway_sources::message::{FromSource, Message as _, record_head};
 use byway_transfer::Ticket;
 use byway_transfer::application_protocol::Application;
@@ -57,7 +57,7 @@ impl Owner for Crowd {
         // A few at a time, as the handshakes take their time.
         let waiting = self.sessions.values().filter(|(_, said, _)| !said).count();
         if self.begun < self.most && waiting < 16 {
-            let protocol = PROTOCOL.parse().unwrap();
+            let protocol = PROTOCOL_NAME.parse().unwrap();
             let application = Application { permission: self.ticket.permission.clone(), protocol };
             let connect = Connect {
                 peer: handshake::PublicKey(self.ticket.key.0),
@@ -166,8 +166,8 @@ fn a_sink_keeps_to_its_memory_and_serves_others() {
     let (sink, ticket) = sink(&place, &["--memory", "32M"]);
     // A record of 1 MiB, of which the last byte never comes.
     let script: Script = |number| {
-        let mut record = record_head(byway_sources::LONGEST);
-        record.extend(vec![b'x'; byway_sources::LONGEST - 1]);
+        let mut record = record_head(byway_sources::MAX_RECORD_LEN);
+        record.extend(vec![b'x'; byway_sources::MAX_RECORD_LEN - 1]);
         (hello(number), record)
     };
     let mut most = 0;
