@@ -12,11 +12,11 @@ use std::time::Duration;
 pub use byway_control::Class as Priority;
 
 /// Silence after which a connection is lost, unless told otherwise.
-const IDLE: Duration = Duration::from_secs(30);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Streams that a peer may have open, unless told otherwise.
-const STREAMS: u32 = 1024;
+const DEFAULT_MAX_STREAMS: u32 = 1024;
 /// Connections at once, unless told otherwise.
-const PEERS: usize = 1024;
+const DEFAULT_MAX_PEERS: usize = 1024;
 
 /// How an endpoint is made. Each method sets one option. Every option has a default that suits most
 /// applications.
@@ -85,9 +85,9 @@ impl Config {
             bind: Vec::new(),
             relays: Vec::new(),
             priority: Priority::Normal,
-            idle_timeout: IDLE,
-            streams: STREAMS,
-            peers: PEERS,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
+            streams: DEFAULT_MAX_STREAMS,
+            peers: DEFAULT_MAX_PEERS,
             tcp: true,
             memory: None,
             limit: None,
@@ -177,7 +177,7 @@ impl Config {
     /// is set, and 16384 at most.
     #[must_use]
     pub fn streams(mut self, streams: u32) -> Self {
-        self.0.streams = streams.min(crate::session::MOST_STREAMS);
+        self.0.streams = streams.min(crate::session::MAX_STREAMS);
         self
     }
 
@@ -217,7 +217,7 @@ impl Settings {
         let mut config = receiving_config(None, self.memory);
         config.idle_timeout = self.idle_timeout;
         config.cap = self.limit;
-        config.datagrams = crate::datagrams::MOST;
+        config.datagrams = crate::datagrams::MAX_QUEUED_DATAGRAMS;
         config.dscp = default_dscp(self.priority.default_name());
         // What is over there may not be over here yet; and the stream of what the libraries say.
         config.incoming.streams = 2 * self.streams as usize + 2;

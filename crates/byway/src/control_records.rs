@@ -17,7 +17,7 @@ use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader, StreamId, Writer};
 
 /// The version of the records.
-pub const VERSION: u64 = 1;
+pub const RECORD_VERSION: u64 = 1;
 /// Bytes of the longest header of an object.
 pub const HEADER_MAX: usize = 1024;
 /// Bytes of the longest record.
@@ -104,7 +104,7 @@ impl ControlRecord {
         match self {
             Self::Hello { streams, objects } => {
                 writer.u8(1);
-                [VERSION, u64::from(*streams), u64::from(*objects)]
+                [RECORD_VERSION, u64::from(*streams), u64::from(*objects)]
                     .iter()
                     .for_each(|field| writer.varint(*field));
             }
@@ -151,7 +151,7 @@ impl ControlRecord {
     fn take(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(match reader.u8()? {
             1 => {
-                if reader.varint()? != VERSION {
+                if reader.varint()? != RECORD_VERSION {
                     return Err(DecodeError::Range("version of the library"));
                 }
                 Self::Hello { streams: reader.varint_u32("streams")?, objects: reader.varint_u32("objects")? }

@@ -4,8 +4,8 @@ use crate::error::ConnectionError;
 use byway_engine::Connection;
 use std::collections::VecDeque;
 
-/// Messages that wait to be sent, or for the application, at most.
-pub const MOST: usize = 256;
+/// The most datagrams that wait to be sent, and the most that wait for the application.
+pub const MAX_QUEUED_DATAGRAMS: usize = 256;
 
 /// Why a datagram is not taken. Nothing was done with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +22,8 @@ pub enum DatagramError {
     Connection(#[from] ConnectionError),
 }
 
-/// What fits into the smallest packets that there are, through a relay too.
-const LEAST: usize = 1000;
+/// Bytes of a datagram that fits into the smallest packets that there are, through a relay too.
+const BASE_DATAGRAM_LEN: usize = 1000;
 
 /// The datagrams of a connection that the event loop and the application share.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Datagrams {
 
 impl Default for Datagrams {
     fn default() -> Self {
-        Self { outgoing: VecDeque::new(), incoming: VecDeque::new(), largest: LEAST, over: None }
+        Self { outgoing: VecDeque::new(), incoming: VecDeque::new(), largest: BASE_DATAGRAM_LEN, over: None }
     }
 }
 
@@ -52,7 +52,7 @@ impl Datagrams {
         if data.len() > self.largest {
             return Err(DatagramError::TooLarge(self.largest));
         }
-        if self.outgoing.len() >= MOST {
+        if self.outgoing.len() >= MAX_QUEUED_DATAGRAMS {
             return Err(DatagramError::Full);
         }
         self.outgoing.push_back(data.to_vec());
@@ -113,13 +113,13 @@ impl Datagrams {
     /// so that another path sends them. Returns whether a datagram arrived.
     pub fn receive(&mut self, connection: &mut Connection) -> bool {
         while let Some((_, data)) = connection.next_returned() {
-            if self.outgoing.len() < MOST {
+            if self.outgoing.len() < MAX_QUEUED_DATAGRAMS {
                 self.outgoing.push_back(data);
             }
         }
         let mut some = false;
         while let Some(received) = connection.next_datagram() {
-            if self.incoming.len() >= MOST {
+            if self.incoming.len() >= MAX_QUEUED_DATAGRAMS {
                 self.incoming.pop_front();
             }
             self.incoming.push_back(received.data);

@@ -21,7 +21,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 /// How long a new listener waits for its relays to answer.
-const GREETING: Duration = Duration::from_secs(3);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A local endpoint: sockets, a key pair, and one thread for all its connections. It accepts
 /// connections, and connects to other listeners.
@@ -86,7 +86,7 @@ impl Endpoint {
         let endpoint = Self::start(settings, &identity, Some(ticket), sockets, None)?;
         // Those that do not answer in time are left out of the ticket for now.
         let all = |standing: &mut ListenerRelays| (standing.greeted.len() == words).then_some(());
-        endpoint.anchor.0.standing.wait(Some(GREETING), all);
+        endpoint.anchor.0.standing.wait(Some(GREETING_TIMEOUT), all);
         Ok(endpoint)
     }
 

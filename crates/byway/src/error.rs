@@ -160,7 +160,7 @@ pub fn refused(error: ConnectionError) -> ConnectError {
 }
 
 /// The code with which this side closes when the peer's library breaks the rules.
-pub const BROKE: u64 = CloseCode::Failed as u64;
+pub const FAULT_CODE: u64 = CloseCode::Failed as u64;
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Bytes of one read of records.
-const SCRATCH: usize = 8 << 10;
+const RECORD_READ_BYTES: usize = 8 << 10;
 
 /// The owner of an endpoint.
 pub struct EventLoop {
@@ -87,7 +87,7 @@ impl EventLoop {
             sessions: BTreeMap::new(),
             attempts: BTreeMap::new(),
             work: LoopWork::default(),
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; RECORD_READ_BYTES],
             leaving: BTreeSet::new(),
             stands: false,
             standing: StandingRelays::default(),

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Objects that one side may have under way.
-pub const MOST_OBJECTS: u32 = 256;
+pub const MAX_OBJECTS: u32 = 256;
 /// Pieces that the application is asked for ahead of what it gave.
-const AHEAD: usize = 4;
-/// Objects that were given up are known for so long.
-const GONE: usize = 1024;
+const MAX_REQUESTED_PIECES: usize = 4;
+/// The number of objects that were given up and are still known. Beyond this number the oldest is
+/// forgotten.
+const MAX_ABANDONED_OBJECTS: usize = 1024;
 
 /// The objects of a connection.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl ConnectionObjects {
 
     /// Asks the application for what the engine wants to send next.
     pub fn ask(&mut self, out: &mut Outgoing) {
-        while self.asked < AHEAD
+        while self.asked < MAX_REQUESTED_PIECES
             && let Some(read) = out.next_read()
         {
             match self.sent.get(&read.object) {
@@ -197,7 +198,7 @@ impl ConnectionObjects {
         }
         if !complete {
             incoming.forget_object(coming.id);
-            if self.gone.len() >= GONE {
+            if self.gone.len() >= MAX_ABANDONED_OBJECTS {
                 self.gone.pop_front();
             }
             self.gone.push_back(coming.id);
@@ -207,7 +208,7 @@ impl ConnectionObjects {
     /// One that comes, known from now on.
     fn coming(&mut self, id: ObjectId) -> Result<Arc<InboundObject>, PeerViolation> {
         // What is over there may not be over here yet.
-        if self.coming.len() > 2 * MOST_OBJECTS as usize {
+        if self.coming.len() > 2 * MAX_OBJECTS as usize {
             return Err(PeerViolation("more objects than it may have under way"));
         }
         let handle = self.handle;

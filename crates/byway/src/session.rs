@@ -2,7 +2,7 @@
 //! its end.
 
 use crate::control_records::{ControlRecord, EndKind, Records, is_initiators, records_of};
-use crate::error::{BROKE, ConnectionError, ended, refused};
+use crate::error::{ConnectionError, FAULT_CODE, ended, refused};
 use crate::loop_commands::{Connecting, PeerCell, first_stream};
 use crate::path_status::{StatusSampler, StatusSnapshot};
 use crate::shared_object::{InboundObject, OutboundObject};
@@ -17,15 +17,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::loop_objects::{ConnectionObjects, MOST_OBJECTS, PeerViolation};
+use crate::loop_objects::{ConnectionObjects, MAX_OBJECTS, PeerViolation};
 
 /// Streams that one side may ever have open at once, whatever the other allows.
-pub const MOST_STREAMS: u32 = 16 << 10;
-/// Bytes of records that wait to be sent at most. Who takes none of so many is no library.
-const UNSAID: usize = 1 << 20;
+pub const MAX_STREAMS: u32 = 16 << 10;
+/// The most bytes of records that wait to be sent. A peer that leaves more waiting is no library.
+const MAX_UNSENT_RECORD_BYTES: usize = 1 << 20;
 /// How long a connection without handles waits for the peer's application to read what was
 /// finished.
-const LINGER: Duration = Duration::from_secs(60);
+const LINGER_TIME: Duration = Duration::from_secs(60);
 
 /// What the sessions of an event loop share.
 pub struct LoopResources<'a> {
@@ -100,7 +100,7 @@ impl Session {
         looks.begin(now);
         connection.outgoing().open_stream(records_of(initiator));
         let mut unsaid = Vec::new();
-        ControlRecord::Hello { streams: limit, objects: MOST_OBJECTS }.write(&mut unsaid);
+        ControlRecord::Hello { streams: limit, objects: MAX_OBJECTS }.write(&mut unsaid);
         Self {
             cell,
             initiator,
@@ -171,7 +171,7 @@ impl Session {
 
     /// The application closes the connection, or has dropped its last handle.
     pub fn close(&mut self, now: Instant, abandoned: bool) {
-        let until = abandoned.then(|| now + LINGER);
+        let until = abandoned.then(|| now + LINGER_TIME);
         self.closing.get_or_insert(Closing { until });
     }
 
@@ -216,7 +216,7 @@ impl Session {
             return SessionStatus::Again;
         }
         if let Some(fault) = &self.fault {
-            connection.close(now, BROKE, fault);
+            connection.close(now, FAULT_CODE, fault);
             return SessionStatus::Again;
         }
         let is_late = |closing: Closing| closing.until.is_some_and(|until| now >= until);
@@ -325,7 +325,7 @@ impl Session {
         if !self.unsaid.is_empty() {
             let taken = connection.outgoing().write(records_of(self.initiator), &self.unsaid);
             self.unsaid.drain(..taken);
-            if self.unsaid.len() > UNSAID {
+            if self.unsaid.len() > MAX_UNSENT_RECORD_BYTES {
                 self.blame("it takes nothing of what it must");
             }
         }
@@ -354,8 +354,8 @@ impl Session {
             ControlRecord::Hello { streams, objects } if !self.greeted => {
                 self.greeted = true;
                 self.cell.state.change(|state| {
-                    state.most = streams.min(MOST_STREAMS);
-                    state.most_objects = objects.min(MOST_OBJECTS);
+                    state.most = streams.min(MAX_STREAMS);
+                    state.most_objects = objects.min(MAX_OBJECTS);
                 });
                 if let Some(connecting) = self.connecting.take() {
                     connecting.change(|answer| *answer = Some(Ok(Arc::clone(&self.cell))));

@@ -10,11 +10,11 @@ use byway_wire::StreamId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of one direction that wait between application and event loop at most. Each side of the
-/// handover holds as much again.
-pub const BUFFER: usize = 256 << 10;
+/// The most bytes of one direction that wait between application and event loop. Each side of the
+/// handover holds as many again.
+pub const STREAM_BUFFER_BYTES: usize = 256 << 10;
 /// Buffers kept for streams that will move something.
-const SPARE: usize = 64;
+const MAX_SPARE_BUFFERS: usize = 64;
 
 /// A stream.
 #[derive(Debug)]
@@ -119,10 +119,11 @@ struct Buffers {
     pieces: Vec<Vec<u8>>,
 }
 
-/// Bytes of a buffer of the engine's that brings much, from and to.
-const PIECE: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
-/// How many such buffers are kept.
-const PIECES: usize = 16;
+/// Bytes of the smallest and the largest buffer that is kept for the engine, which brings much data
+/// in it.
+const PIECE_BUFFER_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
+/// Buffers for the engine that are kept.
+const MAX_PIECE_BUFFERS: usize = 16;
 
 impl SharedBuffers {
     fn buffers(&self) -> MutexGuard<'_, Buffers> {
@@ -145,9 +146,9 @@ impl SharedBuffers {
             return;
         }
         let mut buffers = self.buffers();
-        if PIECE.contains(&buffer.capacity()) && buffers.pieces.len() < PIECES {
+        if PIECE_BUFFER_BYTES.contains(&buffer.capacity()) && buffers.pieces.len() < MAX_PIECE_BUFFERS {
             buffers.pieces.push(buffer);
-        } else if buffers.any.len() < SPARE {
+        } else if buffers.any.len() < MAX_SPARE_BUFFERS {
             buffers.any.push(buffer);
         }
     }

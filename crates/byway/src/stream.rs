@@ -3,7 +3,7 @@
 use crate::error::StreamError;
 use crate::loop_commands::ConnectionGuard;
 use crate::receive_queue::ByteQueue;
-use crate::shared_stream::{BUFFER, Receiving, Sending, SharedStream, StreamEnd};
+use crate::shared_stream::{Receiving, STREAM_BUFFER_BYTES, Sending, SharedStream, StreamEnd};
 use crate::uninit_buffer::FilledBuffer;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl SendStream {
         if let Some(error) = sending.refusal() {
             return Some(Err(error));
         }
-        let room = BUFFER.saturating_sub(sending.ready.len()).min(bytes.len());
+        let room = STREAM_BUFFER_BYTES.saturating_sub(sending.ready.len()).min(bytes.len());
         if room == 0 && !bytes.is_empty() {
             return None;
         }

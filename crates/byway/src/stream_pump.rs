@@ -4,13 +4,13 @@
 use crate::control_records::EndKind;
 use crate::error::StreamError;
 use crate::receive_queue::ByteQueue;
-use crate::shared_stream::{BUFFER, PooledBuffer, SharedBuffers, SharedStream, StreamEnd};
+use crate::shared_stream::{PooledBuffer, STREAM_BUFFER_BYTES, SharedBuffers, SharedStream, StreamEnd};
 use bytes::Bytes;
 use byway_engine::data::{Incoming, Outgoing};
 use std::sync::Arc;
 
-/// Bytes of a piece that is handed over as it is. Fewer are gathered.
-const WHOLE: usize = 16 << 10;
+/// Bytes from which a piece is handed over as it is. Smaller ones are gathered.
+const MIN_WHOLE_PIECE_BYTES: usize = 16 << 10;
 
 /// A stream.
 #[derive(Debug)]
@@ -125,16 +125,16 @@ impl StreamPump {
         while !self.ended {
             // Read where it will stand: whoever reads meanwhile waits for one copy at most.
             let read = self.cell.receiving.with(|receiving| {
-                receiving.paused = receiving.ready.len() >= BUFFER;
+                receiving.paused = receiving.ready.len() >= STREAM_BUFFER_BYTES;
                 if receiving.paused || receiving.stopped.is_some() {
                     return None;
                 }
-                let (piece, mut read) = incoming.take(id, WHOLE)?;
+                let (piece, mut read) = incoming.take(id, MIN_WHOLE_PIECE_BYTES)?;
                 let mut wanted = read.length;
                 if read.length > 0 {
                     receiving.ready.push(piece);
                 } else if !read.finished {
-                    let room = receiving.ready.room(spare, BUFFER);
+                    let room = receiving.ready.room(spare, STREAM_BUFFER_BYTES);
                     wanted = room.len();
                     read = incoming.read(id, room)?;
                     receiving.ready.add(read.length);

@@ -1,7 +1,7 @@
 //! A buffer that is written where it stands, without being cleared first.
 
-/// Bytes of the smallest.
-const LEAST: usize = 4 << 10;
+/// Bytes of the smallest buffer.
+const MIN_BUFFER_BYTES: usize = 4 << 10;
 
 /// Bytes that are there, and room behind them.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl FilledBuffer {
     /// most. It grows as it fills, so that a stream that moves little data takes little memory.
     pub fn room(&mut self, most: usize) -> &mut [u8] {
         if self.length == self.bytes.len() && self.length < most {
-            self.bytes.resize((2 * self.length).clamp(LEAST.min(most), most), 0);
+            self.bytes.resize((2 * self.length).clamp(MIN_BUFFER_BYTES.min(most), most), 0);
         }
         let end = self.bytes.len().min(most);
         self.bytes.get_mut(self.length..end).unwrap_or_default()
@@ -70,13 +70,13 @@ mod tests {
         let mut written = 0;
         while written < 20_000 {
             let room = filled.room(20_000).len();
-            assert!(room > 0 && room <= written.max(LEAST));
-            filled.room(20_000).fill((written / LEAST) as u8);
+            assert!(room > 0 && room <= written.max(MIN_BUFFER_BYTES));
+            filled.room(20_000).fill((written / MIN_BUFFER_BYTES) as u8);
             filled.add(room);
             written += room;
         }
         assert_eq!((filled.len(), filled.room(20_000).len()), (20_000, 0));
-        assert_eq!(filled.as_slice()[LEAST], 1);
+        assert_eq!(filled.as_slice()[MIN_BUFFER_BYTES], 1);
         let mut again = FilledBuffer::new(filled.into_memory());
         assert_eq!((again.len(), again.room(1 << 20).len(), again.room(100).len()), (0, 20_000, 100));
     }
