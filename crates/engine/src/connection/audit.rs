@@ -1,7 +1,7 @@
 //! What is so of paths and queues after each call. A debug build asserts it, so that random worlds
 //! and fuzzers find what breaks it.
 
-use super::path::{ChangeMark, Path, PathState};
+use super::path::{AddressValidation, ChangeMark, Path, PathState};
 use super::paths::Paths;
 use super::scheduling::Scheduler;
 
@@ -13,15 +13,28 @@ const MAX_AUDITED_PATHS: usize = 8;
 pub(super) const MIN_CREDIT_BYTES: u64 = 128;
 
 /// Asserts that each path waits for what it needs: a path that may send data stands in the queue of
-/// those, one with something pending in the other, and all are woken for their deadlines.
+/// those, one with something pending in the other, and all are woken for their deadlines. Asserts
+/// too that what is known of a path fits its state.
 pub(super) fn audit(paths: &Paths, scheduler: &Scheduler) {
+    debug_assert!(paths.is_settled(), "paths that changed are settled");
     if !cfg!(debug_assertions) || paths.len() > MAX_AUDITED_PATHS {
         return;
     }
-    let mut ready = 0;
     for path in paths.iter() {
-        ready += usize::from(path.ready);
         let id = path.id();
+        debug_assert!(
+            path.used.is_some() || !path.is_governed(),
+            "path {id:?} is used, and was never opened: {path:?}"
+        );
+        debug_assert!(
+            path.probe.is_none() || path.state == PathState::Choked,
+            "path {id:?} is probed as a choked one: {path:?}"
+        );
+        debug_assert!(
+            path.address == AddressValidation::Valid
+                || path.state == PathState::Probing && path.moving.is_none(),
+            "path {id:?} leads to an address that is not the peer's: {path:?}"
+        );
         debug_assert!(path.mark == ChangeMark::Settled, "path {id:?} is settled");
         debug_assert!(
             path.ready || path.paced || !may_send(paths, path),
@@ -34,7 +47,8 @@ pub(super) fn audit(paths: &Paths, scheduler: &Scheduler) {
         debug_assert!(path.armed.covers(path.deadline()), "path {id:?} is woken in time: {path:?}");
         debug_assert!(path.send.balances(), "bytes in flight are those of packets: {path:?}");
     }
-    debug_assert_eq!(ready, scheduler.standing(), "paths that are ready stand in the queue, each once");
+    #[cfg(debug_assertions)]
+    scheduler.check_with(paths);
 }
 
 /// Whether a path may send a packet of data at once, as far as its window and its silence go.

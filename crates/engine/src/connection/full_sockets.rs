@@ -37,6 +37,11 @@ impl FullSockets {
             *word = if full { *word | bit } else { *word & !bit };
             self.count = self.count + word.count_ones() as usize - before;
         }
+        debug_assert_eq!(
+            self.count,
+            self.bits.iter().map(|word| word.count_ones() as usize).sum::<usize>(),
+            "full sockets are counted"
+        );
         self.changes += 1;
     }
 

@@ -10,6 +10,25 @@ use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, PathId};
 
 /// The paths, by id.
+///
+/// A path is changed by one of the first three calls. The others say that more may have changed.
+/// `consult` and `reconsider` are of the scheduler, and `settle` is of the connection.
+///
+/// | call | when | what is evaluated again, and when | cost |
+/// |---|---|---|---|
+/// | [`edit`](Self::edit) | what the path has pending or waits for changes | in `settle`: the queue of paths with something pending, and the path's timer | a push to a queue, and at most one to the heap |
+/// | [`judge`](Self::judge) | the path's controller was told of it, or its packets in flight or packet size changed | in `settle`: packet size, allowance, pace, MTU search, the queue of paths that may send data, and all of `edit` | that of `edit`, and a question to the controller |
+/// | [`quietly`](Self::quietly) | nothing becomes due by the change, or the caller queues and arms the path itself | nothing | a look-up |
+/// | [`judge_all`](Self::judge_all) | what the controller was told may change what it allows other paths | in `settle`: each path is compared with its allowance, and judged if that differs | a walk over all paths, with a question for each |
+/// | [`ways_changed`](Self::ways_changed) | another path may be the best way for ACKs | with the next ACK: the way for ACKs | three walks over all paths |
+/// | [`routes_changed`](Self::routes_changed) | a route, a way back or a return tag changed | with the next packet of each of the peer's paths: whether its way back leads to its source | a look-up for each |
+/// | `consult` | a path begins, ends, falls silent or was acknowledged | in `settle`, after the paths: which path is to be opened or dropped | at least one question to the controller, and a walk for each answer |
+/// | `reconsider` | a deadline of the connection as a whole may be earlier | in `settle`, last: the connection's own timer | a look at each such deadline |
+/// | `settle` | at the end of each call that may have said any of these | all that was said to be evaluated in it | nothing if nothing was said |
+///
+/// [`edit_each`](Self::edit_each) and [`edit_first`](Self::edit_first) are `edit` for paths that a
+/// walk finds. [`set_state`](Self::set_state) and [`set_route`](Self::set_route) are `edit` for
+/// what is counted. [`moved`](Self::moved) is `routes_changed` and `ways_changed`.
 #[derive(Debug)]
 pub(super) struct Paths {
     /// What the peer's names for them are made of.
@@ -44,6 +63,7 @@ impl Paths {
     /// Other sockets are full than before.
     pub fn set_full(&mut self, full: &FullSockets) {
         self.full.follow(full);
+        debug_assert!(self.full.is_as(full), "the copy is one");
         self.ways_changed();
     }
 
@@ -67,10 +87,13 @@ impl Paths {
     pub fn insert(&mut self, mut path: Path) -> PathId {
         let id = path.id();
         debug_assert!(id == self.next_id(), "an id is used once");
+        debug_assert!(path.connection_id == self.connection_id(id), "path {id:?} has the peer's name");
         mark(&mut path, ChangeMark::Changed, &mut self.marked);
         self.connections += usize::from(path.route.local.is_connection());
         self.available += usize::from(path.state == PathState::Available);
         self.table.insert(id, path);
+        #[cfg(debug_assertions)]
+        self.check();
         id
     }
 
@@ -82,6 +105,8 @@ impl Paths {
             self.available -= usize::from(path.state == PathState::Available);
             self.moved();
         }
+        #[cfg(debug_assertions)]
+        self.check();
         removed
     }
 
@@ -92,6 +117,8 @@ impl Paths {
         let before = core::mem::replace(&mut path.state, state);
         self.available -= usize::from(before == PathState::Available);
         self.available += usize::from(state == PathState::Available);
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// A path leads elsewhere, perhaps by another kind of socket.
@@ -102,27 +129,21 @@ impl Paths {
         self.connections -= usize::from(before.local.is_connection());
         self.connections += usize::from(is_connection);
         self.moved();
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Whether any goes over a TCP connection.
     #[inline]
     pub fn has_connections(&self) -> bool {
-        debug_assert_eq!(
-            self.connections,
-            self.iter().filter(|path| path.route.local.is_connection()).count(),
-            "paths over TCP are counted"
-        );
+        debug_assert!(self.counts_are_right(), "paths over TCP and available ones are counted");
         self.connections > 0
     }
 
     /// Whether any is available.
     #[inline]
     pub fn has_available(&self) -> bool {
-        debug_assert_eq!(
-            self.available,
-            self.iter().filter(|path| path.state == PathState::Available).count(),
-            "available paths are counted"
-        );
+        debug_assert!(self.counts_are_right(), "paths over TCP and available ones are counted");
         self.available > 0
     }
 
@@ -172,6 +193,8 @@ impl Paths {
                 mark(path, ChangeMark::Changed, marked);
             }
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// To change the first path that is `wanted`.
@@ -194,6 +217,41 @@ impl Paths {
         let path = table.get_mut(id)?;
         mark(path, strength, marked);
         Some(path)
+    }
+
+    /// Whether a recount finds as many available paths, and paths over TCP, as are counted. For
+    /// assertions.
+    fn counts_are_right(&self) -> bool {
+        let (mut connections, mut available) = (0, 0);
+        for path in self.iter() {
+            connections += usize::from(path.route.local.is_connection());
+            available += usize::from(path.state == PathState::Available);
+        }
+        (connections, available) == (self.connections, self.available)
+    }
+
+    /// Asserts that ids are unique, that what is counted is so, and that each changed path stands
+    /// in the queue of those. Looks at all paths, if they are few.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        const MAX_CHECKED_PATHS: usize = 64;
+        debug_assert!(self.connections.max(self.available) <= self.len(), "{self:?}");
+        if self.len() > MAX_CHECKED_PATHS {
+            return;
+        }
+        debug_assert!(self.counts_are_right(), "paths over TCP and available ones are counted: {self:?}");
+        debug_assert_eq!(self.iter().count(), self.len(), "paths are counted");
+        let mut next = PathId(0);
+        for path in self.iter() {
+            let id = path.id();
+            debug_assert!(next <= id && id < self.next_id(), "path {id:?} is in the order of ids");
+            debug_assert!(
+                path.mark == ChangeMark::Settled || self.marked.contains(&id),
+                "path {id:?} was changed, and nobody will see to it"
+            );
+            next = after(id);
+        }
+        debug_assert!(self.marked.iter().all(|id| *id < self.next_id()), "what was changed exists: {self:?}");
     }
 
     /// The next path that was changed and may have to be settled.

@@ -3,15 +3,23 @@
 
 use super::packet_purpose::RunRemainder;
 use super::path::{Path, PathState};
+#[cfg(debug_assertions)]
+use super::paths::Paths;
 use super::peer_paths::PeerPath;
 use super::rate_limit::RateLimit;
 use super::timers::{Armed, TimerOwner, Timers, claim};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
+#[cfg(debug_assertions)]
+use smallvec::SmallVec;
 
 /// Time after which what is due already is looked at, never in a loop that cannot end.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
+
+/// Queues longer than this are looked through to here by assertions.
+#[cfg(debug_assertions)]
+const MAX_CHECKED_ENTRIES: usize = 64;
 
 /// The queues and timers of a connection.
 #[derive(Debug)]
@@ -85,11 +93,6 @@ impl Scheduler {
         self.ready.len()
     }
 
-    /// How many paths stand in the queue of those that may send data, or wait there for a socket.
-    pub fn standing(&self) -> usize {
-        self.ready.len() + self.held[0].len()
-    }
-
     /// The next path that may send data. It stands in the queue no longer: see to its flag.
     #[inline]
     pub fn next_ready(&mut self) -> Option<PathId> {
@@ -119,11 +122,15 @@ impl Scheduler {
     /// A path that stood first among those that may send data waits for its socket.
     pub fn hold_ready(&mut self, id: PathId) {
         self.held[0].push(id);
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// A path that stood first among those with something pending waits for its socket.
     pub fn hold_urgent(&mut self, id: PathId) {
         self.held[1].push(id);
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Whether something waits for a socket.
@@ -136,15 +143,20 @@ impl Scheduler {
         let Self { ready, urgent, held: [held_ready, held_urgent], .. } = self;
         ready.extend(held_ready.drain(..));
         urgent.extend(held_urgent.drain(..));
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
-    /// A path is gone.
+    /// A path is gone, and with it what is left of a run on it.
     pub fn forget(&mut self, path: &Path) {
+        let id = path.id();
+        self.rest = self.rest.filter(|rest| rest.path != id);
         if path.ready {
-            let id = path.id();
             self.ready.retain(|waiting| *waiting != id);
             self.held[0].retain(|waiting| *waiting != id);
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// What is left of a run.
@@ -153,7 +165,8 @@ impl Scheduler {
     }
 
     /// Stores what is left of a run.
-    pub const fn leave(&mut self, rest: Option<RunRemainder>) {
+    pub fn leave(&mut self, rest: Option<RunRemainder>) {
+        debug_assert!(rest.is_none_or(|rest| rest.most > 0), "what is left is something: {rest:?}");
         self.rest = rest;
     }
 
@@ -191,6 +204,7 @@ impl Scheduler {
     pub fn arm(&mut self, path: &mut Path) {
         let at = path.deadline();
         self.timers.arm(TimerOwner::Send(path.id()), &mut path.armed, at);
+        debug_assert!(path.armed.covers(at), "a path is woken in time: {path:?}");
     }
 
     /// Wakes for the ACK of a path of the peer's.
@@ -204,6 +218,9 @@ impl Scheduler {
     pub fn arm_whole(&mut self, now: Instant, at: Option<Instant>) {
         let at = at.map(|at| at.max(now + MIN_TIMER_DELAY));
         self.timers.arm(TimerOwner::Whole, &mut self.armed, at);
+        debug_assert!(self.armed.covers(at), "the connection is woken in time");
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Wakes the connection as a whole once the cap lets more leave.
@@ -231,6 +248,56 @@ impl Scheduler {
     /// When the scheduler itself wants the connection as a whole to wake.
     pub fn own_deadline(&self) -> Option<Instant> {
         self.tick_at.into_iter().chain(self.cap.until()).min()
+    }
+
+    // Assertions.
+
+    /// Asserts that no path stands twice for one thing, and that the connection's own deadline
+    /// stands in the heap. Looks through queues and heap, if they are short.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let [held_ready, held_urgent] = &self.held;
+        for queue in [self.ready.iter().chain(held_ready), self.urgent.iter().chain(held_urgent)] {
+            let ids: SmallVec<[PathId; MAX_CHECKED_ENTRIES]> =
+                queue.take(MAX_CHECKED_ENTRIES).copied().collect();
+            let mut sorted = ids.clone();
+            sorted.sort_unstable();
+            debug_assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]), "a path stands twice: {ids:?}");
+        }
+        debug_assert!(self.timers.holds(TimerOwner::Whole, self.armed), "the connection's deadline is lost");
+    }
+
+    /// Asserts what must hold of paths and queues once a call is over. A path that may send data
+    /// stands in its queue, one with something pending in the other, each once. The deadline for
+    /// which a path is armed stands in the heap. Only for few `paths`: it looks at each.
+    #[cfg(debug_assertions)]
+    pub fn check_with(&self, paths: &Paths) {
+        self.check();
+        debug_assert!(self.is_settled(), "what was to be seen to was seen to");
+        let standing = |id: &PathId| (*id, paths.get(*id));
+        let [held_ready, held_urgent] = &self.held;
+        for (id, path) in self.ready.iter().chain(held_ready).map(standing) {
+            debug_assert!(path.is_some_and(|path| path.ready), "path {id:?} stands for data: {path:?}");
+        }
+        let mut urgent = 0;
+        for (id, path) in self.urgent.iter().chain(held_urgent).map(standing) {
+            debug_assert!(path.is_none_or(|path| path.urgent), "path {id:?} stands as pending: {path:?}");
+            urgent += usize::from(path.is_some());
+        }
+        let count = |flag: fn(&Path) -> bool| paths.iter().filter(|path| flag(path)).count();
+        let ready = self.ready.len() + held_ready.len();
+        debug_assert_eq!(ready, count(|path| path.ready), "paths with data stand in the queue");
+        debug_assert_eq!(
+            urgent,
+            count(|path| path.urgent),
+            "paths with something pending stand in the queue"
+        );
+        for path in paths.iter() {
+            let owner = TimerOwner::Send(path.id());
+            debug_assert!(self.timers.holds(owner, path.armed), "a deadline is lost: {path:?}");
+        }
+        let rest = self.rest.map(|rest| standing(&rest.path));
+        debug_assert!(rest.is_none_or(|(_, path)| path.is_some()), "the path of a run is gone: {rest:?}");
     }
 
     // The controller.
@@ -304,6 +371,7 @@ mod tests {
         assert!(scheduler.holds() && (scheduler.ready(), scheduler.urgent()) == (0, 0));
         scheduler.release();
         assert!(!scheduler.holds() && (scheduler.ready(), scheduler.urgent()) == (1, 1));
+        assert_eq!(scheduler.next_ready(), Some(path.id()));
         scheduler.hold_ready(path.id());
         scheduler.forget(&path);
         assert!(!scheduler.holds() && scheduler.ready() == 0);

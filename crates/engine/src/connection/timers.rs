@@ -66,6 +66,21 @@ impl<K: Ord + Copy> Timers<K> {
         self.heap.pop().map(|Reverse(due)| due)
     }
 
+    /// Whether the deadline for which `owner` is armed stands in the heap. If the heap is large, it
+    /// is only compared with the earliest. For assertions.
+    #[cfg(debug_assertions)]
+    #[must_use]
+    pub fn holds(&self, owner: K, armed: Armed) -> bool {
+        const MAX_SEARCHED_DEADLINES: usize = 64;
+        if armed == Armed::default() {
+            return true;
+        }
+        if self.heap.len() > MAX_SEARCHED_DEADLINES {
+            return self.next().is_some_and(|next| next <= armed.0);
+        }
+        self.heap.iter().any(|Reverse(due)| *due == (armed.0, owner))
+    }
+
     /// The earliest deadline.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {

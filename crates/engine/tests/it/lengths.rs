@@ -2,12 +2,15 @@
 //! and relays.
 
 use crate::common::detours::{MIB, detours, seconds, through, way};
+use crate::common::many;
 use crate::common::{MS, Plan, both, line, parallel};
-use byway_engine::Payload;
 use byway_engine::connection::{Event, close};
 use byway_engine::seal::Suites;
+use byway_engine::{EndpointEvent, Payload};
 use byway_sim::TapVerdict;
-use byway_wire::{Duration, Instant};
+use byway_wire::{
+    Datagram as Arrival, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, TransmitBuffer,
+};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -115,4 +118,43 @@ fn a_receiver_that_does_not_look_stops_the_sender() {
     world.world.run_for(Duration::from_secs(5));
     assert_eq!(progress(&mut world.world), 8 * MIB);
     assert_eq!(world.world[receiver].received, 8 * MIB);
+}
+
+/// The packets of a run leave one by one. A socket may go between two of them, and with it their
+/// path.
+#[test]
+fn a_run_ends_with_its_path() {
+    let address = |end: usize| SocketAddr::from(([10, 0, 0, end as u8], 4000));
+    let mut ends = [many::endpoint(1, false), many::endpoint(2, true)];
+    let link = |end, up| Input::Link(LinkChange { local: Local(0), address: address(end), up });
+    for (index, end) in ends.iter_mut().enumerate() {
+        end.handle(Instant::ZERO, link(index, true));
+    }
+    let peer = ends[1].public_key();
+    let handle = many::connect(&mut ends[0], Instant::ZERO, peer, vec![address(1)], "newreno", &[]);
+    let mut bytes = [0; 2_000];
+    let (mut now, mut data) = (Instant::ZERO, 0);
+    while data < 5 {
+        assert!(now < Instant::from_millis(1_000), "the sender begins");
+        for from in 0..2 {
+            while data < 5
+                && let Some(sent) =
+                    ends[from].transmit(now, &mut TransmitBuffer { buffer: &mut bytes, max_segments: 64 })
+            {
+                data += u32::from(sent.phantom > 0);
+                let (local, remote) = (Local(0), address(from));
+                let (payload, phantom) = (&mut bytes[..sent.size], sent.phantom);
+                let arrival = Arrival { local, remote, ecn: Ecn::NotEct, arrival: now, payload, phantom };
+                ends[1 - from].handle(now, Input::Datagram(arrival));
+            }
+        }
+        while let Some(event) = ends[0].next_event() {
+            assert_eq!(event, EndpointEvent::Connected(handle));
+            ends[0].connection_mut(handle).unwrap().outgoing().add_object(ObjectId(0), MIB);
+        }
+        now += MS;
+    }
+    ends[0].handle(now, link(0, false));
+    let sent = ends[0].transmit(now, &mut TransmitBuffer { buffer: &mut bytes, max_segments: 64 });
+    assert!(sent.is_none(), "no path is left: {sent:?}");
 }

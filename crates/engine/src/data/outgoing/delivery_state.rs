@@ -48,6 +48,28 @@ impl DeliveryState {
     }
 }
 
+#[cfg(debug_assertions)]
+impl DeliveryState {
+    /// Asserts that only what was sent is acknowledged or lost.
+    pub fn check(&self) {
+        debug_assert!(self.acked.end().max(self.lost.end()) <= self.sent, "more than was sent: {self:?}");
+        debug_assert!(self.repeated_to <= self.sent, "more is repeated than was sent: {self:?}");
+    }
+
+    /// How many bytes were sent and are not acknowledged. Asserts that the peer has none of what is
+    /// lost.
+    pub fn recount_in_flight(&self) -> u64 {
+        let is_missing = |(start, end)| self.acked.gaps(start, end).eq([(start, end)]);
+        debug_assert!(self.lost.iter().all(is_missing), "lost and acknowledged: {self:?}");
+        self.sent - self.acked.iter().map(|(start, end)| end - start).sum::<u64>()
+    }
+
+    /// How many ranges a recount looks at.
+    pub fn ranges(&self) -> usize {
+        self.acked.count() + self.lost.count()
+    }
+}
+
 /// Who has what to send that went out before.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
@@ -113,5 +135,37 @@ impl Queues {
         if let Some(track) = track {
             track.in_tail = false;
         }
+    }
+
+    /// Asserts that those with lost data are counted, and that whoever is said to stand in a queue
+    /// does. `tracks` are all there are, each with whether it wants to send again. `track` finds
+    /// one.
+    #[cfg(debug_assertions)]
+    pub fn check<'a>(
+        &self,
+        tracks: impl Iterator<Item = (&'a DeliveryState, bool)>,
+        track: impl Fn(DataId) -> Option<&'a DeliveryState>,
+    ) {
+        let (mut wanting, mut again, mut tail) = (0, 0, 0);
+        for (track, wants) in tracks {
+            debug_assert_eq!(track.wanting, wants, "what is lost was noted: {track:?}");
+            debug_assert!(track.in_again || !wants, "what is lost waits for its turn: {track:?}");
+            wanting += usize::from(wants);
+            again += usize::from(track.in_again);
+            tail += usize::from(track.in_tail);
+        }
+        debug_assert_eq!(self.wanting, wanting, "those with lost data are counted");
+        // An owner that uses an id twice leaves an entry of the first use.
+        let standing = |queue: &VecDeque<DataId>, flag: fn(&DeliveryState) -> bool| {
+            queue.iter().filter(|id| track(**id).is_some_and(flag)).count()
+        };
+        debug_assert!(again <= standing(&self.again, |track| track.in_again), "some are not in the queue");
+        debug_assert!(tail <= standing(&self.tail, |track| track.in_tail), "some tails are not in the queue");
+    }
+
+    /// How many entries a check looks at.
+    #[cfg(debug_assertions)]
+    pub fn entries(&self) -> usize {
+        self.again.len() + self.tail.len()
     }
 }

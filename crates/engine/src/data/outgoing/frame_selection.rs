@@ -63,6 +63,8 @@ impl Outgoing {
         {
             self.fill_objects(writer, carried);
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Repeats data that was sent but not yet acknowledged, oldest first, when there is nothing
@@ -86,6 +88,8 @@ impl Outgoing {
                 }
             }
         }
+        #[cfg(debug_assertions)]
+        self.check();
         carried.len() > before
     }
 

@@ -7,12 +7,16 @@ mod delivery_state;
 mod frame_selection;
 mod objects;
 mod owner_events;
+#[cfg(debug_assertions)]
+mod recount;
 mod send_buffer;
 mod send_limits;
 mod stream_count_limit;
 mod streams;
 mod write_limits;
 
+#[cfg(debug_assertions)]
+use super::data_frames::OBJECT_COST;
 use super::data_frames::{Carried, DataId};
 use super::numbered_map::Numbered;
 use super::ranges::RangeSet;
@@ -28,6 +32,8 @@ use byway_wire::{ObjectId, StreamId};
 use delivery_state::Queues;
 use objects::OutObject;
 pub use owner_events::{DataCounters, OutEvent, ReadRequest};
+#[cfg(debug_assertions)]
+use recount::{Live, Sums};
 pub use send_limits::OutgoingLimits;
 use stream_count_limit::PeerStreamLimit;
 use streams::{OutStream, Reset};
@@ -134,6 +140,8 @@ impl Outgoing {
         if open {
             self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
         }
+        #[cfg(debug_assertions)]
+        self.check();
         open
     }
 
@@ -153,6 +161,8 @@ impl Outgoing {
         stream.write(data.get(..taken).unwrap_or_default(), &mut self.spare);
         self.stream_memory += taken;
         self.settle_stream(id);
+        #[cfg(debug_assertions)]
+        self.check();
         taken
     }
 
@@ -164,6 +174,8 @@ impl Outgoing {
         stream.push(data.split_to(taken), &mut self.spare);
         self.stream_memory += taken;
         self.settle_stream(id);
+        #[cfg(debug_assertions)]
+        self.check();
         taken
     }
 
@@ -173,6 +185,8 @@ impl Outgoing {
             stream.finished = true;
             self.settle_stream(id);
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Gives a stream up: what was not sent never will be.
@@ -188,6 +202,8 @@ impl Outgoing {
         self.resets.push_back(id);
         self.settle_stream(id);
         self.settle_lengths();
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Adds an object of `size` bytes. Objects are sent in the order added. Use consecutive ids (0,
@@ -203,6 +219,8 @@ impl Outgoing {
             self.to_read.push_back(id);
         }
         self.settle_lengths();
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Returns the next piece of an object that the application should read and pass to
@@ -226,6 +244,8 @@ impl Outgoing {
             if !object.asked() {
                 self.to_read.pop_front();
             }
+            #[cfg(debug_assertions)]
+            self.check();
             return Some(ReadRequest { object: id, offset, length });
         }
     }
@@ -247,6 +267,8 @@ impl Outgoing {
         self.settle_object(id);
         self.settle_order();
         self.settle_lengths();
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// Whether the peer has all of an object.
@@ -362,6 +384,8 @@ impl Outgoing {
             | Carried::PathDropped(_) => {}
         }
         self.settle_lengths();
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile.
@@ -394,6 +418,8 @@ impl Outgoing {
             | Carried::Datagram(_)
             | Carried::PathDropped(_) => {}
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// The peer reported (SNACK) that the bytes `start..end` of a stream or object are missing. All
@@ -414,6 +440,8 @@ impl Outgoing {
                 }
             }
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// How many streams this side has opened.
@@ -448,6 +476,8 @@ impl Outgoing {
     /// shrink.
     pub fn on_max_data(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// The peer's limit on a stream.
@@ -456,6 +486,8 @@ impl Outgoing {
             stream.limit = stream.limit.max(limit);
             self.settle_stream(id);
         }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// The peer's first limit on every stream, from the handshake.
@@ -516,6 +548,8 @@ impl Outgoing {
         stream.busy = stream.is_busy();
         let (done, given_up, last) = (stream.is_done(), stream.reset != Reset::None, stream.last);
         self.room.settle(id, stream, &self.limits);
+        #[cfg(debug_assertions)]
+        stream.check();
         if done {
             if let Reset::Due(_) = stream.reset {
                 self.resets.retain(|reset| *reset != id); // too late: the peer has it all
@@ -535,6 +569,8 @@ impl Outgoing {
         let Some(object) = self.objects.get_mut(&id).sure() else { return };
         let wants = object.wants_again();
         self.queues.settle(DataId::Object(id), &mut object.track, wants);
+        #[cfg(debug_assertions)]
+        object.check();
         if !object.is_done() {
             return;
         }
@@ -573,6 +609,43 @@ impl Outgoing {
                 None => self.queues.pop_tail(None),
             }
         }
+    }
+
+    /// Asserts that sums are within their limits and queues complete. Where there is little, sums
+    /// are counted anew.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let Self { streams, objects, progress, limits, limit, used, .. } = self;
+        let Self { ready, resets, order, to_read, objects_begun, streams_busy, .. } = self;
+        debug_assert!(
+            progress.acked <= progress.sent && progress.sent <= *used && used <= limit,
+            "{progress:?}"
+        );
+        let costs = used - progress.sent;
+        debug_assert!(costs.is_multiple_of(OBJECT_COST) && costs / OBJECT_COST >= *objects_begun as u64);
+        debug_assert!(*objects_begun <= objects.len().min(limits.objects) && *streams_busy <= streams.len());
+        // Of a tiny memory, one piece of an object may be more than there is.
+        let most = limits.memory.max(limits.share() + limits.read_size);
+        debug_assert!(
+            self.stream_memory <= limits.share() && self.memory() <= most,
+            "{} bytes",
+            self.memory()
+        );
+        let is_unsent = |id| objects.get(id).is_some_and(|object| !object.is_sent());
+        debug_assert!(order.front().is_none_or(is_unsent), "the object whose turn it is was sent");
+        let live = Live { streams, objects };
+        if !live.is_little(ready.len() + resets.len() + order.len() + to_read.len() + self.queues.entries()) {
+            return;
+        }
+        let Self { stream_memory, object_memory, unsent, .. } = *self;
+        let (objects_begun, streams_busy) = (*objects_begun, *streams_busy);
+        let in_flight = progress.sent - progress.acked;
+        let kept = Sums { stream_memory, object_memory, unsent, objects_begun, streams_busy, in_flight };
+        debug_assert_eq!(kept, live.recount(), "what is counted is so");
+        live.check_queues(&self.queues);
+        live.check_streams(ready, resets);
+        live.check_objects(order, to_read);
+        self.room.check(streams);
     }
 
     /// Objects that are only a length are there as soon as the memory would take their bytes.

@@ -266,6 +266,49 @@ impl OutObject {
     }
 }
 
+#[cfg(debug_assertions)]
+impl OutObject {
+    /// Asserts what must hold of it once a change is entered.
+    pub fn check(&self) {
+        self.track.check();
+        let (sent, chunks) = (self.track.sent, self.dropped + self.chunks.len() as u64);
+        debug_assert!(sent <= self.size && sent <= self.here, "more was sent than is here: {self:?}");
+        debug_assert!(self.here <= self.asked, "more is here than was asked for: {self:?}");
+        debug_assert!(
+            self.asked <= self.size || self.abandoned,
+            "more was asked for than there is: {self:?}"
+        );
+        debug_assert_eq!(chunks, self.asked.div_ceil(self.chunk_size), "each read has its chunk: {self:?}");
+        debug_assert!(self.begun || sent == 0 && self.fin == Fin::Due, "what is sent has begun: {self:?}");
+    }
+
+    /// How much of the memory it takes. Asserts that each chunk knows what of it is acknowledged.
+    pub fn recount_memory(&self) -> usize {
+        let mut memory = 0;
+        for (index, chunk) in (self.dropped..).zip(&self.chunks) {
+            let start = index * self.chunk_size;
+            let end = (start + self.chunk_size).min(self.asked);
+            memory += match chunk {
+                Chunk::Asked => self.cost((end - start) as usize),
+                Chunk::Held { length, unacked, .. } => {
+                    let missing = self.track.acked.gaps(start, end.min(self.size));
+                    let bytes = missing.map(|(start, end)| end - start).sum::<u64>();
+                    debug_assert_eq!(*unacked as u64, bytes, "chunk {index} has a wrong count: {self:?}");
+                    debug_assert!(*length as u64 == end - start && *unacked > 0, "chunk {index}: {self:?}");
+                    self.cost(*length)
+                }
+                Chunk::Gone => 0,
+            };
+        }
+        memory
+    }
+
+    /// How many ranges and chunks a recount looks at.
+    pub fn parts(&self) -> usize {
+        self.track.ranges() + self.chunks.len()
+    }
+}
+
 impl Chunk {
     /// `count` bytes of the chunk need not be kept; returns memory freed.
     fn acked(&mut self, count: usize, least: usize) -> usize {

@@ -186,4 +186,20 @@ impl OutStream {
     pub fn copy(&self, offset: u64, length: usize, writer: &mut Writer<'_>) {
         self.kept.write(offset, length, writer);
     }
+
+    /// Asserts what must hold of it once a change is entered.
+    #[cfg(debug_assertions)]
+    pub fn check(&self) {
+        self.track.check();
+        let sent = self.track.sent;
+        debug_assert!(sent <= self.end().min(self.limit), "more was sent than may be: {self:?}");
+        debug_assert!(self.kept.base() == self.track.acked.prefix(), "all is kept that is needed: {self:?}");
+        debug_assert!(self.in_ready || !self.has_new(), "new bytes wait for their turn: {self:?}");
+        debug_assert!(self.busy == self.is_busy(), "it is known whether it is busy: {self:?}");
+        debug_assert!(self.finished || self.fin == Fin::Due, "only an end is told: {self:?}");
+        debug_assert!(self.finished || self.reset == Reset::None, "what is given up is over: {self:?}");
+        debug_assert!(self.fin == Fin::Due || sent == self.end(), "the end comes last: {self:?}");
+        let beyond = self.end().saturating_sub(self.limit);
+        debug_assert!(self.beyond as u64 == beyond, "what is beyond the limit is counted: {self:?}");
+    }
 }

@@ -91,6 +91,19 @@ impl WriteLimits {
     pub const fn is_beyond(&self) -> bool {
         self.beyond > 0
     }
+
+    /// Asserts that bytes beyond limits are counted, and that who waits for memory stands in the
+    /// queue.
+    #[cfg(debug_assertions)]
+    pub fn check(&self, streams: &BTreeMap<StreamId, OutStream>) {
+        let beyond = streams.values().map(|stream| stream.beyond).sum::<usize>();
+        debug_assert_eq!(self.beyond, beyond, "bytes beyond limits are counted");
+        // A stream that is finished takes no bytes, and no longer waits.
+        let waits = |stream: &OutStream| stream.wait == WriteBlock::Memory && !stream.finished;
+        let standing = self.waiting.iter().filter(|id| streams.get(id).is_some_and(waits)).count();
+        let waiting = streams.values().filter(|stream| waits(stream)).count();
+        debug_assert!(waiting <= standing, "some that wait for memory do not stand in the queue: {self:?}");
+    }
 }
 
 #[cfg(test)]
