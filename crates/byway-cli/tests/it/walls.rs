@@ -349,6 +349,66 @@ fn what_has_shrunk_stays_small() {
     assert!(columns <= MAX_README_COLUMNS, "a line of the README has {columns} columns");
 }
 
+/// The name of a constant of one word that a line defines, such as `MOST`.
+fn one_word_constant(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let visible = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
+        Some((_, rest)) if line.starts_with("pub(") => rest,
+        _ => rest.trim_start(),
+    });
+    let rest = ["const ", "static "].iter().find_map(|word| visible.strip_prefix(word))?;
+    let (name, _) = rest.split_once(':')?;
+    let is_constant = name.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
+    (is_constant && !name.is_empty()).then_some(name)
+}
+
+/// Whether the line at `at` stands in an `impl` or a trait: where a constant of it is used, its
+/// type's name stands before it.
+fn is_of_a_type(lines: &[&str], at: usize) -> bool {
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let is_around = |line: &&&str| !line.trim().is_empty() && depth(line) < depth(lines[at]);
+    let around = lines[..at].iter().rev().find(is_around).map_or("", |line| line.trim_start());
+    ["impl", "unsafe impl", "trait ", "pub trait ", "pub(crate) trait "]
+        .iter()
+        .any(|word| around.starts_with(word))
+}
+
+/// A name of one word says neither what is counted nor in which unit, and stands for something else
+/// in the next file.
+#[test]
+fn a_constant_has_a_noun_and_its_kind() {
+    let root = root();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let mut files = Vec::new();
+        sources(&entry.unwrap().path().join("src"), &mut files);
+        for file in files {
+            let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = if is_test(&name) { Vec::new() } else { lines_without_tests(&text) };
+            for (at, line) in lines.iter().enumerate() {
+                if let Some(constant) = one_word_constant(line).filter(|_| !is_of_a_type(&lines, at)) {
+                    found.push(format!("{name}:{}: {constant}", at + 1));
+                }
+            }
+        }
+    }
+    assert_eq!(found, [""; 0], "constants are called as in the field: MAX_RECORD_LEN, ACK_TIMEOUT");
+}
+
+#[test]
+fn constants_of_one_word_are_found() {
+    let lines = ["const MOST: usize = 1;", "pub(crate) const A1: u8 = 1;", "    static SEED: u8 = 1;"];
+    assert_eq!(lines.map(one_word_constant), [Some("MOST"), Some("A1"), Some("SEED")]);
+    for line in
+        ["const MAX_LEN: usize = 1;", "pub const fn new(a: u8) {", "const _: () = ();", "let MOST = 1;"]
+    {
+        assert_eq!(one_word_constant(line), None, "{line}");
+    }
+    let text = ["impl Kind {", "    /// All.", "    pub const ALL: u8 = 1;", "}", "const ALL: u8 = 1;"];
+    assert_eq!([2, 4].map(|at| is_of_a_type(&text, at)), [true, false]);
+}
+
 #[test]
 fn crates_take_versions_and_lints_from_the_workspace() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {
