@@ -35,7 +35,7 @@
 //!
 //! | question | place |
 //! |---|---|
-//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver_access` |
+//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver/access` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `session/uplinks` |
@@ -78,9 +78,7 @@ pub mod reachability;
 mod receive_limit;
 mod received_output;
 mod receiver;
-mod receiver_access;
 pub mod receiver_addresses;
-mod receiver_relays;
 pub mod registry;
 mod relaying;
 pub mod secret_words;
@@ -117,9 +115,9 @@ pub use progress::{
     ForwardCounters, PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress,
 };
 pub use received_output::{Destination, PartialTransfer, ReceivedTransfer};
+pub use receiver::access::TicketOwner;
+pub use receiver::relays::{GreetedRelays, greet_relays};
 pub use receiver::{Receiving, ReceivingPlan};
-pub use receiver_access::TicketOwner;
-pub use receiver_relays::{GreetedRelays, greet_relays};
 pub use relaying::{
     Enrolment, KeptRange, LendLine, NotKept, RelayRunEvent, RelaySummary, Relaying, RelayingPlan, SavedState,
     listeners,

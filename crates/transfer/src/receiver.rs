@@ -1,6 +1,9 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program
 //! runs it.
 
+pub(crate) mod access;
+pub(crate) mod relays;
+
 use crate::close::{CloseCode, code_of, error_of};
 use crate::endpoint::endpoint;
 use crate::error::Error;
@@ -15,7 +18,6 @@ use crate::inbound_transfer::{Inbound, InboundId};
 use crate::memory_limit::receiving_config;
 use crate::receive_limit::ReceiveLimit;
 use crate::received_output::{Destination, ReceivedTransfer};
-use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::secret::Secret;
 use crate::session::dialers::ANSWER_TIMEOUT;
 use crate::session::tcp_dialer::TcpDialer;
@@ -24,6 +26,7 @@ use crate::sockets;
 use crate::standing_relays::StandingRelays;
 use crate::tcp_entrance::Entrance;
 use crate::ticket::{GreetedRelay, Ticket};
+use access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
