@@ -1,9 +1,8 @@
-//! What is so of paths and queues after each call. A debug build asserts it, so that random worlds
+//! What is so of paths after each call. A debug build asserts it, so that random worlds
 //! and fuzzers find what breaks it.
 
 use super::path::{AddressValidation, ChangeMark, Path, PathState};
 use super::paths::Paths;
-use super::scheduling::Scheduler;
 
 /// The most paths of which each is looked at after every call. With more, that would take longer
 /// than the call.
@@ -15,7 +14,7 @@ pub(super) const MIN_CREDIT_BYTES: u64 = 128;
 /// Asserts that each path waits for what it needs: a path that may send data stands in the queue of
 /// those, one with something pending in the other, and all are woken for their deadlines. Asserts
 /// too that what is known of a path fits its state.
-pub(super) fn audit(paths: &Paths, scheduler: &Scheduler) {
+pub(super) fn audit(paths: &Paths) {
     debug_assert!(paths.is_settled(), "paths that changed are settled");
     if !cfg!(debug_assertions) || paths.len() > MAX_AUDITED_PATHS {
         return;
@@ -47,8 +46,6 @@ pub(super) fn audit(paths: &Paths, scheduler: &Scheduler) {
         debug_assert!(path.armed.covers(path.deadline()), "path {id:?} is woken in time: {path:?}");
         debug_assert!(path.send.balances(), "bytes in flight are those of packets: {path:?}");
     }
-    #[cfg(debug_assertions)]
-    scheduler.check_with(paths);
 }
 
 /// Whether a path may send a packet of data at once, as far as its window and its silence go.

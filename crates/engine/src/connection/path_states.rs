@@ -469,7 +469,9 @@ impl Connection {
             let at = self.own_deadline(now);
             self.scheduler.arm_whole(now, at);
         }
-        audit(&self.paths, &self.scheduler);
+        audit(&self.paths);
+        #[cfg(debug_assertions)]
+        self.scheduler.check_with(&self.paths);
     }
 
     /// Updates the paths that changed, in the order of their changes. A change may alter how much

@@ -20,7 +20,7 @@ use byway_wire::{ConnectionId, PathId};
 /// | [`judge`](Self::judge) | the path's controller was told of it, or its packets in flight or packet size changed | in `settle`: packet size, allowance, pace, MTU search, the queue of paths that may send data, and all of `edit` | that of `edit`, and a question to the controller |
 /// | [`quietly`](Self::quietly) | nothing becomes due by the change, or the caller queues and arms the path itself | nothing | a look-up |
 /// | [`judge_all`](Self::judge_all) | what the controller was told may change what it allows other paths | in `settle`: each path is compared with its allowance, and judged if that differs | a walk over all paths, with a question for each |
-/// | [`ways_changed`](Self::ways_changed) | another path may be the best way for ACKs | with the next ACK: the way for ACKs | three walks over all paths |
+/// | [`ways_changed`](Self::ways_changed) | another path may be the best way for ACKs | with the next ACK: the way for ACKs | a few walks over all paths |
 /// | [`routes_changed`](Self::routes_changed) | a route, a way back or a return tag changed | with the next packet of each of the peer's paths: whether its way back leads to its source | a look-up for each |
 /// | `consult` | a path begins, ends, falls silent or was acknowledged | in `settle`, after the paths: which path is to be opened or dropped | at least one question to the controller, and a walk for each answer |
 /// | `reconsider` | a deadline of the connection as a whole may be earlier | in `settle`, last: the connection's own timer | a look at each such deadline |
@@ -374,6 +374,14 @@ mod tests {
         paths.set_route(PathId(1), route(Local::connection(4).unwrap()));
         paths.remove(PathId(1));
         assert!(!paths.has_available() && !paths.has_connections());
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "are counted"))]
+    fn a_state_that_is_entered_past_the_count_stops_a_debug_build() {
+        let mut paths = paths(2);
+        paths.quietly(PathId(0)).unwrap().state = PathState::Available;
+        paths.set_state(PathId(1), PathState::Choked);
     }
 
     #[test]

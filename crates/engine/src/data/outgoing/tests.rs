@@ -300,3 +300,12 @@ fn how_far_reading_is_ahead_is_known() {
     out.abandon_object(ObjectId(2));
     assert_eq!(out.unsent(), 0);
 }
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "what is counted is so"))]
+fn a_wrong_sum_stops_a_debug_build() {
+    let mut out = Outgoing::new(OutgoingLimits::default());
+    out.open_stream(StreamId(0));
+    out.stream_memory += 1;
+    out.write(StreamId(0), b"byway");
+}
