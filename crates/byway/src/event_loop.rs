@@ -59,7 +59,7 @@ pub struct ConnectionDefaults {
     pub peers: usize,
     /// What is sent from.
     pub locals: Vec<SocketAddr>,
-    /// Relays to stand at.
+    /// Words of the relays at which it registers, so that others reach it through them.
     pub stand: Vec<Word>,
     /// Addresses of this host that come and go.
     pub uplinks: Option<Uplinks>,

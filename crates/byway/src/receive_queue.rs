@@ -61,7 +61,7 @@ impl ByteQueue {
         Some(part)
     }
 
-    /// The memory of a part without bytes, for another.
+    /// Takes the unused buffer of an empty queue, to be used again; an empty `Vec` if bytes wait.
     pub fn rest(&mut self) -> Vec<u8> {
         if !self.is_empty() {
             return Vec::new();

@@ -287,7 +287,7 @@ impl Exit {
         }
     }
 
-    /// Whoever waited for this connection's name waits no more.
+    /// Gives up the look-up of a name for which this connection waits, if there is one.
     fn forget_name(&mut self, number: Number) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         if let (ExitState::Resolving(_), Some(session)) =

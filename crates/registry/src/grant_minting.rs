@@ -18,7 +18,8 @@ pub const fn end_of(epoch: &Epoch) -> u64 {
     Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_EPOCH_SECONDS)).unix()
 }
 
-/// The relay word for the holder of `word`. `None`: the relay has no addresses.
+/// Mints a permission to use `relay` for the client whose registry word is `word`. `None`: the
+/// relay has no addresses.
 #[must_use]
 pub fn mint(word: &WordRow, relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
     let terms = Terms {

@@ -18,15 +18,18 @@ pub struct Config {
     pub unix_millis: u64,
     /// The destinations that the relay sends to.
     pub policy: Policy,
-    /// The most bytes per second for one grant, whatever its word says.
+    /// Bytes per second of one grant, at most, even if its word allows more. `None`: as its word
+    /// says.
     pub rate_cap: Option<u64>,
-    /// The most bytes per UTC day for one grant, whatever its word says.
+    /// Bytes per UTC day of one grant, at most, even if its word allows more. `None`: as its word
+    /// says.
     pub quota_cap: Option<u64>,
     /// The most bytes per UTC day, over all grants.
     pub per_day: Option<u64>,
     /// The most bytes per month (UTC), over all grants.
     pub per_month: Option<u64>,
-    /// What was carried before, as [`Relay::used`](crate::Relay::used) said.
+    /// Bytes carried on this day and in this month before this start, as
+    /// [`Relay::used`](crate::Relay::used) said. They count toward `per_day` and `per_month`.
     pub used: Used,
     /// Heartbeats count on from here. It has to be above that of every beat before, or registries
     /// take none.

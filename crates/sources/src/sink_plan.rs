@@ -22,7 +22,7 @@ pub struct SinkPlan {
     pub directory: PathBuf,
     /// Whether what is told as written survives a loss of power.
     pub sync: bool,
-    /// Relays to stand at.
+    /// Words of the relays at which it registers, so that others reach it through them.
     pub relays: Vec<Word>,
     /// For greeting relays.
     pub sockets: Vec<Socket>,

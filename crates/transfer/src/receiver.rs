@@ -79,7 +79,7 @@ pub struct ReceivingPlan {
     /// Bytes per second that are taken at most, of all senders together; `config` is to fit
     /// ([`receiving_config`]).
     pub limit: Option<u64>,
-    /// Relays to stand at.
+    /// Words of the relays at which it registers, so that others reach it through them.
     pub relays: Vec<Word>,
     /// The sockets to listen on.
     pub sockets: Vec<Socket>,

@@ -20,7 +20,7 @@ pub fn relayed(counters: impl Display) -> String {
     format!("relayed for others: {counters}")
 }
 
-/// `relays 3.10 Mbit/s of 7.20 Mbit/s for others`
+/// What is relayed now, of what may be: `relays 3.10 Mbit/s of 7.20 Mbit/s for others`.
 pub fn relays(used_bps: u64, lent_bps: u64) -> String {
     let [used, lent] = [used_bps, lent_bps].map(|bps| Rate(bps as f64));
     format!("relays {used} of {lent} for others")

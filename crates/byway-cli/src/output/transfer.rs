@@ -79,7 +79,7 @@ pub struct LendingReport {
 }
 
 impl fmt::Display for LendingReport {
-    /// `relays 3.10 Mbit/s of 7.20 Mbit/s for others`
+    /// What is relayed now, of what may be: `relays 3.10 Mbit/s of 7.20 Mbit/s for others`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&lending::relays(self.relays_bps, self.lends_bps))
     }

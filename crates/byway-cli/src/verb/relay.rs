@@ -147,7 +147,7 @@ fn serve(
     }
 }
 
-/// Says how it stands with the registry.
+/// Prints how far this relay's enrolment at a registry is: tested, listed or failed.
 fn enrolled(news: EnrolEvent, output: &mut Output) {
     match news {
         EnrolEvent::Epoch { .. } => output.detail(messages::relay::BEING_TESTED),

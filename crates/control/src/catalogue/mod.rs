@@ -95,7 +95,7 @@ pub struct ControllerInfo {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// The options of the controller, and what holds in a session if they are not set.
+    /// The name of each option of the controller, and its default in a session.
     pub options: Vec<(String, f64)>,
 }
 

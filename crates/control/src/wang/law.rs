@@ -28,7 +28,7 @@ pub struct Wang {
     judged: Instant,
 }
 
-/// What is kept of a path.
+/// What the controller knows of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WangPath {
     /// Acknowledged bytes of the packets sent in this interval.

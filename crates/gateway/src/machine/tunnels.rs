@@ -40,7 +40,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the peer is told when a tunnel is closed.
 const NEEDLESS_REASON: &str = "its flow needs it no more";
 
-/// The sessions, the tunnels that they are of, and the peers that these lead to.
+/// All peers of this gateway, the tunnels to each peer, and the sessions of each tunnel.
 pub(super) struct PeerSessions {
     pub endpoint: Endpoint,
     pub peers: IndexVec<PeerIdx, Peer>,

@@ -45,7 +45,7 @@ impl Verdict {
     }
 }
 
-/// A seed without a value, and why.
+/// A run for which a measure has no value, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The seed of the run that failed.

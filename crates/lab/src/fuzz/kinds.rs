@@ -4,7 +4,7 @@ use super::{exchanges, happenings};
 use crate::setup::{Carrier, Changed, EndChange, PathChoice, Setup};
 use std::collections::BTreeSet;
 
-/// A kind of world. A world may be of several kinds.
+/// A feature or trouble that a random simulated network can have. One network may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorldKind {
     /// A transfer has several paths, and they lead over different lines.

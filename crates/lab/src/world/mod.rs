@@ -81,9 +81,9 @@ pub enum RunError {
         transfer: String,
         /// How their names should begin.
         prefix: String,
-        /// How many are wanted.
+        /// Nodes with this prefix that the plan asks for.
         wanted: usize,
-        /// How many there are.
+        /// Nodes with this prefix that there are.
         there: usize,
     },
     /// A way through one of its own ends, or twice through the same node.

@@ -124,7 +124,7 @@ struct CarriedConnection {
     peer: SocketAddr,
     /// Whether the machine knows of it.
     told: bool,
-    /// When the machine, which asked for it, waits no longer for it to be established.
+    /// Deadline for the connection to be established, if the machine dialled it.
     until: Option<Instant>,
     full: bool,
     /// Whether the machine takes nothing from it now.

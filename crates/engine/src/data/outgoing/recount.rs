@@ -49,7 +49,8 @@ impl Live<'_> {
         }
     }
 
-    /// The sums. Asserts that each stream and object is sound.
+    /// Recounts memory, unsent pieces and bytes in flight over all streams and objects. Checks each
+    /// one's invariants.
     pub fn recount(&self) -> Sums {
         let (mut stream_memory, mut object_memory, mut in_flight) = (0, 0, 0);
         let (mut unsent, mut objects_begun, mut streams_busy) = (0, 0, 0);
