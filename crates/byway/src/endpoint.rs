@@ -56,7 +56,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(3);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub struct Endpoint {
-    anchor: Arc<EndpointGuard>,
+    endpoint_guard: Arc<EndpointGuard>,
     /// Where it is, its key and its permission, if it listens.
     ticket: Option<Ticket>,
     relays: Vec<Word>,
@@ -86,7 +86,7 @@ impl Endpoint {
         let endpoint = Self::start(settings, &identity, Some(ticket), sockets, None)?;
         // Those that do not answer in time are left out of the ticket for now.
         let all = |standing: &mut ListenerRelays| (standing.greeted.len() == words).then_some(());
-        endpoint.anchor.0.standing.wait(Some(GREETING_TIMEOUT), all);
+        endpoint.endpoint_guard.0.listener_relays.wait(Some(GREETING_TIMEOUT), all);
         Ok(endpoint)
     }
 
@@ -100,7 +100,7 @@ impl Endpoint {
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {
             Some(ticket) => {
-                let relays = self.anchor.0.standing.with(|standing| standing.greeted.clone());
+                let relays = self.endpoint_guard.0.listener_relays.with(|standing| standing.greeted.clone());
                 Ticket { relays, ..ticket.clone() }
             }
             None => unreachable!("only a listener is handed out"),
@@ -110,7 +110,7 @@ impl Endpoint {
     /// What is wrong with relays at which this endpoint stands, each a sentence for a person.
     #[must_use]
     pub fn relay_troubles(&self) -> Vec<String> {
-        self.anchor.0.standing.with(|standing| standing.troubles.clone())
+        self.endpoint_guard.0.listener_relays.with(|standing| standing.troubles.clone())
     }
 
     /// Waits for the next peer to connect.
@@ -118,7 +118,8 @@ impl Endpoint {
     /// # Errors
     /// [`Error::Over`] if the endpoint's event loop ended.
     pub fn accept(&self) -> Result<Peer, Error> {
-        let cell = self.anchor.0.arrivals.wait(None, AcceptQueue::next).unwrap_or(Err(Error::Over))?;
+        let cell =
+            self.endpoint_guard.0.accept_queue.wait(None, AcceptQueue::next).unwrap_or(Err(Error::Over))?;
         Ok(self.peer(cell))
     }
 
@@ -140,7 +141,7 @@ impl Endpoint {
     /// As there.
     #[cfg(feature = "tokio")]
     pub async fn accept_async(&self) -> Result<Peer, Error> {
-        let cell = self.anchor.0.arrivals.ready(AcceptQueue::next).await?;
+        let cell = self.endpoint_guard.0.accept_queue.ready(AcceptQueue::next).await?;
         Ok(self.peer(cell))
     }
 
@@ -160,12 +161,12 @@ impl Endpoint {
         let relays = self.relays.clone();
         let command =
             Command::Connect { ticket: Box::new(ticket.clone()), relays, answer: Arc::clone(&answer) };
-        self.anchor.0.ask(command).map_err(|_| ConnectionError::EndpointOver)?;
+        self.endpoint_guard.0.ask(command).map_err(|_| ConnectionError::EndpointOver)?;
         Ok(answer)
     }
 
     fn peer(&self, cell: Arc<PeerCell>) -> Peer {
-        Peer::new(Arc::new(ConnectionGuard { cell, anchor: Arc::clone(&self.anchor) }))
+        Peer::new(Arc::new(ConnectionGuard { cell, endpoint_guard: Arc::clone(&self.endpoint_guard) }))
     }
 
     /// An endpoint that does not listen, with sockets that lead to where a ticket says.
@@ -225,15 +226,15 @@ impl Endpoint {
         let owner = EventLoop::new(Arc::clone(&core), plan);
         let run = move || drop(byway_net::run(machine, owner, sockets, Clock::new(), &control));
         Builder::new().name("byway".into()).spawn(run).map_err(StartError::Thread)?;
-        Ok(Self { anchor: Arc::new(EndpointGuard(core)), ticket, relays: settings.relays })
+        Ok(Self { endpoint_guard: Arc::new(EndpointGuard(core)), ticket, relays: settings.relays })
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let core = &self.anchor.0;
+        let core = &self.endpoint_guard.0;
         core.stop_listening();
-        for cell in core.arrivals.change(|arrivals| std::mem::take(&mut arrivals.peers)) {
+        for cell in core.accept_queue.change(|arrivals| std::mem::take(&mut arrivals.peers)) {
             let _ = core.ask(Command::Abort(cell.handle, 0, String::from("nobody listens here any more")));
         }
     }

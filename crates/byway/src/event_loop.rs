@@ -30,7 +30,7 @@ const RECORD_READ_BYTES: usize = 8 << 10;
 /// The owner of an endpoint.
 pub struct EventLoop {
     core: Arc<Core>,
-    plan: ConnectionDefaults,
+    defaults: ConnectionDefaults,
     sessions: BTreeMap<Handle, Session>,
     attempts: BTreeMap<Handle, Attempt>,
     work: LoopWork,
@@ -75,15 +75,15 @@ pub struct ConnectionDefaults {
 
 /// A connection that is being made.
 struct Attempt {
-    answer: Arc<Connecting>,
+    connecting: Arc<Connecting>,
     keeper: SessionKeeper,
 }
 
 impl EventLoop {
-    pub fn new(core: Arc<Core>, plan: ConnectionDefaults) -> Self {
+    pub fn new(core: Arc<Core>, defaults: ConnectionDefaults) -> Self {
         Self {
             core,
-            plan,
+            defaults,
             sessions: BTreeMap::new(),
             attempts: BTreeMap::new(),
             work: LoopWork::default(),
@@ -118,7 +118,7 @@ impl EventLoop {
             Command::Look(handle, answer) => {
                 let connection = endpoint.connection_mut(handle);
                 let look = match (self.sessions.get_mut(&handle), connection) {
-                    (Some(session), Some(connection)) => session.look(now, connection, &self.plan.locals),
+                    (Some(session), Some(connection)) => session.look(now, connection, &self.defaults.locals),
                     _ => StatusSnapshot::default(),
                 };
                 answer.change(|answer| *answer = Some(look));
@@ -160,19 +160,20 @@ impl EventLoop {
         answer: Arc<Connecting>,
         now: Instant,
     ) {
-        let application = Application { permission: ticket.permission.clone(), protocol: self.plan.protocol };
-        let priority = self.plan.priority;
+        let application =
+            Application { permission: ticket.permission.clone(), protocol: self.defaults.protocol };
+        let priority = self.defaults.priority;
         let controller = Box::new(move |seed| priority.controller(seed));
         self.attempts_begun = self.attempts_begun.wrapping_add(1);
         let session = SessionPlan {
-            tcp: self.plan.tcp.clone(),
+            tcp: self.defaults.tcp.clone(),
             number: self.attempts_begun,
             seed: self.next_seed(),
             ..SessionPlan::new(ticket, relays.to_vec(), application.to_bytes(), controller)
         };
-        let mut keeper = SessionKeeper::new(session, &self.plan.locals, &self.plan.watch);
-        keeper.begin(endpoint, &self.plan.locals, now);
-        let mut attempt = Attempt { answer, keeper };
+        let mut keeper = SessionKeeper::new(session, &self.defaults.locals, &self.defaults.watch);
+        keeper.begin(endpoint, &self.defaults.locals, now);
+        let mut attempt = Attempt { connecting: answer, keeper };
         match attempt.keeper.handle() {
             Some(handle) => {
                 self.attempts.insert(handle, attempt);
@@ -182,8 +183,8 @@ impl EventLoop {
     }
 
     const fn next_seed(&mut self) -> u64 {
-        self.plan.seed = self.plan.seed.wrapping_add(1);
-        self.plan.seed
+        self.defaults.seed = self.defaults.seed.wrapping_add(1);
+        self.defaults.seed
     }
 
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
@@ -191,12 +192,12 @@ impl EventLoop {
             EndpointEvent::Connected(handle) => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
                     self.dialers.insert(handle, attempt.keeper.into_dialers());
-                    self.begin(endpoint, handle, Some(attempt.answer), now);
+                    self.begin(endpoint, handle, Some(attempt.connecting), now);
                 }
             }
             EndpointEvent::Failed(handle, _) => {
                 if let Some(mut attempt) = self.attempts.remove(&handle) {
-                    attempt.keeper.on_event(endpoint, &event, &self.plan.locals, now);
+                    attempt.keeper.on_event(endpoint, &event, &self.defaults.locals, now);
                     attempt.tell_failure();
                 }
             }
@@ -208,14 +209,14 @@ impl EventLoop {
             }
             EndpointEvent::RelayTrouble(handle, ..) => {
                 if let Some(attempt) = self.attempts.get_mut(&handle) {
-                    attempt.keeper.on_event(endpoint, &event, &self.plan.locals, now);
+                    attempt.keeper.on_event(endpoint, &event, &self.defaults.locals, now);
                 }
             }
             EndpointEvent::Reachable { relay, grant, address, consent } => {
                 let Some(word) = self.standing.on_reachable(relay, grant) else { return };
                 // One way through each relay; the first to answer is the shortest, and may renew
                 // its consent.
-                self.core.standing.change(|standing| {
+                self.core.listener_relays.change(|standing| {
                     match standing.greeted.iter_mut().find(|known| known.word == word) {
                         Some(known) if known.address == address => known.consent = consent,
                         Some(_) => {}
@@ -232,7 +233,7 @@ impl EventLoop {
 
     fn tell_useless(&self, useless: Option<UselessRelay>) {
         let Some(UselessRelay { message, .. }) = useless else { return };
-        self.core.standing.change(|standing| standing.troubles.push(message));
+        self.core.listener_relays.change(|standing| standing.troubles.push(message));
     }
 
     /// Stands at the relays of a listener.
@@ -240,7 +241,7 @@ impl EventLoop {
         if std::mem::replace(&mut self.stands, true) {
             return;
         }
-        for word in self.plan.stand.clone() {
+        for word in self.defaults.stand.clone() {
             let useless = self.standing.stand(endpoint, now, word);
             self.tell_useless(useless);
         }
@@ -252,12 +253,12 @@ impl EventLoop {
         if !matches!(FirstMessage::read(connection.application()), Ok(FirstMessage::Application(_))) {
             return;
         }
-        if self.sessions.len() >= self.plan.peers || !self.core.is_listening() {
+        if self.sessions.len() >= self.defaults.peers || !self.core.is_listening() {
             let reason = "the listener has as many connections as it takes";
             return endpoint.close(now, handle, CloseCode::Failed.number(), reason);
         }
         if let Some(cell) = self.begin(endpoint, handle, None, now) {
-            self.core.arrivals.change(|arrivals| arrivals.peers.push_back(cell));
+            self.core.accept_queue.change(|arrivals| arrivals.peers.push_back(cell));
         }
     }
 
@@ -276,7 +277,7 @@ impl EventLoop {
         let cell =
             Arc::new(PeerCell { handle, key, state: Shared::new(state), datagrams: Shared::default() });
         let session =
-            Session::new(Arc::clone(&cell), initiator, self.plan.streams, connection, connecting, now);
+            Session::new(Arc::clone(&cell), initiator, self.defaults.streams, connection, connecting, now);
         self.sessions.insert(handle, session);
         Some(cell)
     }
@@ -284,8 +285,9 @@ impl EventLoop {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(session) = self.sessions.get_mut(&handle) else { return };
         let Some(connection) = endpoint.connection_mut(handle) else { return };
-        let Self { scratch, core, plan, .. } = self;
-        let mut tools = LoopResources { scratch, spare: &core.spare, locals: &plan.locals };
+        let Self { scratch, core, defaults, .. } = self;
+        let mut tools =
+            LoopResources { scratch, shared_buffers: &core.shared_buffers, locals: &defaults.locals };
         match session.drive(now, connection, &mut tools) {
             SessionStatus::Open => {}
             SessionStatus::Again => self.core.again(),
@@ -300,7 +302,7 @@ impl EventLoop {
 
     /// Looks after connections that nobody has answered yet.
     fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let locals = &self.plan.locals;
+        let locals = &self.defaults.locals;
         self.attempts.retain(|handle, attempt| {
             attempt.keeper.look(endpoint, locals, now);
             let lives = attempt.keeper.handle() == Some(*handle);
@@ -338,7 +340,7 @@ impl Attempt {
                     TransferError::NotConnected(error) => ConnectError::NotConnected(error),
                     error => ConnectError::Start(error.into()),
                 };
-                self.answer.change(|answer| *answer = Some(Err(error)));
+                self.connecting.change(|answer| *answer = Some(Err(error)));
             }
         }
     }
@@ -348,18 +350,18 @@ impl Owner for EventLoop {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        if !self.plan.entrance.ready(ready) {
+        if !self.defaults.entrance.ready(ready) {
             let _ = self.attempts.values_mut().any(|attempt| attempt.keeper.ready(ready))
                 || self.dialers.values_mut().any(|dialers| dialers.ready(ready));
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.plan.entrance.deadline()
+        self.defaults.entrance.deadline()
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
-        if self.plan.entrance.turn(now) {
+        if self.defaults.entrance.turn(now) {
             self.core.again();
         }
         self.stand(endpoint, now);
@@ -375,7 +377,7 @@ impl Owner for EventLoop {
             self.touch(endpoint, &touched);
         }
         self.work = work;
-        let uplinks = self.plan.uplinks.iter_mut().filter(|uplinks| uplinks.is_due(now));
+        let uplinks = self.defaults.uplinks.iter_mut().filter(|uplinks| uplinks.is_due(now));
         for change in uplinks.flat_map(|uplinks| uplinks.look(now)) {
             endpoint.handle(now, Input::Link(change));
         }
@@ -391,11 +393,11 @@ impl Owner for EventLoop {
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
-        let opened = self.plan.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
-        self.plan.locals.extend(opened.iter().map(Socket::address));
+        let opened = self.defaults.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
+        self.defaults.locals.extend(opened.iter().map(Socket::address));
         let attempted = self.attempts.values_mut().flat_map(|attempt| attempt.keeper.opened());
         let dialled = attempted.chain(self.dialers.values_mut().flat_map(Dialers::opened));
-        opened.into_iter().map(Carrier::from).chain(dialled).chain(self.plan.entrance.opened()).collect()
+        opened.into_iter().map(Carrier::from).chain(dialled).chain(self.defaults.entrance.opened()).collect()
     }
 }
 
@@ -404,8 +406,8 @@ impl Drop for EventLoop {
     fn drop(&mut self) {
         let work = self.core.end();
         let over = ConnectionError::EndpointOver;
-        self.core.arrivals.change(|arrivals| arrivals.over = true);
-        let answers = self.attempts.values().map(|attempt| &attempt.answer);
+        self.core.accept_queue.change(|arrivals| arrivals.over = true);
+        let answers = self.attempts.values().map(|attempt| &attempt.connecting);
         let asked = work.commands.iter().filter_map(|command| match command {
             Command::Connect { answer, .. } => Some(answer),
             _ => None,

@@ -161,14 +161,14 @@ impl PeerState {
 
 /// What handles of an endpoint and its event loop share.
 pub struct Core {
-    bell: Waker,
-    desk: Mutex<LoopInbox>,
+    waker: Waker,
+    inbox: Mutex<LoopInbox>,
     /// Peers that connected and that the application has not taken.
-    pub arrivals: Shared<AcceptQueue>,
+    pub accept_queue: Shared<AcceptQueue>,
     /// What relays said where a listener stands.
-    pub standing: Shared<ListenerRelays>,
+    pub listener_relays: Shared<ListenerRelays>,
     /// Buffers that are used anew.
-    pub spare: Arc<SharedBuffers>,
+    pub shared_buffers: Arc<SharedBuffers>,
     /// Whether anybody accepts.
     listening: AtomicBool,
     stopping: AtomicBool,
@@ -220,31 +220,31 @@ pub struct LoopWork {
 }
 
 impl Core {
-    pub fn new(bell: Waker, listening: bool) -> Self {
+    pub fn new(waker: Waker, listening: bool) -> Self {
         Self {
-            bell,
-            desk: Mutex::default(),
-            arrivals: Shared::default(),
-            standing: Shared::default(),
-            spare: Arc::default(),
+            waker,
+            inbox: Mutex::default(),
+            accept_queue: Shared::default(),
+            listener_relays: Shared::default(),
+            shared_buffers: Arc::default(),
             listening: AtomicBool::new(listening),
             stopping: AtomicBool::new(false),
         }
     }
 
-    fn desk(&self) -> MutexGuard<'_, LoopInbox> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inbox(&self) -> MutexGuard<'_, LoopInbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the event loop to do something. Gives the command back if there is none any more.
     pub fn ask(&self, command: Command) -> Result<(), Command> {
-        let mut desk = self.desk();
-        if desk.over {
+        let mut inbox = self.inbox();
+        if inbox.over {
             return Err(command);
         }
-        desk.work.commands.push_back(command);
-        drop(desk);
-        self.bell.wake();
+        inbox.work.commands.push_back(command);
+        drop(inbox);
+        self.waker.wake();
         Ok(())
     }
 
@@ -253,39 +253,39 @@ impl Core {
         if !cell.list() {
             return;
         }
-        let mut desk = self.desk();
-        if !desk.over {
-            desk.work.touched.push(ChangedItem::Stream(Arc::clone(cell)));
-            drop(desk);
-            self.bell.wake();
+        let mut inbox = self.inbox();
+        if !inbox.over {
+            inbox.work.touched.push(ChangedItem::Stream(Arc::clone(cell)));
+            drop(inbox);
+            self.waker.wake();
         }
     }
 
     /// Tells the event loop to look at an object.
     pub fn touch_other(&self, touched: ChangedItem) {
-        let mut desk = self.desk();
-        if !desk.over {
-            desk.work.touched.push(touched);
-            drop(desk);
-            self.bell.wake();
+        let mut inbox = self.inbox();
+        if !inbox.over {
+            inbox.work.touched.push(touched);
+            drop(inbox);
+            self.waker.wake();
         }
     }
 
     /// What there is to do; `done` is an earlier one, which is empty and kept for its room.
     pub fn take(&self, done: &mut LoopWork) {
-        std::mem::swap(&mut self.desk().work, done);
+        std::mem::swap(&mut self.inbox().work, done);
     }
 
     /// The event loop is over: what it was still to do.
     pub fn end(&self) -> LoopWork {
-        let mut desk = self.desk();
-        desk.over = true;
-        std::mem::take(&mut desk.work)
+        let mut inbox = self.inbox();
+        inbox.over = true;
+        std::mem::take(&mut inbox.work)
     }
 
     /// Asks for another turn, since there is more to do.
     pub fn again(&self) {
-        self.bell.wake();
+        self.waker.wake();
     }
 
     /// Whether anybody accepts.
@@ -319,12 +319,12 @@ pub struct ConnectionGuard {
     /// The connection.
     pub cell: Arc<PeerCell>,
     /// The connection's endpoint.
-    pub anchor: Arc<EndpointGuard>,
+    pub endpoint_guard: Arc<EndpointGuard>,
 }
 
 impl ConnectionGuard {
     pub fn core(&self) -> &Core {
-        &self.anchor.0
+        &self.endpoint_guard.0
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// An object that this side sends: all that is left is to know that the peer's application has it.
 pub struct SentObject {
-    held: Arc<ConnectionGuard>,
+    guard: Arc<ConnectionGuard>,
     sent: Arc<OutboundObject>,
 }
 
@@ -19,7 +19,7 @@ pub struct SentObject {
 ///
 /// If it is dropped before [`next`](Self::next) has returned `None`, the peer stops sending it.
 pub struct IncomingObject {
-    held: Arc<ConnectionGuard>,
+    guard: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
     header: Vec<u8>,
     size: u64,
@@ -29,7 +29,7 @@ pub struct IncomingObject {
 /// Bytes of an object, and where they stand in it. The sender may send as much again when it is
 /// dropped.
 pub struct Piece {
-    held: Arc<ConnectionGuard>,
+    guard: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
     write: WriteRequest,
 }
@@ -50,8 +50,8 @@ impl SentObject {
         over.map_or(Err(ConnectionError::EndpointOver.into()), crate::shared_object::ObjectEnd::outcome)
     }
 
-    pub(crate) const fn new(held: Arc<ConnectionGuard>, sent: Arc<OutboundObject>) -> Self {
-        Self { held, sent }
+    pub(crate) const fn new(guard: Arc<ConnectionGuard>, sent: Arc<OutboundObject>) -> Self {
+        Self { guard, sent }
     }
 
     /// Hands over what the engine asks for, until it has all.
@@ -80,7 +80,7 @@ impl SentObject {
                 }
                 Err(_) => state.withdrawn = true,
             });
-            self.held.core().touch_other(ChangedItem::Sent(Arc::clone(&self.sent)));
+            self.guard.core().touch_other(ChangedItem::Sent(Arc::clone(&self.sent)));
             outcome?;
             left -= read.length as u64;
         }
@@ -89,9 +89,9 @@ impl SentObject {
 }
 
 impl IncomingObject {
-    pub(crate) fn new(held: Arc<ConnectionGuard>, coming: Arc<InboundObject>) -> Self {
+    pub(crate) fn new(guard: Arc<ConnectionGuard>, coming: Arc<InboundObject>) -> Self {
         let (header, size) = coming.state.with(|state| state.announced.clone()).unwrap_or_default();
-        Self { held, coming, header, size, done: false }
+        Self { guard, coming, header, size, done: false }
     }
 
     /// The number of the object in its direction of the connection.
@@ -131,12 +131,12 @@ impl IncomingObject {
         };
         match self.coming.state.wait(None, next) {
             Some(Ok(Some(write))) => {
-                let (held, coming) = (Arc::clone(&self.held), Arc::clone(&self.coming));
-                Ok(Some(Piece { held, coming, write }))
+                let (guard, coming) = (Arc::clone(&self.guard), Arc::clone(&self.coming));
+                Ok(Some(Piece { guard, coming, write }))
             }
             Some(Ok(None)) => {
                 if !std::mem::replace(&mut self.done, true) {
-                    self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
+                    self.guard.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
                 }
                 Ok(None)
             }
@@ -165,7 +165,7 @@ impl IncomingObject {
     fn stop(&mut self, code: u32) {
         if !std::mem::replace(&mut self.done, true) {
             self.coming.state.with(|state| state.stopped = Some(code.into()));
-            self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
+            self.guard.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
         }
     }
 }
@@ -196,7 +196,7 @@ impl Drop for Piece {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.write.data);
         self.coming.state.with(|state| state.done.push(buffer));
-        self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
+        self.guard.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
     }
 }
 

@@ -74,7 +74,7 @@ impl From<PathCounters> for PathStatus {
 #[derive(Default)]
 pub struct StatusSampler {
     counter: ProgressCounter,
-    news: PathChanges,
+    path_changes: PathChanges,
     last: Option<StatusSnapshot>,
 }
 
@@ -100,7 +100,7 @@ impl StatusSampler {
         connection: &Connection,
         locals: &[SocketAddr],
     ) {
-        let _ = self.news.on_event(event, connection, locals);
+        let _ = self.path_changes.on_event(event, connection, locals);
     }
 
     /// For how long nothing is heard though something is waited for, as of the last look.
@@ -118,7 +118,7 @@ impl StatusSampler {
         if self.last.is_none() || self.counter.is_due(now) {
             let bytes = connection.outgoing().progress().acked;
             let amount = TransferAmount { bytes, travelled: bytes, total: None };
-            let used_up = self.news.is_quota_used_up();
+            let used_up = self.path_changes.is_quota_used_up();
             let circumstances = Circumstances { used_up, ..Circumstances::default() };
             let TransferProgress { paths, pause, .. } =
                 self.counter.look(now, connection, locals, circumstances, amount);

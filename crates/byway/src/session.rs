@@ -32,7 +32,7 @@ pub struct LoopResources<'a> {
     /// For one read of records.
     pub scratch: &'a mut [u8],
     /// Buffers that are used anew.
-    pub spare: &'a Arc<SharedBuffers>,
+    pub shared_buffers: &'a Arc<SharedBuffers>,
     /// What is sent from.
     pub locals: &'a [SocketAddr],
 }
@@ -55,7 +55,7 @@ pub struct Session {
     initiator: bool,
     /// Streams that the peer may have open.
     limit: u32,
-    lanes: BTreeMap<StreamId, StreamPump>,
+    pumps: BTreeMap<StreamId, StreamPump>,
     /// How many of them the peer opened.
     theirs: u32,
     /// Streams that the application touched.
@@ -71,8 +71,8 @@ pub struct Session {
     closing: Option<Closing>,
     /// What the peer did that it must not.
     fault: Option<String>,
-    looks: StatusSampler,
-    shelf: ConnectionObjects,
+    sampler: StatusSampler,
+    objects: ConnectionObjects,
 }
 
 /// A connection that is to end once the peer's application has read all.
@@ -85,7 +85,7 @@ struct Closing {
 impl Session {
     /// For how long nothing is heard of the peer though something is waited for.
     pub fn silence(&self, now: Instant) -> Duration {
-        self.looks.silence(now)
+        self.sampler.silence(now)
     }
 
     pub fn new(
@@ -96,8 +96,8 @@ impl Session {
         connecting: Option<Arc<Connecting>>,
         now: Instant,
     ) -> Self {
-        let (mut looks, shelf) = (StatusSampler::default(), ConnectionObjects::new(cell.handle));
-        looks.begin(now);
+        let (mut sampler, objects) = (StatusSampler::default(), ConnectionObjects::new(cell.handle));
+        sampler.begin(now);
         connection.outgoing().open_stream(records_of(initiator));
         let mut unsaid = Vec::new();
         ControlRecord::Hello { streams: limit, objects: MAX_OBJECTS }.write(&mut unsaid);
@@ -105,7 +105,7 @@ impl Session {
             cell,
             initiator,
             limit,
-            lanes: BTreeMap::new(),
+            pumps: BTreeMap::new(),
             theirs: 0,
             touched: Vec::new(),
             unopened: VecDeque::new(),
@@ -115,8 +115,8 @@ impl Session {
             connecting,
             closing: None,
             fault: None,
-            looks,
-            shelf,
+            sampler,
+            objects,
         }
     }
 
@@ -133,7 +133,7 @@ impl Session {
                 return self.unopened.push_front(cell);
             }
             self.touched.push(cell.id);
-            self.lanes.insert(cell.id, StreamPump::new(cell));
+            self.pumps.insert(cell.id, StreamPump::new(cell));
         }
     }
 
@@ -144,19 +144,19 @@ impl Session {
 
     /// Takes on an object that the application sends.
     pub fn send(&mut self, sent: Arc<OutboundObject>, connection: &mut Connection) {
-        self.shelf.send(sent, connection.outgoing(), &mut self.unsaid);
+        self.objects.send(sent, connection.outgoing(), &mut self.unsaid);
     }
 
     /// The application touched an object that it sends.
     pub fn touch_sent(&mut self, sent: &Arc<OutboundObject>, connection: &mut Connection) {
-        if self.shelf.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
+        if self.objects.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
             self.free_object();
         }
     }
 
     /// The application touched an object that it receives.
     pub fn touch_coming(&mut self, coming: &Arc<InboundObject>, connection: &mut Connection) {
-        self.shelf.touch_coming(coming, connection.incoming(), &mut self.unsaid);
+        self.objects.touch_coming(coming, connection.incoming(), &mut self.unsaid);
     }
 
     /// How the connection stands.
@@ -166,7 +166,7 @@ impl Session {
         connection: &mut Connection,
         locals: &[SocketAddr],
     ) -> StatusSnapshot {
-        self.looks.look(now, connection, locals).clone()
+        self.sampler.look(now, connection, locals).clone()
     }
 
     /// The application closes the connection, or has dropped its last handle.
@@ -188,7 +188,7 @@ impl Session {
             self.attend(id, connection, tools);
         }
         self.touched = touched;
-        self.shelf.ask(connection.outgoing());
+        self.objects.ask(connection.outgoing());
         let some = self.cell.datagrams.with(|datagrams| {
             let some = datagrams.receive(connection);
             if !datagrams.is_idle() {
@@ -209,9 +209,9 @@ impl Session {
                 self.end(&error);
                 return SessionStatus::Over;
             }
-            self.looks.on_event(event, connection, tools.locals);
+            self.sampler.on_event(event, connection, tools.locals);
         }
-        self.looks.look(now, connection, tools.locals);
+        self.sampler.look(now, connection, tools.locals);
         if connection.is_closing() {
             return SessionStatus::Again;
         }
@@ -234,15 +234,15 @@ impl Session {
     fn is_read(&self, connection: &mut Connection) -> bool {
         self.unsaid.is_empty()
             && self.unopened.is_empty()
-            && !self.lanes.values().any(StreamPump::is_finishing)
-            && !self.shelf.is_busy()
+            && !self.pumps.values().any(StreamPump::is_finishing)
+            && !self.objects.is_busy()
             && connection.outgoing().all_acked()
     }
 
     /// Takes in what the engine has to tell of streams.
     fn hear(&mut self, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let theirs = records_of(!self.initiator);
-        let received = self.shelf.receive(connection.incoming());
+        let received = self.objects.receive(connection.incoming());
         self.judge(received);
         while let Some(event) = connection.incoming().next_event() {
             match event {
@@ -250,15 +250,15 @@ impl Session {
                 InEvent::StreamReadable(id) if id == theirs => self.read_records(connection, tools),
                 InEvent::StreamReadable(id) => self.attend(id, connection, tools),
                 InEvent::StreamReset { id, code } => {
-                    if let Some(lane) = self.lanes.get_mut(&id)
-                        && lane.on_reset(code)
+                    if let Some(pump) = self.pumps.get_mut(&id)
+                        && pump.on_reset(code)
                     {
                         ControlRecord::Over { stream: id, how: EndKind::Reset }.write(&mut self.unsaid);
                     }
                     self.reap(id);
                 }
                 InEvent::ObjectComplete { id, size } => {
-                    let complete = self.shelf.on_complete(id, size);
+                    let complete = self.objects.on_complete(id, size);
                     self.judge(complete);
                 }
                 InEvent::StreamOpened(_) => {}
@@ -267,8 +267,8 @@ impl Session {
         while let Some(event) = connection.outgoing().next_event() {
             match event {
                 OutEvent::Stopped { stream, code } => {
-                    if let Some(lane) = self.lanes.get_mut(&stream) {
-                        lane.on_stopped(code);
+                    if let Some(pump) = self.pumps.get_mut(&stream) {
+                        pump.on_stopped(code);
                     }
                 }
                 OutEvent::Writable(id) => self.touched.push(id),
@@ -280,7 +280,7 @@ impl Session {
 
     /// A stream's first frame came.
     fn on_opened(&mut self, id: StreamId, connection: &mut Connection) {
-        if self.lanes.contains_key(&id) {
+        if self.pumps.contains_key(&id) {
             return; // the peer's first answer on a stream of this side's
         }
         if is_initiators(id) == self.initiator || id < first_stream(!self.initiator) {
@@ -294,15 +294,15 @@ impl Session {
         self.theirs += 1;
         connection.outgoing().open_stream(id);
         let cell = Arc::new(SharedStream::new(self.cell.handle, id));
-        self.lanes.insert(id, StreamPump::new(Arc::clone(&cell)));
+        self.pumps.insert(id, StreamPump::new(Arc::clone(&cell)));
         self.cell.state.change(|state| state.accepted.push_back(cell));
     }
 
     /// Moves what can be moved on a stream.
     fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut LoopResources<'_>) {
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        lane.send(connection.outgoing(), tools.spare);
-        if let Some(how) = lane.receive(connection.incoming(), tools.spare) {
+        let Some(pump) = self.pumps.get_mut(&id) else { return };
+        pump.send(connection.outgoing(), tools.shared_buffers);
+        if let Some(how) = pump.receive(connection.incoming(), tools.shared_buffers) {
             ControlRecord::Over { stream: id, how }.write(&mut self.unsaid);
         }
         self.reap(id);
@@ -310,8 +310,8 @@ impl Session {
 
     /// Forgets a stream that is over.
     fn reap(&mut self, id: StreamId) {
-        if self.lanes.get(&id).is_some_and(StreamPump::is_over) {
-            self.lanes.remove(&id);
+        if self.pumps.get(&id).is_some_and(StreamPump::is_over) {
+            self.pumps.remove(&id);
             if is_initiators(id) == self.initiator {
                 self.cell.state.change(|state| state.open = state.open.saturating_sub(1));
             } else {
@@ -362,24 +362,24 @@ impl Session {
                 }
             }
             ControlRecord::Over { stream, how } if self.greeted => {
-                if let Some(lane) = self.lanes.get_mut(&stream) {
-                    lane.on_over(how);
+                if let Some(pump) = self.pumps.get_mut(&stream) {
+                    pump.on_over(how);
                 }
                 self.reap(stream);
             }
             ControlRecord::Object { object, size, header } if self.greeted => {
-                match self.shelf.on_announced(object, header, size) {
+                match self.objects.on_announced(object, header, size) {
                     Ok(coming) => self.cell.state.change(|state| state.coming.push_back(coming)),
                     Err(fault) => self.judge(Err(fault)),
                 }
             }
             ControlRecord::Taken { object, how } if self.greeted => {
-                if self.shelf.on_taken(object, how, connection.outgoing()) {
+                if self.objects.on_taken(object, how, connection.outgoing()) {
                     self.free_object();
                 }
             }
             ControlRecord::Withdrawn { object } if self.greeted => {
-                self.shelf.on_withdrawn(object, connection.incoming());
+                self.objects.on_withdrawn(object, connection.incoming());
             }
             _ => self.blame("it does not greet once and first"),
         }
@@ -405,19 +405,19 @@ impl Session {
         if let Some(connecting) = self.connecting.take() {
             connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));
         }
-        let unread = !self.unopened.is_empty() || self.lanes.values().any(StreamPump::is_finishing);
-        let lanes = std::mem::take(&mut self.lanes);
-        let Self { cell, unopened, shelf, .. } = self;
+        let unread = !self.unopened.is_empty() || self.pumps.values().any(StreamPump::is_finishing);
+        let pumps = std::mem::take(&mut self.pumps);
+        let Self { cell, unopened, objects, .. } = self;
         // Under one lock: whoever hears of it from a part finds all of it over, and the other way
         // round.
         cell.state.change(|state| {
             state.over.get_or_insert(error.clone());
             state.unread = unread;
             let waiting = std::mem::take(&mut state.accepted);
-            for cell in lanes.values().map(StreamPump::cell).chain(&waiting).chain(&*unopened) {
+            for cell in pumps.values().map(StreamPump::shared).chain(&waiting).chain(&*unopened) {
                 cell.fail(error);
             }
-            shelf.end(error);
+            objects.end(error);
             cell.datagrams.change(|datagrams| datagrams.end(error));
         });
     }

@@ -158,13 +158,13 @@ impl SharedBuffers {
 #[derive(Debug)]
 pub struct PooledBuffer {
     bytes: Vec<u8>,
-    home: Arc<SharedBuffers>,
+    buffers: Arc<SharedBuffers>,
 }
 
 impl PooledBuffer {
     /// The buffer's bytes, for the engine.
-    pub fn bytes(bytes: Vec<u8>, home: &Arc<SharedBuffers>) -> Bytes {
-        Bytes::from_owner(Self { bytes, home: Arc::clone(home) })
+    pub fn bytes(bytes: Vec<u8>, buffers: &Arc<SharedBuffers>) -> Bytes {
+        Bytes::from_owner(Self { bytes, buffers: Arc::clone(buffers) })
     }
 }
 
@@ -176,6 +176,6 @@ impl AsRef<[u8]> for PooledBuffer {
 
 impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        self.home.put(std::mem::take(&mut self.bytes));
+        self.buffers.put(std::mem::take(&mut self.bytes));
     }
 }

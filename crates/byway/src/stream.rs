@@ -26,8 +26,8 @@ pub struct Stream {
 /// Dropped before [`finish`](Self::finish) or [`shutdown`](Self::shutdown), the half resets the
 /// stream with code 0: the peer reads an error.
 pub struct SendStream {
-    held: Arc<ConnectionGuard>,
-    cell: Arc<SharedStream>,
+    guard: Arc<ConnectionGuard>,
+    shared: Arc<SharedStream>,
     patience: Option<Duration>,
 }
 
@@ -36,8 +36,8 @@ pub struct SendStream {
 ///
 /// A drop before the end makes the peer's writes fail with [`StreamError::Stopped`], code 0.
 pub struct RecvStream {
-    held: Arc<ConnectionGuard>,
-    cell: Arc<SharedStream>,
+    guard: Arc<ConnectionGuard>,
+    shared: Arc<SharedStream>,
     patience: Option<Duration>,
     /// What was taken and not read yet, from `at` on.
     current: FilledBuffer,
@@ -55,10 +55,16 @@ enum ReadResult {
 }
 
 impl Stream {
-    pub(crate) fn new(held: Arc<ConnectionGuard>, cell: Arc<SharedStream>) -> Self {
-        let sending = SendStream { held: Arc::clone(&held), cell: Arc::clone(&cell), patience: None };
-        let receiving =
-            RecvStream { held, cell, patience: None, current: FilledBuffer::default(), at: 0, done: false };
+    pub(crate) fn new(guard: Arc<ConnectionGuard>, shared: Arc<SharedStream>) -> Self {
+        let sending = SendStream { guard: Arc::clone(&guard), shared: Arc::clone(&shared), patience: None };
+        let receiving = RecvStream {
+            guard,
+            shared,
+            patience: None,
+            current: FilledBuffer::default(),
+            at: 0,
+            done: false,
+        };
         Self { sending, receiving }
     }
 
@@ -110,7 +116,7 @@ impl SendStream {
     /// The number of the stream in its connection, the same on both sides.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.cell.id.0
+        self.shared.id.0
     }
 
     /// How long writing and finishing wait at most; `None`, as it is at first: for as long as the
@@ -125,7 +131,7 @@ impl SendStream {
     /// # Errors
     /// One side gave the stream up, or the connection is over.
     pub fn shutdown(&mut self) -> Result<(), StreamError> {
-        let ended = self.cell.sending.with(|sending| match (&sending.over, sending.reset) {
+        let ended = self.shared.sending.with(|sending| match (&sending.over, sending.reset) {
             (Some(Err(error)), _) => Err(error.clone()),
             (None, Some(_)) => Err(StreamError::Finished),
             (Some(Ok(())), _) | (None, None) => {
@@ -133,7 +139,7 @@ impl SendStream {
                 Ok(())
             }
         });
-        self.held.core().touch(&self.cell);
+        self.guard.core().touch(&self.shared);
         ended
     }
 
@@ -144,7 +150,7 @@ impl SendStream {
     /// [timeout](Self::set_timeout) has passed. After a timeout `finish` may be called again.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
-        let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());
+        let over = self.shared.sending.wait(self.patience, |sending| sending.over.clone());
         over.unwrap_or(Err(StreamError::TimedOut))
     }
 
@@ -155,17 +161,17 @@ impl SendStream {
     #[cfg(feature = "tokio")]
     pub async fn finish_async(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
-        self.cell.sending.ready(|sending| sending.over.clone()).await
+        self.shared.sending.ready(|sending| sending.over.clone()).await
     }
 
     /// Gives this direction up: what was not sent never will be. The peer reads
     /// [`StreamError::Reset`] with this code.
     pub fn reset(&mut self, code: u32) {
-        self.cell.sending.change(|sending| {
+        self.shared.sending.change(|sending| {
             sending.reset.get_or_insert(code.into());
             sending.ready = Vec::new();
         });
-        self.held.core().touch(&self.cell);
+        self.guard.core().touch(&self.shared);
     }
 
     /// Takes what there is room for. `None`: there is none for now.
@@ -192,10 +198,10 @@ impl SendStream {
 
 impl Write for SendStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let spare = &self.held.core().spare;
-        let put = self.cell.sending.wait(self.patience, |sending| Self::put(sending, bytes, spare));
+        let spare = &self.guard.core().shared_buffers;
+        let put = self.shared.sending.wait(self.patience, |sending| Self::put(sending, bytes, spare));
         let taken = put.unwrap_or(Err(StreamError::TimedOut))?;
-        self.held.core().touch(&self.cell);
+        self.guard.core().touch(&self.shared);
         Ok(taken)
     }
 
@@ -206,7 +212,7 @@ impl Write for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let is_open = self.cell.sending.with(|sending| {
+        let is_open = self.shared.sending.with(|sending| {
             let is_open = sending.refusal().is_none();
             if is_open {
                 sending.reset = Some(0);
@@ -215,7 +221,7 @@ impl Drop for SendStream {
             is_open
         });
         if is_open {
-            self.held.core().touch(&self.cell);
+            self.guard.core().touch(&self.shared);
         }
     }
 }
@@ -224,7 +230,7 @@ impl RecvStream {
     /// The number of the stream in its connection, the same on both sides.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.cell.id.0
+        self.shared.id.0
     }
 
     /// How long reading waits at most; `None`, as it is at first: for as long as the connection
@@ -239,12 +245,12 @@ impl RecvStream {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
-        self.cell.receiving.with(|receiving| {
+        self.shared.receiving.with(|receiving| {
             receiving.stopped = Some(code.into());
             receiving.ready = ByteQueue::default();
         });
         (self.current, self.at) = (FilledBuffer::default(), 0);
-        self.held.core().touch(&self.cell);
+        self.guard.core().touch(&self.shared);
     }
 
     /// Takes what is there. `None`: nothing is there now.
@@ -265,11 +271,11 @@ impl RecvStream {
     }
 
     fn try_take(&mut self) -> Option<Result<ReadResult, StreamError>> {
-        let Self { held, cell, current, .. } = self;
+        let Self { guard, shared, current, .. } = self;
         // Its bytes were read.
-        held.core().spare.put(std::mem::take(current).into_memory());
+        guard.core().shared_buffers.put(std::mem::take(current).into_memory());
         self.at = 0;
-        cell.receiving.with(|receiving| Self::take(receiving, current))
+        shared.receiving.with(|receiving| Self::take(receiving, current))
     }
 
     /// Begins with what was taken.
@@ -278,7 +284,7 @@ impl RecvStream {
             ReadResult::Bytes { paused } => {
                 self.at = 0;
                 if paused {
-                    self.held.core().touch(&self.cell);
+                    self.guard.core().touch(&self.shared);
                 }
             }
             ReadResult::End => self.settle(),
@@ -302,20 +308,20 @@ impl RecvStream {
 
     /// Tells the event loop once the application has read all.
     fn settle(&mut self) {
-        let confirmed = self.cell.receiving.with(|receiving| {
+        let confirmed = self.shared.receiving.with(|receiving| {
             let all = receiving.ready.is_empty() && matches!(receiving.end, Some(StreamEnd::Fin));
             receiving.confirmed |= all;
             all
         });
         if confirmed && !std::mem::replace(&mut self.done, true) {
-            self.held.core().touch(&self.cell);
+            self.guard.core().touch(&self.shared);
         }
     }
 
     /// Holds no buffers while it waits.
     fn rest(&mut self) {
-        let memory = self.cell.receiving.with(|receiving| receiving.ready.rest());
-        self.held.core().spare.put(memory);
+        let memory = self.shared.receiving.with(|receiving| receiving.ready.rest());
+        self.guard.core().shared_buffers.put(memory);
     }
 }
 
@@ -326,8 +332,8 @@ impl Read for RecvStream {
                 Some(taken) => taken,
                 None => {
                     self.rest();
-                    let Self { cell, current, patience, .. } = self;
-                    let taken = cell.receiving.wait(*patience, |receiving| Self::take(receiving, current));
+                    let Self { shared, current, patience, .. } = self;
+                    let taken = shared.receiving.wait(*patience, |receiving| Self::take(receiving, current));
                     taken.unwrap_or(Err(StreamError::TimedOut))
                 }
             };
@@ -381,8 +387,8 @@ mod tasks {
                     Some(taken) => taken,
                     None => {
                         this.rest();
-                        let Self { cell, current, .. } = this;
-                        ready!(cell.receiving.poll(context, |receiving| Self::take(receiving, current)))
+                        let Self { shared, current, .. } = this;
+                        ready!(shared.receiving.poll(context, |receiving| Self::take(receiving, current)))
                     }
                 };
                 this.begin(taken)?;
@@ -399,10 +405,10 @@ mod tasks {
             context: &mut Context<'_>,
             bytes: &[u8],
         ) -> Poll<io::Result<usize>> {
-            let spare = &self.held.core().spare;
-            let put = self.cell.sending.poll(context, |sending| Self::put(sending, bytes, spare));
+            let spare = &self.guard.core().shared_buffers;
+            let put = self.shared.sending.poll(context, |sending| Self::put(sending, bytes, spare));
             let taken = ready!(put)?;
-            self.held.core().touch(&self.cell);
+            self.guard.core().touch(&self.shared);
             Poll::Ready(Ok(taken))
         }
 

@@ -15,7 +15,7 @@ const MIN_WHOLE_PIECE_BYTES: usize = 16 << 10;
 /// A stream.
 #[derive(Debug)]
 pub struct StreamPump {
-    cell: Arc<SharedStream>,
+    shared: Arc<SharedStream>,
     /// What the application wrote and is not yet the engine's.
     pending: Bytes,
     out: SendState,
@@ -47,13 +47,13 @@ enum SendAction {
 }
 
 impl StreamPump {
-    pub fn new(cell: Arc<SharedStream>) -> Self {
-        Self { cell, pending: Bytes::new(), out: SendState::Open, received: false, ended: false }
+    pub fn new(shared: Arc<SharedStream>) -> Self {
+        Self { shared, pending: Bytes::new(), out: SendState::Open, received: false, ended: false }
     }
 
     /// The part that the application shares.
-    pub const fn cell(&self) -> &Arc<SharedStream> {
-        &self.cell
+    pub const fn shared(&self) -> &Arc<SharedStream> {
+        &self.shared
     }
 
     /// Whether both directions are over.
@@ -64,7 +64,9 @@ impl StreamPump {
     /// Whether the application finished it, and waits for the peer's.
     pub fn is_finishing(&self) -> bool {
         match self.out {
-            SendState::Open => self.cell.sending.with(|sending| sending.finished && sending.reset.is_none()),
+            SendState::Open => {
+                self.shared.sending.with(|sending| sending.finished && sending.reset.is_none())
+            }
             SendState::Finished => true,
             SendState::GivenUp | SendState::Over => false,
         }
@@ -77,19 +79,19 @@ impl StreamPump {
             match self.next(spare) {
                 SendAction::Bytes => {}
                 SendAction::Finish => {
-                    out.finish(self.cell.id);
+                    out.finish(self.shared.id);
                     self.out = SendState::Finished;
                     return;
                 }
                 SendAction::Reset(code) => {
-                    out.reset(self.cell.id, code);
+                    out.reset(self.shared.id, code);
                     self.out = SendState::GivenUp;
                     self.pending = Bytes::new();
                     return;
                 }
                 SendAction::Nothing => return,
             }
-            out.write_bytes(self.cell.id, &mut self.pending);
+            out.write_bytes(self.shared.id, &mut self.pending);
             if !self.pending.is_empty() {
                 return;
             }
@@ -110,9 +112,9 @@ impl StreamPump {
             _ => SendAction::Nothing,
         };
         if is_empty && out == SendState::Open {
-            self.cell.sending.change(next)
+            self.shared.sending.change(next)
         } else {
-            self.cell.sending.with(next)
+            self.shared.sending.with(next)
         }
     }
 
@@ -121,10 +123,10 @@ impl StreamPump {
         if self.received {
             return None;
         }
-        let id = self.cell.id;
+        let id = self.shared.id;
         while !self.ended {
             // Read where it will stand: whoever reads meanwhile waits for one copy at most.
-            let read = self.cell.receiving.with(|receiving| {
+            let read = self.shared.receiving.with(|receiving| {
                 receiving.paused = receiving.ready.len() >= STREAM_BUFFER_BYTES;
                 if receiving.paused || receiving.stopped.is_some() {
                     return None;
@@ -147,7 +149,7 @@ impl StreamPump {
             let Some((read, wanted)) = read else { break };
             self.ended = read.finished;
             if read.length > 0 || read.finished {
-                self.cell.receiving.change(|_| ());
+                self.shared.receiving.change(|_| ());
             }
             if read.length < wanted {
                 break;
@@ -156,7 +158,7 @@ impl StreamPump {
                 incoming.give_back(buffer);
             }
         }
-        let how = self.cell.receiving.with(|receiving| match (receiving.confirmed, receiving.stopped) {
+        let how = self.shared.receiving.with(|receiving| match (receiving.confirmed, receiving.stopped) {
             (true, _) => Some(EndKind::Read),
             (false, Some(code)) => Some(EndKind::Dropped(code)),
             _ => None,
@@ -170,7 +172,7 @@ impl StreamPump {
 
     /// The peer gave up what it sends. Returns whether that is news to it.
     pub fn on_reset(&mut self, code: u64) -> bool {
-        self.cell.receiving.change(|receiving| {
+        self.shared.receiving.change(|receiving| {
             receiving.ready = ByteQueue::default();
             receiving.end = Some(StreamEnd::Broken(StreamError::Reset(code)));
         });
@@ -196,7 +198,7 @@ impl StreamPump {
     }
 
     fn end_sending(&mut self, outcome: Result<(), StreamError>) {
-        self.cell.sending.change(|sending| {
+        self.shared.sending.change(|sending| {
             sending.ready = Vec::new();
             sending.over.get_or_insert(outcome);
         });
