@@ -76,7 +76,7 @@ pub struct ConnectedSource {
     network: Option<NetworkPrefix>,
     came_at: Instant,
     heard_at: Instant,
-    who: Option<Hello>,
+    hello: Option<Hello>,
     messages: Messages,
     /// Records that came and are not with the thread that writes.
     block: Block,
@@ -93,13 +93,13 @@ pub struct ConnectedSource {
     /// The number of the record that comes next.
     next: u64,
     /// What the note of its file says.
-    note: Checkpoint,
+    checkpoint: Checkpoint,
     /// Bytes written in this session.
     bytes: u64,
     /// Bytes of the block that is being written, and of its memory.
     writing_bytes: u64,
     writing_capacity: usize,
-    beat: SourceHeartbeat,
+    heartbeat: SourceHeartbeat,
     has_ended: bool,
     /// What is to be said.
     back: Vec<u8>,
@@ -120,7 +120,7 @@ impl ConnectedSource {
             network,
             came_at: now,
             heard_at: now,
-            who: None,
+            hello: None,
             messages: Messages::default(),
             block: Block::default(),
             block_since: None,
@@ -130,11 +130,11 @@ impl ConnectedSource {
             is_open: false,
             is_writing: false,
             next: 0,
-            note: Checkpoint::default(),
+            checkpoint: Checkpoint::default(),
             bytes: 0,
             writing_bytes: 0,
             writing_capacity: 0,
-            beat: SourceHeartbeat::default(),
+            heartbeat: SourceHeartbeat::default(),
             has_ended: false,
             back: Vec::new(),
             word_at: now,
@@ -157,12 +157,12 @@ impl ConnectedSource {
     /// Its place among the sessions.
     pub const fn seat(&self, session: Handle) -> Seat<Handle> {
         let (network, came_at) = (self.network, self.came_at);
-        Seat { session, network, is_silent: self.who.is_none(), came_at }
+        Seat { session, network, is_silent: self.hello.is_none(), came_at }
     }
 
     /// Who it says that it is, once it did.
     pub const fn who(&self) -> Option<&Hello> {
-        self.who.as_ref()
+        self.hello.as_ref()
     }
 
     /// Whether its file is open.
@@ -177,7 +177,7 @@ impl ConnectedSource {
 
     /// It may use the name.
     pub fn identify(&mut self, hello: Hello) {
-        self.who = Some(hello);
+        self.hello = Some(hello);
     }
 
     /// The session is to be closed with this code and reason.
@@ -202,7 +202,7 @@ impl ConnectedSource {
         self.is_held_back = false;
         while self.fault.is_none()
             && hello.is_none()
-            && (self.is_open || self.who.is_none())
+            && (self.is_open || self.hello.is_none())
             && self.block.bytes.len() < MAX_WAITING_BYTES
         {
             let memory = PIECE_SIZES.map(|piece| (piece, self.memory(piece)));
@@ -245,7 +245,7 @@ impl ConnectedSource {
             let sentence = "a record took too long, and others wait for its memory: it may come again";
             self.blame(CloseCode::Failed.number(), sentence);
         }
-        if self.who.is_none() && hello.is_none() && now.since(self.came_at) >= HELLO_TIMEOUT {
+        if self.hello.is_none() && hello.is_none() && now.since(self.came_at) >= HELLO_TIMEOUT {
             self.blame(FAULT_CODE, "the source did not say who it is");
         }
         hello
@@ -268,11 +268,11 @@ impl ConnectedSource {
     fn on_message(&mut self, now: Instant, message: FromSource) -> Option<Hello> {
         self.heard_at = now;
         let is_sense = match message {
-            FromSource::Hello { name, run, has_lines } if self.who.is_none() => {
+            FromSource::Hello { name, run, has_lines } if self.hello.is_none() => {
                 return Some(Hello { name, run, has_lines });
             }
             FromSource::Beat(beat) if self.is_open => {
-                self.beat = beat;
+                self.heartbeat = beat;
                 true
             }
             FromSource::From(number) if self.is_open => {
@@ -347,7 +347,7 @@ impl ConnectedSource {
     pub fn on_opened(&mut self, note: Checkpoint, now: Instant) {
         self.is_open = true;
         self.next = note.next;
-        self.note = note;
+        self.checkpoint = note;
         self.reported = (0, now);
         self.say(now, FromSink::Welcome(note.next, note.runs));
     }
@@ -356,7 +356,7 @@ impl ConnectedSource {
     pub fn on_written(&mut self, note: Checkpoint, now: Instant) {
         self.is_writing = false;
         self.writing_capacity = 0;
-        self.note = note;
+        self.checkpoint = note;
         self.bytes = self.bytes.saturating_add(self.writing_bytes);
         let (bytes, at) = self.told;
         if self.has_ended || self.bytes.saturating_sub(bytes) >= REPORT_BYTES {
@@ -377,7 +377,7 @@ impl ConnectedSource {
     /// Tells it how far its records are written, if that is due.
     pub fn answer(&mut self, connection: &mut Connection, now: Instant) {
         if self.is_open && now >= self.word_at {
-            self.say(now, FromSink::Written(self.note.next));
+            self.say(now, FromSink::Written(self.checkpoint.next));
         }
         if !self.back.is_empty() {
             let taken = connection.outgoing().write(SINK_STREAM, &self.back);
@@ -387,17 +387,17 @@ impl ConnectedSource {
 
     /// How it does since the report before. `paths`: bytes that came over each path.
     pub fn report(&mut self, paths: Vec<(String, u64)>, now: Instant) -> Option<SourceReport> {
-        let who = self.who.as_ref().filter(|_| self.is_open)?;
-        let note = self.note;
+        let who = self.hello.as_ref().filter(|_| self.is_open)?;
+        let note = self.checkpoint;
         let (before, at) = std::mem::replace(&mut self.reported, (self.bytes, now));
         let seconds = now.since(at).as_secs_f64().max(1e-3);
-        let waiting = self.beat.produced.saturating_sub(note.next);
+        let waiting = self.heartbeat.produced.saturating_sub(note.next);
         Some(SourceReport {
             name: who.name.clone(),
             rate: self.bytes.saturating_sub(before) as f64 / seconds,
-            demand: self.beat.demand,
+            demand: self.heartbeat.demand,
             lag: waiting,
-            lag_seconds: if waiting == 0 { 0.0 } else { self.beat.age_ms as f64 / 1e3 },
+            lag_seconds: if waiting == 0 { 0.0 } else { self.heartbeat.age_ms as f64 / 1e3 },
             lost: note.lost,
             written: note.next.saturating_sub(note.lost),
             paths,

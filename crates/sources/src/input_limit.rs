@@ -13,29 +13,29 @@ const MIN_QUEUE_BYTES: f64 = 32_768.0;
 /// The limit of what an input gives.
 #[derive(Clone, Debug)]
 pub struct Intake {
-    given: Bucket,
+    bucket: Bucket,
     held_back: bool,
 }
 
 impl Intake {
     /// For a demand of so many bytes per second.
     pub fn new(demand: u64) -> Self {
-        Self { given: Bucket::new(demand), held_back: false }
+        Self { bucket: Bucket::new(demand), held_back: false }
     }
 
     /// Whether one more record may be taken, where `waiting` bytes have not left yet. `outage`: the
     /// demand would have let more leave than did.
     pub fn may_take(&mut self, now: Instant, demand: u64, waiting: usize, outage: bool) -> bool {
-        self.given.set_rate(demand);
+        self.bucket.set_rate(demand);
         let soon = (demand as f64 * QUEUE_TIME.as_secs_f64()).max(MIN_QUEUE_BYTES);
-        let may = (waiting as f64) < soon || outage && self.given.available(now) > 0;
+        let may = (waiting as f64) < soon || outage && self.bucket.available(now) > 0;
         self.held_back |= !may;
         may
     }
 
     /// A record of so many bytes was taken.
     pub fn take(&mut self, bytes: usize) {
-        self.given.spend(bytes);
+        self.bucket.spend(bytes);
     }
 
     /// Whether the input was held back since this was last asked.

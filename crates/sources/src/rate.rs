@@ -147,7 +147,7 @@ impl GovernedPath {
 /// Governs the paths of one source.
 #[derive(Debug)]
 pub struct SourceRates {
-    shared: Arc<RateState>,
+    rate_state: Arc<RateState>,
     rates: RateController,
     /// In the order of `rates`.
     paths: Vec<GovernedPath>,
@@ -168,13 +168,13 @@ pub struct SourceRates {
 impl SourceRates {
     /// For a source with `wanted` paths, through relays if `relayed`. Lots are drawn by `seed`.
     pub fn new(
-        shared: Arc<RateState>,
+        rate_state: Arc<RateState>,
         reading: ControllerReading,
         wanted: usize,
         relayed: bool,
         seed: u64,
     ) -> Self {
-        let demand = shared.demand.load(Ordering::Relaxed) as f64;
+        let demand = rate_state.demand.load(Ordering::Relaxed) as f64;
         let read = match reading {
             ControllerReading::Recommended => WangOptions::RECOMMENDED,
             ControllerReading::Literal => WangOptions::LITERAL,
@@ -182,7 +182,7 @@ impl SourceRates {
         let options =
             WangOptions { demand, epsilon: 0.0, delta: WANG_DELTA, beta: WANG_BETA, slack: 0.0, ..read };
         Self {
-            shared,
+            rate_state,
             rates: RateController::new(options, &[], seed),
             paths: Vec::new(),
             spare: Vec::new(),
@@ -241,7 +241,7 @@ impl SourceRates {
     /// Judges the interval if that can be done, and begins the next. When to look again.
     fn step(&mut self, now: Instant) -> Instant {
         let interval = self.interval();
-        let demand = self.shared.demand.load(Ordering::Relaxed) as f64;
+        let demand = self.rate_state.demand.load(Ordering::Relaxed) as f64;
         if (demand - self.demand).abs() > 0.5 {
             self.demand = demand;
             self.rates.set_demand(demand);
@@ -269,7 +269,7 @@ impl SourceRates {
         });
         let success = received >= (1.0 - WANG_DELTA) * rate;
         // Where the source itself gave less, that the sink got less says nothing.
-        let idle = self.shared.idle.load(Ordering::Relaxed);
+        let idle = self.rate_state.idle.load(Ordering::Relaxed);
         if success || !idle || path.is_none() {
             let received: Vec<f64> =
                 (0..self.paths.len()).map(|at| if Some(at) == raised { received } else { 0.0 }).collect();
@@ -303,7 +303,7 @@ impl SourceRates {
 
     fn begin(&mut self, now: Instant) {
         self.began = Some(now);
-        self.shared.idle.store(false, Ordering::Relaxed);
+        self.rate_state.idle.store(false, Ordering::Relaxed);
         for path in &mut self.paths {
             (path.from, path.until) = (None, None);
         }
@@ -313,7 +313,7 @@ impl SourceRates {
             received: path.received,
             failures: path.failures,
         };
-        self.shared.show(self.paths.iter().zip(self.rates.rates()).map(view).collect());
+        self.rate_state.show(self.paths.iter().zip(self.rates.rates()).map(view).collect());
     }
 }
 
@@ -442,7 +442,7 @@ mod tests {
         let mut acks: Vec<(u64, usize, f64)> = Vec::new();
         for millis in from * 1_000..(from + seconds) * 1_000 {
             let now = Instant::from_millis(millis);
-            rates.shared.idle.store(false, Ordering::Relaxed);
+            rates.rate_state.idle.store(false, Ordering::Relaxed);
             acks.retain(|(at, line, sent)| {
                 if *at > millis {
                     return true;
@@ -507,7 +507,7 @@ mod tests {
         let after = lines.iter().map(|line| line.carried).sum::<u64>() - before;
         assert!(after as f64 / 20.0 > 0.93 * 37_500.0, "{after} {:?}", rates.rates.rates());
         assert!(rates.rates.rates().iter().sum::<f64>() <= 37_501.0);
-        let view = rates.shared.paths();
+        let view = rates.rate_state.paths();
         assert!(view.len() == 2 && view[0].received.is_some_and(|it| it > 20_000.0), "{view:?}");
     }
 
@@ -544,11 +544,11 @@ mod tests {
         let mut rates = SourceRates::new(RateState::new(37_500), ControllerReading::Recommended, 1, false, 1);
         rates.open(PathId(0), &opened(false));
         for millis in (0..20_000).step_by(50) {
-            rates.shared.is_idle();
+            rates.rate_state.is_idle();
             let _ = rates.tick(Instant::from_millis(millis));
         }
         assert_eq!(rates.rates.rates(), [37_500.0]);
-        assert!(rates.shared.paths().iter().all(|path| path.failures == 0));
+        assert!(rates.rate_state.paths().iter().all(|path| path.failures == 0));
     }
 
     #[test]

@@ -89,8 +89,8 @@ impl Source {
             permission: plan.ticket.permission.clone(),
             protocol: crate::PROTOCOL_NAME.parse().unwrap_or_default(),
         };
-        let shared = RateState::new((demand as f64 * Overhead::default().factor()) as u64);
-        let (rates, reading) = (Arc::clone(&shared), plan.reading);
+        let rate_state = RateState::new((demand as f64 * Overhead::default().factor()) as u64);
+        let (rates, reading) = (Arc::clone(&rate_state), plan.reading);
         let controller = move |seed| -> Box<dyn Controller> {
             Box::new(SourceRates::new(Arc::clone(&rates), reading, paths, is_relayed, seed))
         };
@@ -106,8 +106,8 @@ impl Source {
             name: plan.name,
             keeper: SessionKeeper::new(session, &[], control.watch()),
             active: None,
-            shared,
-            added: Overhead::default(),
+            rate_state,
+            overhead: Overhead::default(),
             renewed: plan.renewed,
             paths,
             warnings: RelayWarnings::default(),
@@ -115,8 +115,8 @@ impl Source {
             bucket: Bucket::new(demand),
             leave_at: None,
             intake: (plan.keep.is_none() && plan.held == OverflowPolicy::Back).then(|| Intake::new(demand)),
-            held: plan.held,
-            kept: RecordBuffer::new(plan.keep.unwrap_or(DEFAULT_KEPT_BYTES)),
+            overflow: plan.held,
+            record_buffer: RecordBuffer::new(plan.keep.unwrap_or(DEFAULT_KEPT_BYTES)),
             numbering: Numbering::new(byway_net::seed()?, plan.replay),
             feed: plan.feed,
             taken_since: None,
@@ -142,7 +142,7 @@ impl Source {
     /// The event loop broke.
     pub fn finish(self) -> Result<(u64, Result<(), SourceError>), Error> {
         let owner = self.0.into_owner()?;
-        let stopped = || Err(SourceError::Stopped(owner.kept.count()));
+        let stopped = || Err(SourceError::Stopped(owner.record_buffer.count()));
         Ok((owner.numbering.written(), owner.ending.map_or_else(stopped, |ending| ending.outcome)))
     }
 }
@@ -159,8 +159,8 @@ pub struct SourceOwner {
     keeper: SessionKeeper,
     /// What is said in the session, if there is one.
     active: Option<Box<ActiveSession>>,
-    shared: Arc<RateState>,
-    added: Overhead,
+    rate_state: Arc<RateState>,
+    overhead: Overhead,
     renewed: Receiver<Vec<Word>>,
     /// Paths that there are once all connections are open.
     paths: usize,
@@ -170,8 +170,8 @@ pub struct SourceOwner {
     /// When records that wait for the demand may leave.
     leave_at: Option<Instant>,
     intake: Option<Intake>,
-    held: OverflowPolicy,
-    kept: RecordBuffer,
+    overflow: OverflowPolicy,
+    record_buffer: RecordBuffer,
     numbering: Numbering,
     feed: Feed,
     taken_since: Option<Instant>,
@@ -310,7 +310,7 @@ impl SourceOwner {
     /// There is no session for now.
     fn away(&mut self, now: Instant, why: &str) {
         self.active = None;
-        self.added = self.added.anew();
+        self.overhead = self.overhead.anew();
         self.report = (0, now);
         if self.ending.is_none() {
             self.tell(SourceEvent::Away(why.to_owned()));
@@ -327,9 +327,9 @@ impl SourceOwner {
                 self.feed.take();
                 continue;
             }
-            let room = match self.held {
-                OverflowPolicy::Back => self.kept.has_room(length) && self.may_take(now),
-                OverflowPolicy::GivenUp => self.kept.make_room(length),
+            let room = match self.overflow {
+                OverflowPolicy::Back => self.record_buffer.has_room(length) && self.may_take(now),
+                OverflowPolicy::GivenUp => self.record_buffer.make_room(length),
             };
             if !room {
                 return;
@@ -338,7 +338,7 @@ impl SourceOwner {
                 if let Some(intake) = &mut self.intake {
                     intake.take(length);
                 }
-                self.kept.push(record, came_ms);
+                self.record_buffer.push(record, came_ms);
             }
         }
     }
@@ -346,13 +346,13 @@ impl SourceOwner {
     fn may_take(&mut self, now: Instant) -> bool {
         let Some(intake) = &mut self.intake else { return true };
         let outage = self.bucket.is_full(now);
-        intake.may_take(now, self.demand.load(Ordering::Relaxed), self.kept.unsaid(), outage)
+        intake.may_take(now, self.demand.load(Ordering::Relaxed), self.record_buffer.unsaid(), outage)
     }
 
     fn talk(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let demand = self.demand.load(Ordering::Relaxed);
         self.bucket.set_rate(demand);
-        self.shared.set_demand((demand as f64 * self.added.factor()) as u64);
+        self.rate_state.set_demand((demand as f64 * self.overhead.factor()) as u64);
         if let Some(mut active) = self.active.take() {
             let outcome = self.hear(endpoint, &mut active, now);
             if let Ok(()) = outcome {
@@ -406,7 +406,7 @@ impl SourceOwner {
                     self.on_welcome(active, number, runs)?
                 }
                 FromSink::Written(number) if active.welcome => {
-                    self.numbering.on_written(&mut self.kept, number)?;
+                    self.numbering.on_written(&mut self.record_buffer, number)?;
                 }
                 FromSink::Welcome(..) | FromSink::Written(_) => {
                     return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
@@ -425,7 +425,7 @@ impl SourceOwner {
         active.welcome = true;
         self.taken_since = None;
         self.refusal = None;
-        let start = self.numbering.welcome(&mut self.kept, number, runs)?;
+        let start = self.numbering.welcome(&mut self.record_buffer, number, runs)?;
         FromSource::From(start.first).write(&mut active.out);
         self.beat_at = Instant::ZERO;
         self.tell(SourceEvent::Connected(number));
@@ -439,12 +439,12 @@ impl SourceOwner {
     fn say(&mut self, endpoint: &mut Endpoint, active: &mut ActiveSession, now: Instant) {
         let Some(connection) = self.keeper.session(endpoint) else { return };
         if active.welcome && now >= self.beat_at {
-            let oldest = self.kept.oldest_ms();
+            let oldest = self.record_buffer.oldest_ms();
             let beat = SourceHeartbeat {
-                produced: self.kept.end(),
+                produced: self.record_buffer.end(),
                 age_ms: oldest.map_or(0, |came| millis(now).saturating_sub(came)),
                 demand: self.demand.load(Ordering::Relaxed),
-                given_up: self.kept.given_up(),
+                given_up: self.record_buffer.given_up(),
             };
             FromSource::Beat(beat).write(&mut active.out);
         }
@@ -452,14 +452,14 @@ impl SourceOwner {
         let may_leave = active.welcome && self.bucket.ready_at(now).is_none();
         let piece = piece_length(self.demand.load(Ordering::Relaxed));
         loop {
-            let more = active.welcome && self.kept.next_length().is_some();
+            let more = active.welcome && self.record_buffer.next_length().is_some();
             if !active.write(out, if more { piece } else { 1 }) {
                 break;
             }
             if !may_leave || self.bucket.available(now) == 0 {
                 break;
             }
-            match self.kept.say() {
+            match self.record_buffer.say() {
                 Some(NextMessage::Record(record)) => {
                     self.bucket.spend(record.len());
                     active.out.extend_from_slice(&record_head(record.len()));
@@ -469,13 +469,13 @@ impl SourceOwner {
                 None => break,
             }
         }
-        if active.welcome && self.kept.unsaid() > 0 {
+        if active.welcome && self.record_buffer.unsaid() > 0 {
             self.leave_at = self.bucket.ready_at(now);
         }
         if active.given == out.progress().sent {
-            self.shared.is_idle();
+            self.rate_state.is_idle();
         }
-        if active.welcome && self.kept.is_empty() && self.is_input_over() && !active.end_said {
+        if active.welcome && self.record_buffer.is_empty() && self.is_input_over() && !active.end_said {
             active.end_said = true;
             FromSource::End.write(&mut active.out);
         }
@@ -489,19 +489,21 @@ impl SourceOwner {
         if self.requests.is_cancelled() {
             self.stopped_at.get_or_insert(now);
         }
-        let is_sent = self.numbering.is_numbered() && self.kept.is_empty();
+        let is_sent = self.numbering.is_numbered() && self.record_buffer.is_empty();
         let missing = self.numbering.missing();
         match (self.stopped_at, self.feed.ended()) {
-            (Some(_), _) if is_sent || self.kept.count() == 0 => self.end(Ok(())),
+            (Some(_), _) if is_sent || self.record_buffer.count() == 0 => self.end(Ok(())),
             (Some(stopped), _) if now.since(stopped) >= FLUSH_TIMEOUT => {
-                self.end(Err(SourceError::Stopped(self.kept.count())));
+                self.end(Err(SourceError::Stopped(self.record_buffer.count())));
             }
             (None, Some(Ok(()))) if is_sent && missing > 0 => {
-                let sink = self.kept.end();
+                let sink = self.record_buffer.end();
                 self.end(Err(SourceError::InputTooShort { sink, here: sink.saturating_sub(missing) }));
             }
             (None, Some(Ok(()))) if is_sent => self.end(Ok(())),
-            (None, Some(Err(error))) if self.kept.is_empty() => self.end(Err(SourceError::Input(error))),
+            (None, Some(Err(error))) if self.record_buffer.is_empty() => {
+                self.end(Err(SourceError::Input(error)))
+            }
             _ => {}
         }
     }
@@ -511,12 +513,12 @@ impl SourceOwner {
         let mut standing = SourceStatus {
             connected: talking,
             demand: self.demand.load(Ordering::Relaxed),
-            lag: self.kept.count(),
+            lag: self.record_buffer.count(),
             lag_seconds: self
-                .kept
+                .record_buffer
                 .oldest_ms()
                 .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
-            given_up: self.kept.given_up(),
+            given_up: self.record_buffer.given_up(),
             long_lines: self.feed.long_lines(),
             refusal: self.refusal.clone(),
             written: self.numbering.written(),
@@ -528,12 +530,12 @@ impl SourceOwner {
             let progress = connection.outgoing().progress();
             let acked = progress.acked;
             standing.repeated = progress.repeated;
-            self.added
+            self.overhead
                 .look(status.paths.iter().map(|path| (path.id, path.totals.acked_bytes)).collect(), acked);
             let (before, at) = std::mem::replace(&mut self.report, (acked, now));
             standing.rate = acked.saturating_sub(before) as f64 / now.since(at).as_secs_f64().max(1e-3);
             let several = self.paths > self.keeper.relays().len().max(1);
-            standing.paths = path_standings(&status.paths, &self.shared.paths(), several);
+            standing.paths = path_standings(&status.paths, &self.rate_state.paths(), several);
         }
         standing.why = slow_because(&standing);
         standing

@@ -22,7 +22,7 @@ const MAX_TRIES: usize = 8;
 pub struct SourceFile {
     data: File,
     notes: File,
-    note: Checkpoint,
+    checkpoint: Checkpoint,
     path: PathBuf,
     run: [u8; 16],
     /// Whether each record ends with a line feed.
@@ -150,7 +150,7 @@ impl SourceFile {
             _ => None,
         };
         let (run, has_lines) = (asked.run, asked.has_lines);
-        let mut open = Self { data, notes, note, path, run, has_lines, sync, change };
+        let mut open = Self { data, notes, checkpoint: note, path, run, has_lines, sync, change };
         let begun = open.data.set_len(now.bytes).and_then(|()| {
             if said.is_empty() || standing.is_none() {
                 open.sync_directories(directory)?;
@@ -163,7 +163,7 @@ impl SourceFile {
 
     /// What is noted.
     pub const fn note(&self) -> Checkpoint {
-        self.note
+        self.checkpoint
     }
 
     /// Its path.
@@ -183,17 +183,17 @@ impl SourceFile {
         let is_same = |other: &Metadata| (other.dev(), other.ino()) == (own.dev(), own.ino());
         let change = match &standing {
             Some(other) if is_same(other) => match own.len() {
-                0 if self.note.bytes > 0 => FileChange::Emptied,
-                length if length < self.note.bytes => {
-                    let refusal = refusal(&self.path, Found::Short, Some(length), self.note);
+                0 if self.checkpoint.bytes > 0 => FileChange::Emptied,
+                length if length < self.checkpoint.bytes => {
+                    let refusal = refusal(&self.path, Found::Short, Some(length), self.checkpoint);
                     return Err(io::Error::other(refusal));
                 }
                 // A block that was cut short: the disk was full.
-                length if length > self.note.bytes => return self.data.set_len(self.note.bytes),
+                length if length > self.checkpoint.bytes => return self.data.set_len(self.checkpoint.bytes),
                 _ => return Ok(()),
             },
             Some(other) if other.len() > 0 => {
-                let refusal = refusal(&self.path, Found::Foreign, Some(other.len()), self.note);
+                let refusal = refusal(&self.path, Found::Foreign, Some(other.len()), self.checkpoint);
                 return Err(io::Error::other(refusal));
             }
             _ if own.nlink() == 0 => FileChange::Deleted,
@@ -206,18 +206,19 @@ impl SourceFile {
             }
         }
         self.change = Some(change);
-        self.keep(self.note.of_empty_file(self.data.metadata()?.ino()))
+        self.keep(self.checkpoint.of_empty_file(self.data.metadata()?.ino()))
     }
 
     /// Appends a block, and notes that.
     pub fn write(&mut self, block: &Block) -> io::Result<()> {
         let too_many = || io::Error::other("its numbers are used up");
         let numbers = block.records.checked_add(block.lost);
-        let next = numbers.and_then(|numbers| self.note.next.checked_add(numbers)).ok_or_else(too_many)?;
-        let lost = self.note.lost.checked_add(block.lost).ok_or_else(too_many)?;
+        let next =
+            numbers.and_then(|numbers| self.checkpoint.next.checked_add(numbers)).ok_or_else(too_many)?;
+        let lost = self.checkpoint.lost.checked_add(block.lost).ok_or_else(too_many)?;
         for _ in 0..MAX_TRIES {
             self.look()?;
-            let before = self.note;
+            let before = self.checkpoint;
             let bytes = self.with_line_end(&block.bytes);
             (&self.data).write_all(&bytes)?;
             if self.sync {
@@ -255,7 +256,8 @@ impl SourceFile {
 
     /// The bytes to append. A last line that has no end gets one before the next line begins.
     fn with_line_end<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let is_open = self.note.bytes > 0 && self.note.tail.last().is_some_and(|last| last != b'\n');
+        let is_open =
+            self.checkpoint.bytes > 0 && self.checkpoint.tail.last().is_some_and(|last| last != b'\n');
         if self.has_lines && is_open && !bytes.is_empty() {
             Cow::Owned([b"\n", bytes].concat())
         } else {
@@ -265,7 +267,7 @@ impl SourceFile {
 
     /// Notes this, as the next generation.
     fn keep(&mut self, note: Checkpoint) -> io::Result<()> {
-        let generation = self.note.generation.checked_add(1);
+        let generation = self.checkpoint.generation.checked_add(1);
         let generation = generation.ok_or_else(|| io::Error::other("its notes are used up"))?;
         let note = Checkpoint { generation, ..note };
         let (slot, at) = note.to_slot();
@@ -273,7 +275,7 @@ impl SourceFile {
         if self.sync {
             self.notes.sync_data()?;
         }
-        self.note = note;
+        self.checkpoint = note;
         Ok(())
     }
 
@@ -368,8 +370,8 @@ mod tests {
         // The sink was killed while it wrote.
         fs::write(host.path("radar7"), "one\ntwo\nfive\nsi").unwrap();
         let mut file = host.open().unwrap();
-        assert_eq!((file.note.next, file.note.bytes, file.note.lost), (5, 13, 2));
-        assert_eq!((file.note.runs.last, file.note.runs.last_from), (RUN, 0));
+        assert_eq!((file.checkpoint.next, file.checkpoint.bytes, file.checkpoint.lost), (5, 13, 2));
+        assert_eq!((file.checkpoint.runs.last, file.checkpoint.runs.last_from), (RUN, 0));
         file.write(&block("six\n", 0)).unwrap();
         host.has("radar7", "one\ntwo\nfive\nsix\n");
         // It was killed while it wrote the first block of all.
@@ -427,7 +429,7 @@ mod tests {
         // Also while no record comes.
         file.look().unwrap();
         host.has("radar7", "");
-        assert_eq!((file.take_change(), file.note.bytes), (Some(FileChange::Moved), 0));
+        assert_eq!((file.take_change(), file.checkpoint.bytes), (Some(FileChange::Moved), 0));
         file.write(&block("3\n", 0)).unwrap();
         fs::rename(&path, host.path("moved2")).unwrap();
         fs::write(&path, "").unwrap();
@@ -440,7 +442,7 @@ mod tests {
         host.has("radar7", "5\n6\n");
         fs::remove_file(&path).unwrap();
         file.write(&block("7\n", 0)).unwrap();
-        assert_eq!((file.take_change(), file.note.next), (Some(FileChange::Deleted), 7));
+        assert_eq!((file.take_change(), file.checkpoint.next), (Some(FileChange::Deleted), 7));
         for (name, text) in [("moved", "1\n2\n"), ("moved2", "3\n"), ("copied", "4\n"), ("radar7", "7\n")] {
             host.has(name, text);
         }
@@ -466,8 +468,8 @@ mod tests {
         let away = |how: &dyn Fn(&Path), change: FileChange| {
             how(&host.path("radar7"));
             let mut file = host.open().unwrap();
-            assert_eq!((file.take_change(), file.note.bytes), (Some(change), 0));
-            let number = file.note.next + 1;
+            assert_eq!((file.take_change(), file.checkpoint.bytes), (Some(change), 0));
+            let number = file.checkpoint.next + 1;
             file.write(&block(&format!("{number}\n"), 0)).unwrap();
             host.has("radar7", &format!("{number}\n"));
             assert_eq!(host.open().unwrap().take_change(), None);
@@ -475,7 +477,7 @@ mod tests {
         away(&|path| fs::rename(path, host.path("moved")).unwrap(), FileChange::Missing);
         away(&|path| fs::remove_file(path).unwrap(), FileChange::Missing);
         away(&|path| fs::write(path, "").unwrap(), FileChange::Emptied);
-        assert_eq!(host.open().unwrap().note.next, 5);
+        assert_eq!(host.open().unwrap().checkpoint.next, 5);
         host.has("moved", "1\n2\n");
     }
 
@@ -524,7 +526,7 @@ mod tests {
         host.has("moved", "cut of");
         host.has("day1", "next\ncut of");
         host.has("day2", "next\n");
-        assert_eq!(file.note.next, 8);
+        assert_eq!(file.checkpoint.next, 8);
         // A link that leads nowhere is another's affair, and nothing is made there.
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("day3", &path).unwrap();
