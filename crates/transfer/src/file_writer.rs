@@ -68,7 +68,7 @@ pub(crate) struct DiskChannels {
     /// Held until this writer has come to its end.
     pub ended: SyncSender<PipeTotal>,
     pub back: SyncSender<DiskEvent>,
-    pub seen: WriteProgress,
+    pub progress: WriteProgress,
     pub warnings: Warnings,
     pub waker: Waker,
 }
@@ -151,8 +151,8 @@ impl DiskChannels {
 }
 
 /// Writes a tree until it is complete or the owner has gone.
-pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], ends: DiskChannels) {
-    if let Some(before) = &ends.before {
+pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], channels: DiskChannels) {
+    if let Some(before) = &channels.before {
         // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
     }
@@ -164,10 +164,10 @@ pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], end
                 together: Vec::new(),
                 gathered: 0,
                 sink,
-                ends,
+                channels,
                 pending: Vec::new(),
                 finishing: Vec::new(),
-                own: Reports::new(),
+                own_reports: Reports::new(),
                 quiet: (0, 0),
             };
             if let Err(ReceiverGone) = writer.run() {
@@ -175,7 +175,7 @@ pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], end
             }
         }
         Err(error) => {
-            let _ = ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+            let _ = channels.give(DiskEvent::Failed(TransferError::Sink(error)));
         }
     }
 }
@@ -191,13 +191,13 @@ struct TreeWriter {
     together: Vec<SmallFile>,
     gathered: usize,
     sink: Sink,
-    ends: DiskChannels,
+    channels: DiskChannels,
     /// Writes and ends of objects that the manifest has not announced yet. Their bytes count
     /// against the window, so they are bounded.
     pending: Vec<WriteRequest>,
     finishing: Vec<ObjectId>,
     /// Reads this side's own reports: which objects failed.
-    own: Reports,
+    own_reports: Reports,
     /// Buffers given back since the owner was woken, and their bytes.
     quiet: (usize, usize),
 }
@@ -208,23 +208,23 @@ impl TreeWriter {
         loop {
             while let Some(made) = self.file_thread.as_mut().and_then(FileThread::next) {
                 if let Err(error) = self.collect(made)? {
-                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                    return self.channels.give(DiskEvent::Failed(TransferError::Sink(error)));
                 }
             }
             let more = match self.sink.work(VERIFY_STEP_BYTES) {
                 Ok(more) => more,
-                Err(error) => return self.ends.give(DiskEvent::Failed(TransferError::Sink(error))),
+                Err(error) => return self.channels.give(DiskEvent::Failed(TransferError::Sink(error))),
             };
             if self.sink.is_complete() {
                 let reports = self.tell()?;
-                return self.ends.give(DiskEvent::Done(self.sink.summary(), reports));
+                return self.channels.give(DiskEvent::Done(self.sink.summary(), reports));
             }
-            let task = match self.ends.tasks.try_recv() {
+            let task = match self.channels.tasks.try_recv() {
                 Ok(task) if untold < TASKS_PER_REPORT => task,
                 // There will be no more of them for now.
                 Err(TryRecvError::Empty) if !self.together.is_empty() => {
                     if let Err(error) = self.make()? {
-                        return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                        return self.channels.give(DiskEvent::Failed(TransferError::Sink(error)));
                     }
                     continue;
                 }
@@ -234,13 +234,13 @@ impl TreeWriter {
                     let reports = self.tell()?;
                     let told = !reports.is_empty();
                     if told {
-                        self.ends.give(DiskEvent::Reports(reports))?;
+                        self.channels.give(DiskEvent::Reports(reports))?;
                     }
                     match taken {
                         Ok(task) => task,
                         Err(TryRecvError::Disconnected) => return Err(ReceiverGone),
                         Err(TryRecvError::Empty) => {
-                            self.ends.wake(&mut self.quiet);
+                            self.channels.wake(&mut self.quiet);
                             // What was told may have made room for more work.
                             if more || told {
                                 continue;
@@ -248,21 +248,21 @@ impl TreeWriter {
                             if let Some(made) = self.file_thread.as_mut().and_then(FileThread::wait) {
                                 let Ok(made) = made else {
                                     let error = TransferError::ThreadDied("makes small files");
-                                    return self.ends.give(DiskEvent::Failed(error));
+                                    return self.channels.give(DiskEvent::Failed(error));
                                 };
                                 if let Err(error) = self.collect(made)? {
-                                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                                    return self.channels.give(DiskEvent::Failed(TransferError::Sink(error)));
                                 }
                                 continue;
                             }
-                            self.ends.tasks.recv().map_err(|_| ReceiverGone)?
+                            self.channels.tasks.recv().map_err(|_| ReceiverGone)?
                         }
                     }
                 }
             };
             untold += 1;
             if let Err(error) = self.take(task)? {
-                return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                return self.channels.give(DiskEvent::Failed(TransferError::Sink(error)));
             }
         }
     }
@@ -277,7 +277,7 @@ impl TreeWriter {
                 return;
             }
         }
-        while let Ok(task) = self.ends.tasks.try_recv() {
+        while let Ok(task) = self.channels.tasks.try_recv() {
             let saved = match task {
                 DiskTask::Bytes(bytes) => self.sink.records(&bytes),
                 DiskTask::Write(write) => self.sink.write(write.object, write.offset, &write.data).map(drop),
@@ -288,7 +288,7 @@ impl TreeWriter {
                 return;
             }
         }
-        for write in self.ends.rest.try_iter().flatten() {
+        for write in self.channels.rest.try_iter().flatten() {
             if self.sink.write(write.object, write.offset, &write.data).is_err() {
                 return;
             }
@@ -332,7 +332,7 @@ impl TreeWriter {
                 Ok(Ok(()))
             }
             Ok(Written::Stored | Written::Ignored) => {
-                self.ends.hand_back(write.data, &mut self.quiet)?;
+                self.channels.hand_back(write.data, &mut self.quiet)?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),
@@ -356,7 +356,7 @@ impl TreeWriter {
     fn collect(&mut self, made: Vec<MadeFile>) -> Result<Result<(), SinkError>, ReceiverGone> {
         for made in made {
             match self.sink.made(made) {
-                Ok(buffer) => self.ends.hand_back(buffer, &mut self.quiet)?,
+                Ok(buffer) => self.channels.hand_back(buffer, &mut self.quiet)?,
                 Err(error) => return Ok(Err(error)),
             }
         }
@@ -372,16 +372,16 @@ impl TreeWriter {
 
     /// Takes the reports to send, and says what went wrong.
     fn tell(&mut self) -> Result<Vec<u8>, ReceiverGone> {
-        self.ends.seen.note(&self.sink);
+        self.channels.progress.note(&self.sink);
         let reports = self.sink.reports();
         // They are this very side's, so that reading them cannot fail.
-        for report in self.own.feed(&reports).unwrap_or_default() {
+        for report in self.own_reports.feed(&reports).unwrap_or_default() {
             if let Report::Failed { object, .. } = report {
-                self.ends.give(DiskEvent::Forget(object))?;
+                self.channels.give(DiskEvent::Forget(object))?;
             }
         }
         for problem in self.sink.problems() {
-            self.ends.warnings.give(|| format!("{}: {}", shown(&problem.path), problem.reason));
+            self.channels.warnings.give(|| format!("{}: {}", shown(&problem.path), problem.reason));
         }
         Ok(reports)
     }
@@ -390,27 +390,28 @@ impl TreeWriter {
 /// Writes a stream to `output`. At the end reports the number of bytes and their hash. If the
 /// stream comes again after a break, bytes that were written before are not written twice, but must
 /// have the same hash.
-pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
-    let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
+pub(crate) fn write_pipe(mut output: impl Write, mut channels: DiskChannels) {
+    let before = channels.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
     let Ok(mut poured) = before else {
-        let _ = ends.give(DiskEvent::Failed(TransferError::ThreadDied("wrote to standard output before")));
+        let _ =
+            channels.give(DiskEvent::Failed(TransferError::ThreadDied("wrote to standard output before")));
         return;
     };
     // When the owner has gone there is nobody to tell.
-    let _ = copy_pipe(&mut output, &mut ends, &mut poured);
+    let _ = copy_pipe(&mut output, &mut channels, &mut poured);
     // Nobody takes it unless another try follows.
-    let _ = ends.ended.try_send(poured);
+    let _ = channels.ended.try_send(poured);
 }
 
 fn copy_pipe(
     output: &mut impl Write,
-    ends: &mut DiskChannels,
+    channels: &mut DiskChannels,
     poured: &mut PipeTotal,
 ) -> Result<(), ReceiverGone> {
     let kept = poured.bytes;
     let mut again = PipeTotal::default();
     loop {
-        match ends.tasks.recv().map_err(|_| ReceiverGone)? {
+        match channels.tasks.recv().map_err(|_| ReceiverGone)? {
             DiskTask::Bytes(bytes) => {
                 let known = usize::try_from(kept - again.bytes).unwrap_or(usize::MAX).min(bytes.len());
                 let (known, new) = bytes.split_at(known);
@@ -419,24 +420,24 @@ fn copy_pipe(
                     && again.bytes == kept
                     && again.hasher.finalize() != poured.hasher.finalize()
                 {
-                    return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
+                    return channels.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
                 }
                 if let Err(error) = output.write_all(new) {
-                    return ends.give(DiskEvent::Failed(output_error(error)));
+                    return channels.give(DiskEvent::Failed(output_error(error)));
                 }
                 poured.add(new);
-                ends.waker.wake();
+                channels.waker.wake();
             }
             DiskTask::End if again.bytes < kept => {
-                return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
+                return channels.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
             }
             DiskTask::End => {
                 if let Err(error) = output.flush() {
-                    return ends.give(DiskEvent::Failed(output_error(error)));
+                    return channels.give(DiskEvent::Failed(output_error(error)));
                 }
                 let receipt = [&poured.bytes.to_be_bytes()[..], poured.hasher.finalize().as_bytes()].concat();
                 let summary = Summary { files: 1, bytes: poured.bytes, ..Summary::default() };
-                return ends.give(DiskEvent::Done(summary, receipt));
+                return channels.give(DiskEvent::Done(summary, receipt));
             }
             DiskTask::Write(_) | DiskTask::Complete(_) => {}
         }

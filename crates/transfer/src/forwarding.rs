@@ -87,7 +87,7 @@ impl Forwarding {
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let cap = SendLimit::new(plan.config.cap);
+        let send_limit = SendLimit::new(plan.config.cap);
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
         let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
         let transfer = byway_net::seed()?;
@@ -108,14 +108,14 @@ impl Forwarding {
             waker: control.waker().clone(),
             news,
             requests: Arc::clone(&requests),
-            cap,
+            send_limit,
             limit: plan.limit.map(ReceiveLimit::new),
             locals,
             uplinks,
             said: BTreeMap::new(),
             is_away_told: false,
-            arrivals: ProgressCounter::default(),
-            tally: ForwardCounters::default(),
+            arrival_counter: ProgressCounter::default(),
+            counters: ForwardCounters::default(),
             moves: false,
             ending: None,
             leave_at: None,
@@ -135,7 +135,7 @@ impl Forwarding {
         finished.outcome?;
         let mut owner = finished.owner;
         owner.look();
-        Ok((owner.tally, owner.ending.unwrap_or(Ok(()))))
+        Ok((owner.counters, owner.ending.unwrap_or(Ok(()))))
     }
 }
 
@@ -147,7 +147,7 @@ pub struct Forwarder {
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
     /// What is sent at most, and what is taken.
-    cap: SendLimit,
+    send_limit: SendLimit,
     limit: Option<ReceiveLimit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
@@ -156,8 +156,8 @@ pub struct Forwarder {
     /// Whether a person was told that there is no session.
     is_away_told: bool,
     /// Counts what the receiver sends.
-    arrivals: ProgressCounter,
-    tally: ForwardCounters,
+    arrival_counter: ProgressCounter,
+    counters: ForwardCounters,
     /// Whether that had changed when it was looked at last.
     moves: bool,
     ending: Option<Result<(), TransferError>>,
@@ -229,10 +229,10 @@ impl Forwarder {
     /// Has limits hold, or not if they are lifted.
     fn heed_limits(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let lifted = self.requests.is_lifted();
-        if self.cap.update(None, lifted)
+        if self.send_limit.update(None, lifted)
             && let Some(connection) = self.keeper.session(endpoint)
         {
-            connection.set_cap(now, self.cap.bytes_per_second());
+            connection.set_cap(now, self.send_limit.bytes_per_second());
         }
         if let Some(limit) = &mut self.limit {
             self.entry.allow((!lifted).then(|| limit.room(now)));
@@ -243,11 +243,11 @@ impl Forwarder {
         match event {
             SessionEvent::Connected => {
                 // A session begins with limits.
-                self.cap.update(None, false);
+                self.send_limit.update(None, false);
                 self.entry.begin();
                 self.is_away_told = false;
-                self.arrivals = ProgressCounter::default();
-                self.arrivals.begin(now);
+                self.arrival_counter = ProgressCounter::default();
+                self.arrival_counter.begin(now);
                 self.tell(TransferEvent::Begun);
             }
             SessionEvent::Lost(LostSession { error, .. }) => {
@@ -278,17 +278,16 @@ impl Forwarder {
         let Some(tally) = self.keeper.progress(endpoint, &self.locals, circumstances, amount, now) else {
             return;
         };
-        let arrivals = self
-            .keeper
-            .session(endpoint)
-            .map(|connection| self.arrivals.look_at_arrivals(now, connection, &self.locals, amount).paths);
+        let arrivals = self.keeper.session(endpoint).map(|connection| {
+            self.arrival_counter.look_at_arrivals(now, connection, &self.locals, amount).paths
+        });
         let tally = TransferProgress { arrivals: arrivals.unwrap_or_default(), ..tally };
-        let before = self.tally;
+        let before = self.counters;
         self.look();
         // What has come to rest is told once more, so that its last rate does not stay on screen.
-        let moves = self.tally != before;
+        let moves = self.counters != before;
         if moves || self.moves {
-            self.tell(TransferEvent::Forwarded(self.tally));
+            self.tell(TransferEvent::Forwarded(self.counters));
             self.tell(TransferEvent::Progress(tally));
         }
         self.moves = moves;
@@ -324,7 +323,7 @@ impl Forwarder {
     fn look(&mut self) {
         let (open, opened) = self.entry.count();
         let ByteCounts { forth, back } = self.entry.moved();
-        self.tally = ForwardCounters { connected: self.keeper.is_connected(), open, opened, forth, back };
+        self.counters = ForwardCounters { connected: self.keeper.is_connected(), open, opened, forth, back };
     }
 
     /// News that nobody takes are not worth waiting for.

@@ -50,7 +50,7 @@ pub(crate) struct InboundId {
 
 /// A transfer on its way in.
 pub(crate) struct Inbound {
-    which: InboundId,
+    id: InboundId,
     /// Where the sender is; `None` for this host.
     network: Option<NetworkPrefix>,
     came_at: Instant,
@@ -68,7 +68,7 @@ pub(crate) struct Inbound {
     /// Bytes of the manifest.
     manifest: u64,
     /// What the thread that writes knows.
-    seen: WriteProgress,
+    progress: WriteProgress,
     /// The stream from the sender is at its end.
     read: bool,
     /// The end of a pipe was handed over.
@@ -85,7 +85,7 @@ impl Inbound {
     /// Starts the thread that writes.
     pub fn start(
         destination: &Destination,
-        (which, network): (InboundId, Option<NetworkPrefix>),
+        (id, network): (InboundId, Option<NetworkPrefix>),
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
         news: &SyncSender<TransferEvent>,
@@ -99,14 +99,14 @@ impl Inbound {
         let (give, back) = sync_channel(2 * MAX_QUEUED_TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
-        let (waker, seen) = (waker.clone(), WriteProgress::default());
+        let (waker, progress) = (waker.clone(), WriteProgress::default());
         let ends = DiskChannels {
             tasks: inbox,
             rest: left,
             before,
             ended: end,
             back: give,
-            seen: seen.clone(),
+            progress: progress.clone(),
             warnings: Warnings::new(news.clone()),
             waker,
         };
@@ -114,7 +114,7 @@ impl Inbound {
         match destination {
             Destination::Directory(directory, modes) => {
                 let (directory, modes) = (directory.clone(), *modes);
-                thread.spawn(move || write_tree(&directory, modes, which.transfer, ends))?;
+                thread.spawn(move || write_tree(&directory, modes, id.transfer, ends))?;
             }
             Destination::Pipe(open) => {
                 let open = *open;
@@ -124,7 +124,7 @@ impl Inbound {
         let mut counter = ProgressCounter::default();
         counter.begin(now);
         Ok(Self {
-            which,
+            id,
             network,
             came_at: now,
             is_pipe,
@@ -136,7 +136,7 @@ impl Inbound {
             piece: Vec::new(),
             opened: false,
             manifest: 0,
-            seen,
+            progress,
             read: false,
             ended: false,
             summary: None,
@@ -180,7 +180,7 @@ impl Inbound {
 
     /// The transfer's number, counted since the receiver began. Each try of it has the same.
     pub const fn number(&self) -> u32 {
-        self.which.number
+        self.id.number
     }
 
     /// Since when nothing is left to do but to hear the sender's goodbye.
@@ -216,29 +216,29 @@ impl Inbound {
         if self.is_pipe {
             return TransferAmount { bytes: received, travelled: received, total: None };
         }
-        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        let summary = self.summary.unwrap_or_else(|| self.progress.summary());
         // What the sender said, unless it sends more.
         let total = summary.total.map(|total| total.max(summary.announced.bytes));
         TransferAmount::of_tree(received.saturating_sub(self.manifest), summary.skipped, total)
     }
 
     fn origin(&self) -> TransferId {
-        TransferId { transfer: self.which.number, from: self.which.peer, name: self.seen.name() }
+        TransferId { transfer: self.id.number, from: self.id.peer, name: self.progress.name() }
     }
 
     /// The sender's public key.
     pub const fn peer(&self) -> PublicKey {
-        self.which.peer
+        self.id.peer
     }
 
     /// Whether this sender sends it.
     pub fn is_of(&self, sender: PublicKey) -> bool {
-        self.which.peer == sender
+        self.id.peer == sender
     }
 
     /// Whether this is a try of the same transfer.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
-        (self.which.peer, self.which.transfer) == (peer, transfer)
+        (self.id.peer, self.id.transfer) == (peer, transfer)
     }
 
     /// Ends it early: what has arrived is written by the thread that writes, whose end can be
@@ -264,7 +264,7 @@ impl Inbound {
         received: u64,
         now: Instant,
     ) -> ReceivedTransfer {
-        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        let summary = self.summary.unwrap_or_else(|| self.progress.summary());
         let (announced, amount) = (summary.announced, self.amount(received));
         let broken_off = self.summary.is_none();
         let entries = match self.is_pipe || broken_off {

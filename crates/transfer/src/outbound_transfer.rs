@@ -67,7 +67,7 @@ impl Outbound {
     /// Whether the engine has everything.
     pub fn is_sent(&self) -> bool {
         match self {
-            Self::Tree(tree) => tree.finished && tree.batch.is_empty(),
+            Self::Tree(tree) => tree.finished && tree.manifest_piece.is_empty(),
             Self::Pipe(pipe) => pipe.finished,
         }
     }
@@ -84,7 +84,7 @@ impl Outbound {
     pub fn hang_up(&mut self) {
         match self {
             Self::Tree(tree) => tree.asks = batch_channel(1).0,
-            Self::Pipe(pipe) => pipe.lock.take().map_or((), Journals::remove),
+            Self::Pipe(pipe) => pipe.journals.take().map_or((), Journals::remove),
         }
     }
 
@@ -131,7 +131,7 @@ pub(crate) struct OutboundTree {
     answers: Receiver<DiskReply>,
     total: Arc<AtomicU64>,
     opened: bool,
-    batch: ManifestPiece,
+    manifest_piece: ManifestPiece,
     /// Whether a piece of the manifest was asked for.
     asked: bool,
     /// Since when nothing happened that could make a piece other than the last, which was empty.
@@ -158,7 +158,7 @@ impl OutboundTree {
             answers,
             total,
             opened: false,
-            batch: ManifestPiece::default(),
+            manifest_piece: ManifestPiece::default(),
             asked: false,
             quiet: None,
             finished: false,
@@ -197,7 +197,7 @@ impl OutboundTree {
         self.write_manifest(out);
         // A walk over very many things that cannot be sent gives empty pieces too.
         let quiet = self.quiet.is_some_and(|since| now.since(since) < MANIFEST_RETRY_DELAY);
-        let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
+        let idle = !self.asked && !quiet && !self.finished && self.manifest_piece.is_empty();
         if idle && self.asks.has_room() {
             self.asked = true;
             self.asks.send(DiskRequest::Records { announce: self.objects < MAX_ANNOUNCED_OBJECTS });
@@ -239,7 +239,7 @@ impl OutboundTree {
                 self.quiet = (empty && !busy).then_some(now);
                 self.finished = finished;
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
-                self.batch = ManifestPiece { bytes, written: 0, objects, withdrawn };
+                self.manifest_piece = ManifestPiece { bytes, written: 0, objects, withdrawn };
             }
             DiskReply::Reports { failed, limit } => {
                 self.limit = limit.or(self.limit);
@@ -256,7 +256,7 @@ impl OutboundTree {
     }
 
     fn write_manifest(&mut self, out: &mut Outgoing) {
-        let batch = &mut self.batch;
+        let batch = &mut self.manifest_piece;
         let rest = batch.bytes.get(batch.written..).unwrap_or_default();
         if !rest.is_empty() {
             let taken = out.write(SENDER_STREAM, rest);
@@ -302,7 +302,7 @@ impl OutboundTree {
 pub(crate) struct OutboundPipe {
     answers: Receiver<DiskReply>,
     /// Nobody else sends it meanwhile.
-    lock: Option<Journals>,
+    journals: Option<Journals>,
     opened: bool,
     piece: Vec<u8>,
     written: usize,
@@ -314,10 +314,10 @@ pub(crate) struct OutboundPipe {
 }
 
 impl OutboundPipe {
-    pub fn new(answers: Receiver<DiskReply>, lock: Option<Journals>) -> Self {
+    pub fn new(answers: Receiver<DiskReply>, journals: Option<Journals>) -> Self {
         Self {
             answers,
-            lock,
+            journals,
             opened: false,
             piece: Vec::new(),
             written: 0,

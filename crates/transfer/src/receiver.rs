@@ -144,7 +144,7 @@ impl Receiving {
             owner: plan.owner,
             kind: plan.destination.kind(),
             forwards: !plan.forwards.is_empty(),
-            taken: taken.clone(),
+            single_transfer: taken.clone(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
@@ -158,7 +158,7 @@ impl Receiving {
             destination: plan.destination,
             once: plan.once,
             limit: plan.limit.map(ReceiveLimit::new),
-            taken,
+            single_transfer: taken,
             ticket,
             news,
             waker: control.waker().clone(),
@@ -202,7 +202,7 @@ pub struct Server {
     destination: Destination,
     once: bool,
     limit: Option<ReceiveLimit>,
-    taken: SingleTransfer,
+    single_transfer: SingleTransfer,
     ticket: TicketOwner,
     news: SyncSender<TransferEvent>,
     waker: Waker,
@@ -384,7 +384,7 @@ impl Server {
             ConnectionPurpose::Forward(_) => {
                 return self.exits.accept(endpoint, handle, (peer, preamble.transfer), now);
             }
-            _ if self.taken.shuts_out(handshake::PublicKey(peer.0), preamble.transfer)
+            _ if self.single_transfer.shuts_out(handshake::PublicKey(peer.0), preamble.transfer)
                 || self.is_written(before) =>
             {
                 Some(Refusal::Taken)
@@ -419,7 +419,8 @@ impl Server {
                 self.begun = self.begun.max(number);
                 self.inbound.insert(handle, inbound);
                 self.share();
-                self.taken.set(self.is_single().then_some((handshake::PublicKey(peer.0), transfer)));
+                self.single_transfer
+                    .set(self.is_single().then_some((handshake::PublicKey(peer.0), transfer)));
                 if !again {
                     self.tell(TransferEvent::Begun);
                 }
@@ -493,7 +494,7 @@ impl Server {
             let counts = received.outcome.is_ok() || matches!(self.destination, Destination::Pipe(_));
             self.complete += u64::from(counts);
             if !counts {
-                self.taken.set(None);
+                self.single_transfer.set(None);
             }
             // Told in any case, and in their order.
             self.untold.push_back(TransferEvent::Received(received));

@@ -183,10 +183,10 @@ enum RelayCommand {
 /// A relay that runs.
 pub struct Relaying {
     driver: byway_net::Handle<Operator>,
-    keeper: Option<JoinHandle<StateWriter>>,
+    state_writer: Option<JoinHandle<StateWriter>>,
     news: Receiver<RelayRunEvent>,
-    orders: SyncSender<RelayCommand>,
-    shared: Arc<RelayFlags>,
+    commands: SyncSender<RelayCommand>,
+    flags: Arc<RelayFlags>,
     enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
     /// What other words are made with.
@@ -243,27 +243,27 @@ impl Relaying {
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let (orders, ordered) = sync_channel(MAX_QUEUED_ORDERS);
         let (snapshots, to_keep) = sync_channel(MAX_QUEUED_SNAPSHOTS);
-        let shared = Arc::new(RelayFlags::default());
+        let flags = Arc::new(RelayFlags::default());
         let keeper = plan.keep.map(|path| {
-            let (not_kept, reserve) = (Arc::clone(&shared.not_kept), Arc::clone(&shared.reserve));
+            let (not_kept, reserve) = (Arc::clone(&flags.not_kept), Arc::clone(&flags.reserve));
             let mut keeper = StateWriter::new(path, kept, news.clone(), not_kept, reserve);
             keeper.keep(&Snapshot::of(&mut relay, clock.now()));
             keeper
         });
-        shared.reserve.give(&mut relay, clock.now());
+        flags.reserve.give(&mut relay, clock.now());
         let control = Control::new().map_err(Error::Descriptor)?;
         let limits = plan.sockets.iter().map(Socket::send_limit).collect();
         let owner = Operator {
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
-            depth: depth(plan.tcp_congestion, plan.tcp_buffer),
+            tcp_limits: depth(plan.tcp_congestion, plan.tcp_buffer),
             waker: control.waker().clone(),
             news,
-            orders: ordered,
+            commands: ordered,
             snapshots: keeper.is_some().then_some(snapshots),
-            shared: Arc::clone(&shared),
+            flags: Arc::clone(&flags),
             packets: 0,
             changes: relay.epoch_changes(),
-            line: plan
+            uplink_counters: plan
                 .lend
                 .filter(|lend| uplink_counters::is_elsewhere(lend.towards))
                 .map(|lend| UplinkCounters::new(lend.towards, limits)),
@@ -273,12 +273,22 @@ impl Relaying {
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
         let keep = |keeper: StateWriter| {
-            let (ask, waker) = (Arc::clone(&shared.snapshot), driver.waker().clone());
+            let (ask, waker) = (Arc::clone(&flags.snapshot), driver.waker().clone());
             let thread = std::thread::Builder::new().name("relay keeper".into());
             thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
         };
         let keeper = keeper.map(keep).transpose()?;
-        Ok(Self { driver, keeper, news: inbox, orders, shared, enrolments, word, issuer, clock })
+        Ok(Self {
+            driver,
+            state_writer: keeper,
+            news: inbox,
+            commands: orders,
+            flags,
+            enrolments,
+            word,
+            issuer,
+            clock,
+        })
     }
 
     /// The word for senders.
@@ -327,7 +337,7 @@ impl Relaying {
     }
 
     fn order(&self, order: RelayCommand) -> bool {
-        let sent = self.orders.try_send(order).is_ok();
+        let sent = self.commands.try_send(order).is_ok();
         self.driver.waker().wake();
         sent
     }
@@ -335,7 +345,7 @@ impl Relaying {
     /// For how long it carried nothing; all time, if it never did.
     #[must_use]
     pub fn idle(&self) -> Duration {
-        match self.shared.carried.load(Ordering::Acquire) {
+        match self.flags.carried.load(Ordering::Acquire) {
             0 => Duration::MAX,
             nanos => self.clock.now().since(Instant::from_nanos(nanos)),
         }
@@ -343,7 +353,7 @@ impl Relaying {
 
     /// Asks for [`RelayRunEvent::Relayed`].
     pub fn ask(&self) {
-        self.shared.report.store(true, Ordering::Release);
+        self.flags.report.store(true, Ordering::Release);
         self.driver.waker().wake();
     }
 
@@ -367,19 +377,19 @@ impl Relaying {
         let mut finished = self.driver.join()?;
         drop(finished.owner); // the keeper's inbox ends with it
         let now = self.clock.now();
-        if let Some(Ok(mut keeper)) = self.keeper.map(JoinHandle::join) {
+        if let Some(Ok(mut keeper)) = self.state_writer.map(JoinHandle::join) {
             keeper.keep(&Snapshot::last(&mut finished.machine, now));
         }
         finished.outcome?;
-        Ok(RelaySummary::of(&mut finished.machine, now, &self.shared))
+        Ok(RelaySummary::of(&mut finished.machine, now, &self.flags))
     }
 }
 
 impl RelaySummary {
-    fn of(relay: &mut Relay, now: Instant, shared: &RelayFlags) -> Self {
+    fn of(relay: &mut Relay, now: Instant, flags: &RelayFlags) -> Self {
         let (used, load) = (relay.used(now), relay.load(now));
         let lending = relay.lending().map(|lending| lending.state());
-        let not_kept = shared.not_kept.load(Ordering::Relaxed);
+        let not_kept = flags.not_kept.load(Ordering::Relaxed);
         let connections = relay.connections();
         Self { counters: *relay.counters(), used, load, not_kept, connections, lending }
     }
@@ -423,18 +433,18 @@ fn depth(congestion: TcpCongestion, packets: Option<usize>) -> TcpLimits {
 struct Operator {
     /// Where TCP connections come in.
     entrance: Entrance,
-    depth: TcpLimits,
+    tcp_limits: TcpLimits,
     waker: Waker,
     news: SyncSender<RelayRunEvent>,
-    orders: Receiver<RelayCommand>,
+    commands: Receiver<RelayCommand>,
     snapshots: Option<SyncSender<Snapshot>>,
-    shared: Arc<RelayFlags>,
+    flags: Arc<RelayFlags>,
     /// Packets carried until the last turn.
     packets: u64,
     /// Epochs known until the last snapshot.
     changes: u64,
     /// The line that is lent, if it can be measured.
-    line: Option<UplinkCounters>,
+    uplink_counters: Option<UplinkCounters>,
     /// What was last told of it.
     trouble: Option<LendingTrouble>,
     /// When the system's date is looked at again.
@@ -471,11 +481,11 @@ impl Owner for Operator {
     }
 
     fn depth(&self) -> TcpLimits {
-        self.depth
+        self.tcp_limits
     }
 
     fn before(&mut self, relay: &mut Relay, now: Instant) {
-        if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
+        if let (Some(line), Some(lending)) = (&mut self.uplink_counters, relay.lending()) {
             line.look(lending, now, COUNTER_READ_DEADLINE);
         }
     }
@@ -492,27 +502,27 @@ impl Owner for Operator {
             self.clock_at = now + CLOCK_CHECK_INTERVAL;
             relay.set_clock(now, unix_millis());
         }
-        self.shared.reserve.give(relay, now);
-        while let Ok(order) = self.orders.try_recv() {
+        self.flags.reserve.give(relay, now);
+        while let Ok(order) = self.commands.try_recv() {
             Self::obey(relay, now, order);
         }
-        if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
+        if let (Some(line), Some(lending)) = (&mut self.uplink_counters, relay.lending()) {
             line.look(lending, now, COUNTER_READ_INTERVAL);
         }
         relay.make_room();
         let packets = relay.counters().forwarded_packets + relay.counters().returned_packets;
         if std::mem::replace(&mut self.packets, packets) != packets {
-            self.shared.carried.store(now.as_nanos(), Ordering::Release);
+            self.flags.carried.store(now.as_nanos(), Ordering::Release);
         }
         if let Some(snapshots) = &self.snapshots {
             // An epoch that ended must not come back with a restart.
             let changed = relay.epoch_changes() != self.changes;
-            let wanted = self.shared.snapshot.swap(false, Ordering::AcqRel) || relay.wants_to_keep();
+            let wanted = self.flags.snapshot.swap(false, Ordering::AcqRel) || relay.wants_to_keep();
             if wanted || changed {
                 if snapshots.try_send(Snapshot::of(relay, now)).is_ok() {
                     self.changes = relay.epoch_changes();
                 } else {
-                    self.shared.snapshot.store(true, Ordering::Release); // in the next turn
+                    self.flags.snapshot.store(true, Ordering::Release); // in the next turn
                 }
             }
         }
@@ -524,8 +534,8 @@ impl Owner for Operator {
         if trouble != self.trouble && self.news.try_send(RelayRunEvent::Lends(trouble)).is_ok() {
             self.trouble = trouble;
         }
-        if self.shared.report.swap(false, Ordering::AcqRel) {
-            let relayed = RelaySummary::of(relay, now, &self.shared);
+        if self.flags.report.swap(false, Ordering::AcqRel) {
+            let relayed = RelaySummary::of(relay, now, &self.flags);
             let _ = self.news.try_send(RelayRunEvent::Relayed(Box::new(relayed)));
         }
         LoopControl::Continue

@@ -150,7 +150,7 @@ impl Sending {
             start_outbound(plan.payload, &plan.identity, journals, &control, &news)?;
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let cap = SendLimit::new(plan.config.cap);
+        let send_limit = SendLimit::new(plan.config.cap);
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
         let hello = Preamble { kind, permission: permission.clone(), transfer };
@@ -170,7 +170,7 @@ impl Sending {
             outbound,
             news,
             requests: Arc::clone(&requests),
-            cap,
+            send_limit,
             locals,
             uplinks,
             tcp_congestion: plan.tcp_congestion,
@@ -242,7 +242,7 @@ pub struct Sender {
     outbound: Outbound,
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
-    cap: SendLimit,
+    send_limit: SendLimit,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     tcp_congestion: TcpCongestion,
@@ -340,8 +340,8 @@ impl Sender {
         };
         self.outbound.drive(connection.outgoing(), now);
         self.outbound.take(connection.incoming());
-        if self.cap.update(self.outbound.take_limit(), self.requests.is_lifted()) {
-            connection.set_cap(now, self.cap.bytes_per_second());
+        if self.send_limit.update(self.outbound.take_limit(), self.requests.is_lifted()) {
+            connection.set_cap(now, self.send_limit.bytes_per_second());
         }
         if self.outbound.is_sent() {
             connection.finishing();
@@ -350,7 +350,7 @@ impl Sender {
         if ending.is_some() || self.keeper.counter().is_due(now) {
             let amount = self.outbound.progress(connection.outgoing());
             let circumstances = Circumstances {
-                receivers_limit: self.cap.is_receivers(),
+                receivers_limit: self.send_limit.is_receivers(),
                 sent: self.outbound.is_sent() && amount.total == Some(amount.bytes),
                 ..Circumstances::default()
             };

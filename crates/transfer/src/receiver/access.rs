@@ -76,7 +76,7 @@ pub(crate) struct AccessControl {
     /// Whether connections are made for those who ask.
     pub forwards: bool,
     /// The only transfer that is taken, if there is one.
-    pub taken: SingleTransfer,
+    pub single_transfer: SingleTransfer,
     /// The seed of the controllers of what is sent back.
     pub seed: u64,
 }
@@ -151,7 +151,7 @@ impl AccessControl {
             (ConnectionPurpose::Forward(_), _) => Err(Refusal::NoForwards),
             (ConnectionPurpose::Pipe, ConnectionPurpose::Tree) => Err(Refusal::NoStreams),
             (ConnectionPurpose::Tree, ConnectionPurpose::Pipe) => Err(Refusal::NoFiles),
-            _ if self.taken.shuts_out(peer, preamble.transfer) => Err(Refusal::Taken),
+            _ if self.single_transfer.shuts_out(peer, preamble.transfer) => Err(Refusal::Taken),
             // What goes back is small: reports and acknowledgements.
             _ => Ok(Class::Normal),
         }
@@ -182,7 +182,7 @@ mod tests {
             owner: TicketOwner::default(),
             kind: ConnectionPurpose::Tree,
             forwards: false,
-            taken: SingleTransfer::default(),
+            single_transfer: SingleTransfer::default(),
             seed: 0,
         }
     }
@@ -245,9 +245,9 @@ mod tests {
     fn the_other_kind_and_one_too_many_are_told_so() {
         let mut gate = gate();
         assert_eq!(refusal(&gate, &said(ConnectionPurpose::Pipe, 1)), Some(Refusal::NoStreams));
-        gate.taken.set(Some((PublicKey([5; 32]), [9; 16])));
+        gate.single_transfer.set(Some((PublicKey([5; 32]), [9; 16])));
         assert_eq!(refusal(&gate, &said(ConnectionPurpose::Tree, 1)), Some(Refusal::Taken));
-        gate.taken.set(Some((PublicKey([5; 32]), [0; 16])));
+        gate.single_transfer.set(Some((PublicKey([5; 32]), [0; 16])));
         assert_eq!(refusal(&gate, &said(ConnectionPurpose::Tree, 1)), None, "another try of the same");
         assert_eq!(refusal(&gate, &said(ConnectionPurpose::Ping, 1)), None);
         gate.kind = ConnectionPurpose::Pipe;

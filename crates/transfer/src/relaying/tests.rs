@@ -185,15 +185,15 @@ fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
         (sync_channel(MAX_QUEUED_EVENTS), sync_channel(MAX_QUEUED_ORDERS));
     let mut operator = Operator {
         entrance: Entrance::new(control.watch(), Vec::new()).unwrap(),
-        depth: DEFAULT_TCP_LIMITS,
+        tcp_limits: DEFAULT_TCP_LIMITS,
         waker: control.waker().clone(),
         news,
-        orders: ordered,
+        commands: ordered,
         snapshots: None,
-        shared: Arc::default(),
+        flags: Arc::default(),
         packets: 0,
         changes: 0,
-        line: None,
+        uplink_counters: None,
         trouble: None,
         clock_at: clock.now() + CLOCK_CHECK_INTERVAL,
     };

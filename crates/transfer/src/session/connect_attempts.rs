@@ -60,7 +60,7 @@ pub struct ConnectAttempts {
 
 struct DirectAttempt {
     address: SocketAddr,
-    knock: Option<IcmpProbe>,
+    probe: Option<IcmpProbe>,
     heard: Option<IcmpError>,
     /// Refusals in a row, the last knock's included.
     refusals: u32,
@@ -76,7 +76,7 @@ impl ConnectAttempts {
     pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
         let direct = |address: &SocketAddr| DirectAttempt {
             address: *address,
-            knock: None,
+            probe: None,
             heard: None,
             refusals: 0,
             answered: false,
@@ -130,7 +130,7 @@ impl ConnectAttempts {
 
     /// What became of each, if no session did.
     pub fn tried(&mut self) -> Vec<AttemptResult> {
-        if self.direct.iter().any(|way| way.knock.is_none()) {
+        if self.direct.iter().any(|way| way.probe.is_none()) {
             // At least what the system says at once.
             self.knock();
         }
@@ -144,7 +144,7 @@ impl ConnectAttempts {
 
     fn listen(&mut self) {
         for way in &mut self.direct {
-            if let Some(echo) = way.knock.as_mut().and_then(IcmpProbe::listen) {
+            if let Some(echo) = way.probe.as_mut().and_then(IcmpProbe::listen) {
                 way.hear(echo);
             }
         }
@@ -155,13 +155,13 @@ impl ConnectAttempts {
             if !std::mem::take(&mut way.answered) {
                 way.refusals = 0;
             }
-            if way.knock.is_none() {
+            if way.probe.is_none() {
                 match IcmpProbe::new(way.address, from(&self.locals, way.address)) {
-                    Ok(knock) => way.knock = Some(knock),
+                    Ok(probe) => way.probe = Some(probe),
                     Err(echo) => way.hear(echo),
                 }
             }
-            if let Some(echo) = way.knock.as_mut().and_then(|knock| knock.knock(&[0; BASE_DATAGRAM])) {
+            if let Some(echo) = way.probe.as_mut().and_then(|probe| probe.knock(&[0; BASE_DATAGRAM])) {
                 way.hear(echo);
             }
         }
@@ -220,7 +220,7 @@ mod tests {
         let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut ways = ConnectAttempts::new(&[address], std::iter::empty(), &[]);
         ways.look(at(10));
-        assert!(ways.direct[0].knock.is_none(), "most answer by themselves");
+        assert!(ways.direct[0].probe.is_none(), "most answer by themselves");
         for (second, refusals) in [(11, 1), (12, 2), (13, 3)] {
             look(&mut ways, at(second), refusals);
             assert!(!ways.are_hopeless(at(14)));
