@@ -17,7 +17,7 @@ const MAX_SPARE_BYTES: usize = 8 << 20;
 pub(crate) struct Buffers(Arc<Mutex<BufferPool>>);
 
 impl Buffers {
-    /// A buffer of so many bytes, whatever they are.
+    /// A buffer of `length` bytes. What stands in it means nothing.
     pub fn take(&self, length: usize) -> Vec<u8> {
         let size = if length > MAX_KEPT_LEN { length } else { BufferPool::fitting(length) };
         let mut buffer = self.spare().take(size).unwrap_or_else(|| Vec::with_capacity(size));

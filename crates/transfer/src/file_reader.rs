@@ -70,7 +70,7 @@ pub(crate) enum DiskReply {
     /// use.
     Reports {
         failed: Vec<ObjectId>,
-        /// What the receiver wants at most, in bytes per second, if it said so anew.
+        /// What the receiver wants at most, in bytes per second, if these reports say so.
         limit: Option<u64>,
     },
     /// The receiver is through with the tree.

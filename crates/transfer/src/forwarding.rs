@@ -311,7 +311,7 @@ impl Forwarder {
         }
     }
 
-    /// Says a sentence, unless it was said of late.
+    /// Gives a warning, unless the same was given within `WARNING_REPEAT_INTERVAL`.
     fn warn(&mut self, sentence: String, now: Instant) {
         self.said.retain(|_, at| now.since(*at) < WARNING_REPEAT_INTERVAL);
         if self.said.len() < MAX_KEPT_WARNINGS && self.said.insert(sentence.clone(), now).is_none() {
@@ -319,7 +319,7 @@ impl Forwarder {
         }
     }
 
-    /// Counts connections and bytes anew.
+    /// Reads the counts of connections and bytes.
     fn look(&mut self) {
         let (open, opened) = self.entry.count();
         let ByteCounts { forth, back } = self.entry.moved();

@@ -211,7 +211,7 @@ impl Inbound {
         Some(TransferProgress { pause, origin: Some(self.origin()), ..tally })
     }
 
-    /// How much is done when so many bytes of the stream and of files were received.
+    /// How much is done when `received` bytes of the stream and of files were received.
     fn amount(&self, received: u64) -> TransferAmount {
         if self.is_pipe {
             return TransferAmount { bytes: received, travelled: received, total: None };
@@ -256,7 +256,7 @@ impl Inbound {
         self.writer
     }
 
-    /// How it ended, when so many bytes of the stream and of files were received.
+    /// How it ended, when `received` bytes of the stream and of files were received.
     pub fn end(
         &self,
         outcome: Result<(), TransferError>,

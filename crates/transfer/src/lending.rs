@@ -30,9 +30,9 @@ const WORD_LIFETIME: Duration = Duration::from_secs(60);
 /// How much a host relays for others in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
-    /// At most so many bytes a day (UTC).
+    /// The most bytes a day (UTC).
     Day(u64),
-    /// At most so many bytes a month (UTC).
+    /// The most bytes a month (UTC).
     Month(u64),
 }
 
@@ -220,7 +220,7 @@ impl Lending {
         }
     }
 
-    /// Enrols anew if this host's addresses changed.
+    /// Enrols again if this host's addresses changed.
     fn move_on(&mut self) {
         let addresses = addresses(&self.plan, &self.bound);
         if addresses != self.addresses

@@ -43,7 +43,7 @@
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
-//! | when a receiver was started anew | `session/restart_check` |
+//! | when a receiver was restarted | `session/restart_check` |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]

@@ -414,7 +414,7 @@ fn enrolments(
     registries.iter().map(enrol).collect()
 }
 
-/// How deep a relay's TCP connections are, with a buffer of so many packets.
+/// The limits of a relay's TCP connections. `packets`: packets that a buffer holds.
 fn depth(congestion: TcpCongestion, packets: Option<usize>) -> TcpLimits {
     let Some(bytes) = packets.map(|packets| packets.saturating_mul(BUFFER_PACKET_BYTES)) else {
         return TcpLimits { congestion, ..DEFAULT_TCP_LIMITS };
@@ -542,8 +542,8 @@ impl Owner for Operator {
     }
 }
 
-/// When a word ends that is good for so long from `unix` (seconds) on: a whole minute, and none too
-/// early. One that is good for no time has ended.
+/// When a word ends that is valid for `good_for` from `unix` (seconds) on: a whole minute, and not
+/// too early. One that is valid for no time has ended.
 const fn end_of(unix: u64, good_for: Duration) -> Minute {
     let begun_minute = if good_for.as_nanos() == 0 { 0 } else { 59 };
     Minute::from_unix(unix.saturating_add(good_for.as_secs()).saturating_add(begun_minute))

@@ -15,8 +15,8 @@ impl SendLimit {
         Self { own, is_lifted: false, wanted: 0 }
     }
 
-    /// Takes in what the receiver wants, if it said so anew, and whether the own limit is lifted;
-    /// whether either changed.
+    /// Takes in what the receiver wants, if it said that since the last call, and whether this
+    /// side's own limit is lifted. Returns whether either changed.
     pub fn update(&mut self, wanted: Option<u64>, is_lifted: bool) -> bool {
         let before = (self.wanted, self.is_lifted);
         (self.wanted, self.is_lifted) = (wanted.unwrap_or(self.wanted), is_lifted);

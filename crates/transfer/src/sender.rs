@@ -126,7 +126,7 @@ pub struct SentTransfer {
 }
 
 impl SentTransfer {
-    /// Whether the receiver of a tree was started anew meanwhile: the same again goes on from
+    /// Whether the receiver of a tree was restarted meanwhile. Sending the same again goes on from
     /// there.
     #[must_use]
     pub const fn can_go_on(&self) -> bool {

@@ -1,5 +1,5 @@
 //! From a ticket to a live session, and how it is kept: who is dialled and how, why nobody answers,
-//! when the receiver was started anew, and what is told of paths and relays.
+//! when the receiver was restarted, and what is told of paths and relays.
 
 pub(crate) mod connect_attempts;
 pub(crate) mod dialers;

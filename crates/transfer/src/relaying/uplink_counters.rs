@@ -32,7 +32,7 @@ impl UplinkCounters {
         Self { towards, route: None, traffic: None, asked: None, looked: None, limits, queue: 0 }
     }
 
-    /// Tells what the counters say, if the last time is so long ago.
+    /// Tells what the counters say, if `every` has passed since the last time.
     pub(super) fn look(&mut self, lending: &mut LendingControl, now: Instant, every: Duration) {
         let due = |last: Option<Instant>, every| last.is_none_or(|last| now.since(last) >= every);
         if !due(self.looked, every) {

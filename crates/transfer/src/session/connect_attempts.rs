@@ -202,7 +202,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Looks, and waits for so many refusals in a row.
+    /// Looks, and waits for `refusals` refusals in a row.
     fn look(ways: &mut ConnectAttempts, now: Instant, refusals: u32) {
         ways.look(now);
         for _ in 0..10_000 {

@@ -22,7 +22,7 @@ enum ProbeAction {
     Wait,
     /// Try a second connection.
     Ask,
-    /// The receiver is there and does not have the session: begin anew, with what it has.
+    /// The receiver is there and does not have the session: begin a new one, with what it has.
     Renew,
 }
 
@@ -56,7 +56,7 @@ impl RestartQuestion {
     }
 }
 
-/// Finds out whether the receiver of a connection was started anew.
+/// Finds out whether the receiver of a connection was restarted.
 pub(crate) struct RestartCheck {
     question: RestartQuestion,
     probe: SilenceProbe,
@@ -84,7 +84,7 @@ impl RestartCheck {
         true
     }
 
-    /// Looks after a silence so long; whether the receiver does not have the session.
+    /// Looks after `silence`. Returns whether the receiver does not have the session.
     pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant, silence: Duration) -> bool {
         self.hear(endpoint);
         let next = self.probe.judge(now, silence);
@@ -125,7 +125,7 @@ struct SilenceProbe {
 }
 
 impl SilenceProbe {
-    /// What to do after so long a silence.
+    /// What to do after `silence`.
     fn judge(&mut self, now: Instant, silence: Duration) -> ProbeAction {
         if silence.is_zero() {
             // An answer to what was asked in a silence that is over tells nothing.
