@@ -82,8 +82,8 @@ impl FileTail {
     }
 }
 
-/// The last two runs of a source that wrote under its name. A run is a process, and draws its
-/// identity anew.
+/// The last two runs of a source that wrote under its name. A run is a process, with an identity of
+/// its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunHistory {
     /// The run that wrote last; zeros if none did.

@@ -47,7 +47,7 @@ const DOUBLING_BLOCK_BYTES: usize = 256 << 10;
 /// Bytes by which the memory of a long block grows.
 const BLOCK_STEP_BYTES: usize = 64 << 10;
 
-/// Bytes of memory that a block of so many bytes takes.
+/// Bytes of memory that a block of `length` bytes takes.
 const fn block_capacity(length: usize) -> usize {
     if length <= DOUBLING_BLOCK_BYTES {
         length.next_power_of_two()

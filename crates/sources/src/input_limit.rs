@@ -18,7 +18,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For a demand of so many bytes per second.
+    /// For a demand in bytes per second.
     pub fn new(demand: u64) -> Self {
         Self { bucket: Bucket::new(demand), held_back: false }
     }
@@ -33,7 +33,7 @@ impl Intake {
         may
     }
 
-    /// A record of so many bytes was taken.
+    /// A record of `bytes` bytes was taken.
     pub fn take(&mut self, bytes: usize) {
         self.bucket.spend(bytes);
     }
@@ -48,7 +48,8 @@ impl Intake {
 mod tests {
     use super::*;
 
-    /// Bytes that an input of endless records gives in so many milliseconds, of which none leaves.
+    /// Bytes that an input of endless records gives from one millisecond to another, of which none
+    /// leaves.
     fn given(intake: &mut Intake, from: u64, until: u64, outage: bool) -> usize {
         let mut waiting = 0;
         for millis in from..until {

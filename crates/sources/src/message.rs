@@ -6,7 +6,7 @@
 //! HELLO     1, version, lines, length, name, run (16) first on the source's stream; lines: 1 if records end with line feeds, else 0
 //! FROM      2, number                                the record that follows has this number
 //! RECORD    3, length, bytes                         the next number
-//! SKIPPED   4, count                                 so many numbers have no record: it was given up
+//! SKIPPED   4, count                                 `count` numbers have no record: it was given up
 //! BEAT      5, records so far, age, demand, given up what stands there, about once a second
 //! END       6                                        no more records
 //! WELCOME   1, number, from, last (16), before (16)  first on the sink's stream: the record that it wants next, and who wrote:
@@ -42,7 +42,7 @@ pub enum FromSource {
     Hello {
         /// The name under which its records are kept.
         name: Name,
-        /// Drawn anew by each process.
+        /// Each process draws another one.
         run: [u8; 16],
         /// Whether each record ends with a line feed; the last one may lack it.
         has_lines: bool,
@@ -51,7 +51,7 @@ pub enum FromSource {
     From(u64),
     /// A record.
     Record(Vec<u8>),
-    /// So many numbers have no record.
+    /// The count of numbers that have no record.
     Skipped(u64),
     /// How it stands.
     Beat(SourceHeartbeat),

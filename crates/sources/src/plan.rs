@@ -68,10 +68,10 @@ pub struct SourcePlan {
 /// What a source tells.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// The sink takes records; it has so many.
+    /// The sink takes records. It has this number of them.
     Connected(u64),
-    /// So many records under this name in the sink are of another run with the same key, which
-    /// wrote while this source was away. Its own records follow them.
+    /// The number of records under this name in the sink that are of another run with the same key,
+    /// which wrote while this source was away. Its own records follow them.
     ForeignRecords(u64),
     /// The session is over, and is begun again: why.
     Away(String),

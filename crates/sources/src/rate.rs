@@ -71,7 +71,7 @@ pub struct PathRates {
 }
 
 impl RateState {
-    /// For a source that asks for so many bytes per second.
+    /// For a source with this demand in bytes per second.
     pub fn new(demand: u64) -> Arc<Self> {
         Arc::new(Self {
             demand: AtomicU64::new(demand),
@@ -153,7 +153,7 @@ pub struct SourceRates {
     paths: Vec<GovernedPath>,
     /// Paths that carry data only while there is no other: the direct ones of a source with relays.
     spare: Vec<GovernedPath>,
-    /// Paths that there are to be. The demand is spread over so many at first.
+    /// The number of paths that there are to be. At first the demand is spread over as many.
     wanted: usize,
     relayed: bool,
     demand: f64,
@@ -258,7 +258,7 @@ impl SourceRates {
         let rate = raised.and_then(|at| self.rates.rates().get(at).copied()).unwrap_or(0.0);
         let path = raised.and_then(|at| self.paths.get(at));
         let measured = path.and_then(GovernedPath::measured);
-        // What is under way for so long will not come in time.
+        // What is under way for longer than this will not come in time.
         let patience = interval * 2 + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
         if path.is_some() && measured.is_none() && now < ended + patience {
             return now + CHECK_INTERVAL;
@@ -428,7 +428,7 @@ mod tests {
         Opened { now: Instant::ZERO, proxied, packet_size: PACKET_SIZE, rtt: Some(RTT) }
     }
 
-    /// A path that carries so many bytes per second at most.
+    /// A path that carries at most `capacity` bytes per second.
     struct LimitedPath {
         capacity: f64,
         /// When it has carried what it took, and when the next packet leaves.
@@ -437,7 +437,7 @@ mod tests {
         carried: u64,
     }
 
-    /// Sends what the rates allow over lines for so many seconds.
+    /// Sends what the rates allow over `lines` for `seconds`.
     fn drive(rates: &mut SourceRates, lines: &mut [LimitedPath], from: u64, seconds: u64) {
         let mut acks: Vec<(u64, usize, f64)> = Vec::new();
         for millis in from * 1_000..(from + seconds) * 1_000 {

@@ -20,7 +20,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Full, for so many bytes per second.
+    /// A full bucket. `rate`: bytes per second.
     pub fn new(rate: u64) -> Self {
         let rate = rate as f64;
         Self { rate, tokens: Self::most(rate), filled_at: None }
@@ -68,7 +68,7 @@ impl Bucket {
         self.tokens >= Self::most(self.rate)
     }
 
-    /// So many left.
+    /// Enters that `bytes` bytes left.
     pub fn spend(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }

@@ -78,7 +78,7 @@ impl RecordBuffer {
         }
     }
 
-    /// Whether one more record of so many bytes may be taken.
+    /// Whether one more record of `length` bytes may be taken.
     #[must_use]
     pub fn has_room(&self, length: usize) -> bool {
         self.bytes == 0 || self.bytes + length <= self.most
@@ -92,8 +92,8 @@ impl RecordBuffer {
         self.items.push_back(BufferItem::Record(TimedRecord { bytes, came_ms }));
     }
 
-    /// Gives the oldest records up that were not said yet, until one of so many bytes has room.
-    /// Whether it has.
+    /// Gives up the oldest records that were not sent yet, until one of `length` bytes has room.
+    /// Returns whether it has.
     pub fn make_room(&mut self, length: usize) -> bool {
         while !self.has_room(length) {
             let unsaid = |at: &usize| matches!(self.items.get(*at), Some(BufferItem::Record(_)));

@@ -11,7 +11,7 @@ pub enum Framing {
     Lines,
     /// A length of four bytes, most significant first, stands before each record.
     Prefixed,
-    /// Each record has so many bytes; at least one.
+    /// Each record has this number of bytes, at least one.
     Fixed(usize),
 }
 

@@ -378,7 +378,7 @@ impl SinkOwner {
     /// There is room: what is asked of one session at once is bounded.
     fn ask(&self, ask: FileRequest) {
         if let Err(TrySendError::Full(ask)) = self.asks.try_send(ask) {
-            // Only a disk that stands still leaves so much unanswered.
+            // The queue is full only if the disk stands still.
             let _ = self.asks.send(ask);
         }
     }
