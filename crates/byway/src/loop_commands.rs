@@ -167,7 +167,7 @@ pub struct Core {
     pub accept_queue: Shared<AcceptQueue>,
     /// What relays said where a listener stands.
     pub listener_relays: Shared<ListenerRelays>,
-    /// Buffers that are used anew.
+    /// Buffers that are used again.
     pub shared_buffers: Arc<SharedBuffers>,
     /// Whether anybody accepts.
     listening: AtomicBool,

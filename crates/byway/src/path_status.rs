@@ -38,7 +38,7 @@ pub struct PathStatus {
     pub state: PathState,
     /// Bytes sent on it so far: UDP payload, with what was sent again.
     pub bytes: u64,
-    /// Bits per second sent on it, of late.
+    /// Bits per second sent on it between the last two looks, which are at least 250 ms apart.
     pub bits_per_second: f64,
     /// Smoothed round-trip time.
     pub rtt: Duration,

@@ -31,7 +31,7 @@ const LINGER_TIME: Duration = Duration::from_secs(60);
 pub struct LoopResources<'a> {
     /// For one read of records.
     pub scratch: &'a mut [u8],
-    /// Buffers that are used anew.
+    /// Buffers that are used again.
     pub shared_buffers: &'a Arc<SharedBuffers>,
     /// What is sent from.
     pub locals: &'a [SocketAddr],
