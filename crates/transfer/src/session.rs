@@ -1,5 +1,5 @@
-//! From a ticket to a live session, and how it is kept: who is dialled and how, why nobody answers,
-//! when the receiver was restarted, and what is told of paths and relays.
+//! How a ticket becomes a session, and how the session is kept. One file has the keeper. The others
+//! know who is dialled, why nobody answers, and when the receiver was restarted.
 
 pub(crate) mod connect_attempts;
 pub(crate) mod dialers;
