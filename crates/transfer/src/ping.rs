@@ -174,7 +174,9 @@ impl Pinger {
         match event {
             SessionEvent::Connected => {
                 self.connected_at = now;
-                self.asks_until = now + REGISTRY_TIMEOUT;
+                if self.round == 0 {
+                    self.asks_until = now + REGISTRY_TIMEOUT;
+                }
             }
             // A session that ends by itself did not let this host in, or broke.
             SessionEvent::Lost(LostSession { error, close: Some(_), .. }) => self.failure = Some(error),
