@@ -178,7 +178,7 @@ impl EventLoop {
             Some(handle) => {
                 self.attempts.insert(handle, attempt);
             }
-            None => attempt.tell_failure(),
+            None => attempt.take_events(),
         }
     }
 
@@ -198,7 +198,7 @@ impl EventLoop {
             EndpointEvent::Failed(handle, _) => {
                 if let Some(mut attempt) = self.attempts.remove(&handle) {
                     attempt.keeper.on_event(endpoint, &event, &self.defaults.locals, now);
-                    attempt.tell_failure();
+                    attempt.take_events();
                 }
             }
             EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
@@ -305,11 +305,8 @@ impl EventLoop {
         let locals = &self.defaults.locals;
         self.attempts.retain(|handle, attempt| {
             attempt.keeper.look(endpoint, locals, now);
-            let lives = attempt.keeper.handle() == Some(*handle);
-            if !lives {
-                attempt.tell_failure();
-            }
-            lives
+            attempt.take_events();
+            attempt.keeper.handle() == Some(*handle)
         });
     }
 
@@ -332,8 +329,8 @@ impl EventLoop {
 }
 
 impl Attempt {
-    /// Tells the application why there is no session.
-    fn tell_failure(&mut self) {
+    /// Takes what happened, and tells the application if there is no session.
+    fn take_events(&mut self) {
         while let Some(event) = self.keeper.next_event() {
             if let SessionEvent::Lost(lost) | SessionEvent::Refused(lost) = event {
                 let error = match lost.error {
