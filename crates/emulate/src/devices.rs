@@ -14,8 +14,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What holds in every host, by its file under /proc/sys/net, and whether a lab makes sense
-/// without.
+/// Kernel settings of every host: the file under `/proc/sys/net`, the value, and whether the lab
+/// cannot do without.
 const HOST_SETTINGS: [(&str, &str, bool); 12] = [
     // Every host forwards: the ways lead through them.
     ("ipv4/ip_forward", "1", true),
@@ -37,7 +37,8 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
     ("ipv4/tcp_no_metrics_save", "1", false),
 ];
 
-/// How long a device may take until the kernel says that it works. It takes up to a second.
+/// The longest wait until the kernel reports a new device as running. Devices usually need up to a
+/// second.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds the virtual Ethernet devices, addresses and routes of a lab, and leaves the calling
@@ -92,7 +93,7 @@ pub(crate) fn build(
     Ok(ports)
 }
 
-/// What the inner end of a wire is called.
+/// The name of the device at the keeper's side of a wire end.
 fn inner(wire: usize, end: usize) -> String {
     format!("w{wire}e{end}")
 }
@@ -102,7 +103,8 @@ fn number(blueprint: &Blueprint, host: &Host) -> usize {
     blueprint.hosts.iter().position(|other| other.name == host.name).unwrap_or_default()
 }
 
-/// Every virtual Ethernet, its outer end where it belongs.
+/// The commands for `ip` that make every virtual Ethernet. The keeper has one end of each, and a
+/// host has the other.
 fn wires(blueprint: &Blueprint, hosts: &[OwnedFd]) -> io::Result<String> {
     // What `ip` calls us, wherever its /proc is from.
     let this = fs::read_link("/proc/self")?;
@@ -168,7 +170,7 @@ fn addresses(blueprint: &Blueprint, host: &Host) -> String {
     script
 }
 
-/// Lets `ip` do what a script says, in this thread's network namespace.
+/// Runs a batch of `ip` commands in this thread's network namespace.
 fn ip(script: &str) -> Result<(), KeeperError> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
@@ -192,7 +194,8 @@ fn ip(script: &str) -> Result<(), KeeperError> {
     Err(KeeperError::Ip { command: command.to_owned(), said })
 }
 
-/// Whoever looks for devices that work, as byway does, must find them.
+/// Waits until all devices of a host are running. Programs that list the running devices, as byway
+/// does, must find them.
 fn wait_until_running(host: &Host) -> Result<(), KeeperError> {
     let begun = Instant::now();
     loop {

@@ -12,7 +12,7 @@ const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-/// The bits of a fragment's flags and offset that say that it is one.
+/// The bits of the flags and fragment offset in an IPv4 header that are set only in fragments.
 const FRAGMENT_MASK: u16 = 0x3fff;
 
 /// Bytes that a frame has on the line.
@@ -29,7 +29,7 @@ pub fn nobody_sent(frame: &[u8]) -> bool {
     matches!(frame.get(..6), Some([0x33, 0x33, 0, 0, 0, 0x16] | [0x01, 0x00, 0x5e, 0, 0, 0x16]))
 }
 
-/// The ECN mark of a frame; what is not IP has none.
+/// The ECN mark in the IP header of a frame. `NotEct` if the frame is not IP.
 #[must_use]
 pub fn ecn(frame: &[u8]) -> Ecn {
     let bits = match kind(frame) {
@@ -97,8 +97,8 @@ pub fn mark(frame: &mut [u8]) {
     }
 }
 
-/// The part of a frame that a line can corrupt: all but the Ethernet header, which stands for the
-/// line itself.
+/// The part of a frame that a line can corrupt: all but the Ethernet header, which exists only in
+/// the emulation.
 pub fn on_the_line(frame: &mut [u8]) -> &mut [u8] {
     frame.get_mut(ETHERNET_HEADER_LEN..).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use std::io;
 /// Frames that are fetched from one device before the others have their turn and what is due
 /// leaves.
 const BATCH_FRAMES: usize = 32;
-/// Bytes of the largest frame, whatever a device was told.
+/// Bytes of the largest frame, for any MTU of a device.
 const MAX_FRAME_LEN: usize = 65_600;
 
 /// The wires of a lab. `ports[2 * w + e]` is the packet socket at end `e` (0 or 1) of wire `w`.

@@ -14,7 +14,7 @@ pub const MAX_HOSTS: usize = 250;
 pub struct Blueprint {
     /// The hosts, in the graph's order.
     pub hosts: Vec<Host>,
-    /// The wires between them, in the graph's order.
+    /// The wires between the hosts, in the order of the graph's links.
     pub wires: Vec<Wire>,
 }
 
@@ -41,14 +41,14 @@ pub struct Device {
     pub name: String,
     /// The number of the wire that the device ends, and which end of it this is (0 or 1).
     pub wire: (usize, usize),
-    /// The neighbour at the other end, by number.
+    /// The number of the host at the other end of the wire.
     pub neighbour: usize,
 }
 
 /// A wire between two hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wire {
-    /// The hosts at its ends, by number.
+    /// The numbers of the hosts at both ends of the wire.
     pub ends: [usize; 2],
     /// The pipe in each direction: from `ends[0]` to `ends[1]`, then back. Their `overhead` is 0
     /// bytes, since the frames already contain all headers.
@@ -75,7 +75,7 @@ pub enum BlueprintError {
         /// The name of the node.
         name: String,
     },
-    /// Names that a resolver takes for one.
+    /// Two names that a resolver does not tell apart.
     #[error(
         "{first} and {second} are the same name to a resolver, which does not tell small from capital letters"
     )]
@@ -141,7 +141,7 @@ impl Blueprint {
         Ok(Self { hosts, wires })
     }
 
-    /// What a resolver on any host is told.
+    /// The content of `/etc/hosts` for the hosts of the lab: every host's name and addresses.
     #[must_use]
     pub fn hosts_file(&self) -> String {
         let head = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
@@ -150,8 +150,8 @@ impl Blueprint {
             .fold(head, |file, host| file + &format!("{0} {2}\n{1} {2}\n", host.v4, host.v6, host.name))
     }
 
-    /// What one direction of a wire is called: as the simulator calls it, so that both draw the
-    /// same luck from a seed.
+    /// The name of one direction of a wire. It is the simulator's name, so both draw the same
+    /// random numbers from a seed.
     #[must_use]
     pub fn direction_name(&self, wire: usize, end: usize) -> String {
         let name = |end: usize| {

@@ -25,14 +25,15 @@ pub struct Lab {
     directory: PathBuf,
 }
 
-/// What whoever wants to enter a lab must know. Written when it is ready.
+/// What a process must know to enter a lab. It is written to the lab's directory once the lab is
+/// ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabRecord {
-    /// The keeper, as processes outside of the lab call it.
+    /// The process id of the keeper, outside of the lab's PID namespace.
     pub process: u32,
     /// The plan that was built.
     pub plan: String,
-    /// The seed of its links.
+    /// The seed of the random numbers in the lab's links.
     pub seed: u64,
     /// The lab's hosts.
     pub hosts: Vec<HostRecord>,
@@ -47,11 +48,11 @@ pub struct HostRecord {
     pub v4: Ipv4Addr,
     /// The host's IPv6 address.
     pub v6: Ipv6Addr,
-    /// The keeper's descriptor of its network namespace.
+    /// The keeper's file descriptor for the host's network namespace.
     pub network: i32,
 }
 
-/// A lock that is held as long as this lives.
+/// A lock on a lab's directory, which is held until this value is dropped.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "what counts is that it is open")] File);
 
@@ -72,13 +73,13 @@ impl LabDirectory {
         Self { root }
     }
 
-    /// The lab of this name, whether there is one or not.
+    /// The lab with this name, which need not exist.
     #[must_use]
     pub fn lab(&self, name: &str) -> Lab {
         Lab { name: name.to_owned(), directory: self.root.join(name) }
     }
 
-    /// All that there are, alive or dead, by name.
+    /// All labs in the directory, alive or dead, sorted by name.
     ///
     /// # Errors
     /// If the directory cannot be read; that there is none is no error.
@@ -124,14 +125,14 @@ impl Lab {
         Ok(Some(Lock(file)))
     }
 
-    /// Whether a keeper holds its lock.
+    /// Whether the lab is alive: a keeper process holds the lock of its directory.
     #[must_use]
     pub fn alive(&self) -> bool {
         let Ok(file) = File::open(self.file("lock")) else { return false };
         flock(&file, FlockOperation::NonBlockingLockShared).is_err()
     }
 
-    /// Removes what is left of it.
+    /// Removes the lab's directory.
     ///
     /// # Errors
     /// If something stays.
@@ -142,13 +143,13 @@ impl Lab {
         }
     }
 
-    /// A file in its directory.
+    /// The path of a file in the lab's directory.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// What its keeper wrote down.
+    /// Reads the record that the keeper wrote when the lab was ready.
     ///
     /// # Errors
     /// If there is nothing, or nothing that can be understood.
@@ -156,7 +157,8 @@ impl Lab {
         serde_json::from_slice(&fs::read(self.file("record"))?).map_err(io::Error::from)
     }
 
-    /// Writes down what whoever wants to enter must know, all at once.
+    /// Writes the lab's record to its directory. Replaces the file as a whole, so no reader sees
+    /// half of it.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -166,7 +168,7 @@ impl Lab {
         fs::rename(draft, self.file("record"))
     }
 
-    /// What its keeper says when it is asked how things are.
+    /// Asks the keeper how the lab is: its links, and how late packets left.
     ///
     /// # Errors
     /// If nobody answers.
@@ -176,7 +178,7 @@ impl Lab {
         serde_json::from_slice(&text).map_err(io::Error::from)
     }
 
-    /// Whether a name may be a lab's: it is part of a path.
+    /// Whether a lab may have this name, which becomes part of a path.
     #[must_use]
     pub fn may_be_called(name: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';

@@ -24,10 +24,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
-/// Why there is no lab.
+/// Why a lab could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
-    /// A lab of this name is alive.
+    /// A lab with this name is running.
     #[error("a lab of this name is up")]
     Alive,
     /// No leave to make namespaces.
@@ -38,10 +38,10 @@ pub enum KeeperError {
     /// The program `ip` cannot be run.
     #[error("the program `ip` cannot be run ({0}): install iproute2")]
     NoIp(io::Error),
-    /// The program `ip` refused.
+    /// The program `ip` reported an error.
     #[error("`ip {command}`: {said}")]
     Ip {
-        /// What it was to do.
+        /// The command that `ip` ran.
         command: String,
         /// The program's text on standard error.
         said: String,
@@ -56,7 +56,7 @@ pub enum KeeperError {
     Setting {
         /// The setting that failed.
         path: String,
-        /// Why the setting failed.
+        /// The error of the write.
         source: io::Error,
     },
     /// A device that does not come up.
@@ -139,13 +139,13 @@ fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: 
 /// Why a lab ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// Somebody asked for it, and removes what is left.
+    /// A process asked the lab to end. That process also removes the lab's directory.
     Asked,
     /// The owner of the lab has ended.
     Abandoned,
 }
 
-/// All that the keeper waits for. It is packets, what is due, questions about how things are, and
+/// Everything that the keeper waits for: packets, frames that are due, status requests, and
 /// signals.
 struct KeeperLoop<'a> {
     blueprint: &'a Blueprint,
@@ -232,7 +232,7 @@ impl<'a> KeeperLoop<'a> {
         Ok(())
     }
 
-    /// Tells one who asks how things are.
+    /// Answers a process that asks for the lab's status.
     fn tell(&self) {
         let Ok((mut asker, _)) = self.listener.accept() else { return };
         // Somebody who does not read must not hold up the packets: what does not fit is lost to

@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 /// How a lab is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Seconds since it was ready.
+    /// Seconds since the lab was ready.
     pub seconds: f64,
-    /// Whether its links were what the plan says, by [`Lateness::accurate`].
+    /// Whether the lab's links behaved as the plan says (see [`Lateness::accurate`]).
     pub accurate: bool,
     /// How late packets left.
     pub lateness: Lateness,
-    /// Each direction of each link.
+    /// The counters of each direction of each link.
     pub links: Vec<LinkStatus>,
 }
 
-/// What one direction of a link did. Sizes count from the IP header on.
+/// Counters of one direction of a link. Bytes are counted from the IP header on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
-    /// Both ends of the link, as `alice>bob`.
+    /// The two hosts of the link in the direction of its packets, as `alice>bob`.
     pub link: String,
-    /// Packets that came to it.
+    /// Packets that entered the link.
     pub packets: u64,
-    /// Bytes of the packets that came to it.
+    /// Bytes of the packets that entered the link.
     pub bytes: u64,
-    /// Packets that arrived at its far end, copies included.
+    /// Packets that left the link at its far end, copies included.
     pub delivered: u64,
-    /// Bytes of the packets that arrived at its far end, copies included.
+    /// Bytes of the packets that left the link at its far end, copies included.
     pub delivered_bytes: u64,
     /// Packets that found the queue full.
     pub dropped_queue: u64,
@@ -44,12 +44,12 @@ pub struct LinkStatus {
     pub marked: u64,
     /// Packets that wait now.
     pub waiting: usize,
-    /// How long a packet waited for its service on average, in milliseconds.
+    /// How long a packet waited in the queue on average, in milliseconds.
     pub mean_wait_ms: f64,
 }
 
 impl LinkStatus {
-    /// What a line did until `now`.
+    /// The counters of a line until `now`.
     #[must_use]
     pub fn of(link: String, line: &SimplexLink, now: Instant) -> Self {
         let counters = line.counters();

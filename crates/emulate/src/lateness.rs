@@ -19,11 +19,12 @@ pub struct Lateness {
     pub frames: u64,
     /// The frames that left later than [`MAX_LATENESS`] after their time.
     pub late: u64,
-    /// The latest, in microseconds.
+    /// The largest delay of a frame after its due time, in microseconds.
     pub worst_us: u64,
     /// The sum of all, in microseconds.
     pub total_us: u64,
-    /// Frames that the kernel dropped before a line saw them, since nobody came to fetch them.
+    /// Frames that the kernel dropped before they entered a link, because the keeper did not read
+    /// them in time.
     pub missed: u64,
     /// Frames that the kernel did not take from a line.
     pub refused: u64,
@@ -53,13 +54,14 @@ impl Lateness {
         if self.frames == 0 { 0.0 } else { self.total_us as f64 / self.frames as f64 }
     }
 
-    /// Whether the links were what the plan says.
+    /// Whether few enough frames were late or dropped ([`MAX_LATE_SHARE`]) that the links behaved
+    /// as the plan says.
     #[must_use]
     pub fn accurate(&self) -> bool {
         self.share() <= MAX_LATE_SHARE
     }
 
-    /// One sentence for whoever would trust the figures, if they should not.
+    /// A sentence that warns of measurements in this lab. `None`: the links were accurate.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         (!self.accurate()).then(|| {

@@ -28,7 +28,8 @@ pub(crate) fn prepare() -> io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWPID)?)
 }
 
-/// Gives this process mounts of its own: what it mounts nobody else sees, and goes with it.
+/// Gives this process a mount namespace of its own. Its mounts are invisible to other processes,
+/// and vanish when it ends.
 pub(crate) fn own_mounts() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     // As a slave, so that what the system unmounts is not held here.
@@ -47,7 +48,7 @@ pub(crate) fn own_sys() -> Result<(), Errno> {
     mount("sysfs", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
 }
 
-/// A new network namespace, which this thread is in afterwards.
+/// Makes a new network namespace, and moves this thread into it.
 pub(crate) fn new_network() -> io::Result<OwnedFd> {
     unshare(CloneFlags::CLONE_NEWNET)?;
     Ok(File::open("/proc/thread-self/ns/net")?.into())

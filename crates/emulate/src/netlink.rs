@@ -7,8 +7,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What makes packets something else than what is on a line: segmentation and receive offload, and
-/// sums left to the device.
+/// Offloads that make packets differ from those on a real line: segmentation, receive coalescing,
+/// and checksums in the device.
 const OFFLOAD_FEATURES: [&str; 11] = [
     "tx-checksum-ip-generic",
     "tx-checksum-sctp",
@@ -27,12 +27,13 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLMSG_ERROR: u16 = 2;
 const NLA_F_NESTED: u16 = 0x8000;
-/// The controller of all families, and how it is asked for one.
+/// The id of generic netlink's controller, its command that looks up a family, and the attributes
+/// of that command.
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// `ETHTOOL_MSG_FEATURES_SET` and its attributes.
+/// The number of `ETHTOOL_MSG_FEATURES_SET`, and its attributes.
 const FEATURES_SET: u8 = 12;
 const FEATURES_HEADER: u16 = 1;
 const FEATURES_WANTED: u16 = 3;
@@ -119,7 +120,7 @@ fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-/// The attributes that lie one behind the other.
+/// Splits bytes into netlink attributes: the type and the content of each.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));

@@ -23,11 +23,11 @@ const BUFFER_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Port {
     socket: OwnedFd,
-    /// How many frames the kernel dropped since the beginning, as it last said.
+    /// The kernel's latest count of dropped frames since the socket was opened.
     missed: Cell<u32>,
 }
 
-/// Room for what the kernel says beside a frame.
+/// Room for the control messages that the kernel adds to a frame.
 pub(crate) struct ControlBuffer(Vec<u8>);
 
 impl ControlBuffer {
@@ -40,7 +40,7 @@ impl ControlBuffer {
 pub(crate) struct ReceivedFrame {
     /// The length of the frame in bytes.
     pub(crate) length: usize,
-    /// When the kernel saw it, as it says.
+    /// The kernel's timestamp of the frame, by the wall clock.
     pub(crate) stamp: Option<WallTime>,
     /// How many frames the kernel dropped since the frame before.
     pub(crate) missed: u64,
@@ -51,7 +51,7 @@ pub(crate) struct ReceivedFrame {
 pub(crate) struct WallTime(u64);
 
 impl Port {
-    /// The port of a device in this thread's network namespace.
+    /// Opens a packet socket on a device in this thread's network namespace.
     pub(crate) fn open(device: &str) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Packet,
@@ -70,7 +70,7 @@ impl Port {
         Ok(Self { socket, missed: Cell::new(0) })
     }
 
-    /// Fetches the next frame into `buffer`; `None`: there is none now.
+    /// Reads the next frame into `buffer`. `None`: no frame waits.
     pub(crate) fn fetch(
         &self,
         buffer: &mut [u8],
@@ -137,7 +137,8 @@ pub(crate) struct ClockPair {
     wall: u64,
 }
 
-/// A stamp that is older than this is not believed: somebody set the clock.
+/// The oldest timestamp of a frame that is believed. An older one means that the wall clock was
+/// set.
 const MAX_STAMP_AGE: Duration = Duration::from_secs(1);
 
 impl ClockPair {
@@ -147,8 +148,8 @@ impl ClockPair {
         Self { now: clock.now(), wall }
     }
 
-    /// When a frame with this stamp came: by this it does not matter when somebody found time to
-    /// fetch it.
+    /// The arrival time of a frame with this kernel timestamp. So a late read of the frame does not
+    /// count as delay.
     pub(crate) fn came(&self, stamp: Option<WallTime>) -> Instant {
         let age = stamp.and_then(|stamp| self.wall.checked_sub(stamp.0)).map(Duration::from_nanos);
         match age {

@@ -35,7 +35,7 @@ struct HeldFrame {
 }
 
 impl SimplexLink {
-    /// A line with nothing in it, whose luck comes from `random`.
+    /// An empty line. `random` decides about its losses and other faults.
     #[must_use]
     pub fn new(config: PipeConfig, random: Random) -> Self {
         Self {
@@ -94,26 +94,26 @@ impl SimplexLink {
         first.into_iter().chain(self.pipe.decides_at()).min()
     }
 
-    /// What became of all that was offered.
+    /// Counts of the frames offered so far, by what became of them.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {
         let held = (self.due.len() + self.undecided.len()) as u64;
         LinkCounters { in_flight: held, ..self.counters }
     }
 
-    /// What waits for its service at `now`.
+    /// The packets and bytes that wait in the queue at `now`.
     #[must_use]
     pub fn waiting(&self, now: Instant) -> Occupancy {
         self.pipe.waiting(now)
     }
 
-    /// What it is like.
+    /// The pipe's configuration: its rate, delay, queue and faults.
     #[must_use]
     pub fn config(&self) -> &PipeConfig {
         self.pipe.config()
     }
 
-    /// Lets the pipe decide about what waits, as far as it can now.
+    /// Lets the pipe decide about waiting frames, as far as it can at this time.
     fn decide(&mut self, now: Instant) {
         while self.pipe.decides_at().is_some_and(|at| at <= now)
             && let Some(Decision { place, fate }) = self.pipe.decide(now)

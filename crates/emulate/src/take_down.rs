@@ -6,7 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// How long a keeper may take to end when it is asked.
+/// Seconds that a keeper may take to end after SIGTERM.
 const TERM_TIMEOUT_SECONDS: i64 = 3;
 /// How long the kernel may take to end all processes of a lab.
 const KILL_TIMEOUT_SECONDS: i64 = 10;

@@ -5,10 +5,10 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// Nanoseconds of lateness that are learnt at most. More is no habit of the machine but somebody
-/// else at work.
+/// The most lateness of one sleep that is learnt, in nanoseconds. More is caused by other
+/// processes, not by the machine itself.
 const MAX_LEARNT_NANOS: u64 = 200_000;
-/// The weight of a new measurement is one part of this many.
+/// The weight of a new measurement in the average is 1 divided by this number.
 const SMOOTHING_DIVISOR: u64 = 16;
 
 /// The shortest sleep. Frames that become due during such a sleep leave together at its end, at
@@ -24,7 +24,7 @@ pub struct WakeupLead {
 }
 
 impl WakeupLead {
-    /// How long to sleep for what is due at `deadline`.
+    /// How long to sleep before a frame that is due at `deadline`.
     #[must_use]
     pub fn sleep(&self, now: Instant, deadline: Instant) -> Duration {
         let left = deadline.since(now);

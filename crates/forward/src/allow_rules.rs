@@ -17,17 +17,17 @@ pub enum RuleError {
     /// The host or the port is none.
     #[error("{0}")]
     Target(#[from] TargetError),
-    /// The network is none.
+    /// The network in a rule is no valid prefix.
     #[error("{0}")]
     Prefix(#[from] PrefixError),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
-    /// Everybody but who is near.
+    /// Every host, except near addresses and those of the exit itself.
     Any,
     Name(Name),
-    /// All names below one: `*.lan`.
+    /// All host names below one domain: `*.lan`.
     Below(String),
     Network(Prefix),
 }
@@ -41,12 +41,12 @@ pub struct AllowRule {
     port: Option<u16>,
 }
 
-/// What a rule says.
+/// What one rule decides about dialling an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialDecision {
     /// The address may be dialled.
     Allowed,
-    /// No rule allows it.
+    /// No rule allows the address.
     Forbidden,
     /// A rule would allow it, but it is an address of the host or the link, which no rule names.
     Near,
@@ -56,7 +56,7 @@ pub enum DialDecision {
 pub type IsOwn<'a> = &'a dyn Fn(IpAddr) -> bool;
 
 impl AllowRule {
-    /// What it says of dialling `address` for `target`.
+    /// What this rule decides about dialling `address` for `target`.
     fn verdict(&self, target: &Target, address: IpAddr, is_own: IsOwn<'_>) -> DialDecision {
         let inner = embedded_v4(address).map(IpAddr::V4);
         // Whoever translates such an address leads to the one inside.
@@ -154,7 +154,7 @@ fn is_near_all(network: &Prefix) -> bool {
     near().any(|near| near.covers(network))
 }
 
-/// Whether a network is one address: then it is named.
+/// Whether a network is a single address. A near address must be named so.
 fn is_one_host(network: &Prefix) -> bool {
     network.length() == if network.address().is_ipv4() { 32 } else { 128 }
 }
@@ -213,12 +213,12 @@ impl fmt::Display for AllowRule {
     }
 }
 
-/// All that an exit may dial.
+/// All rules about what an exit may dial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow(Vec<AllowRule>);
 
 impl Allow {
-    /// What any of these rules allows.
+    /// Allows what any of these rules allows.
     #[must_use]
     pub const fn new(rules: Vec<AllowRule>) -> Self {
         Self(rules)
@@ -249,8 +249,8 @@ impl Allow {
         self.0.iter().any(|rule| rule.port.is_none_or(|port| port == target.port) && could(rule))
     }
 
-    /// Whether this address may be dialled for a target, whose name it has. `is_own` is asked only
-    /// about addresses that a rule would allow.
+    /// Whether this address may be dialled for `target`, whose name resolved to the address.
+    /// `is_own` is called only for addresses that a rule allows.
     #[must_use]
     pub fn verdict(&self, target: &Target, address: IpAddr, is_own: IsOwn<'_>) -> DialDecision {
         let address = address.to_canonical();

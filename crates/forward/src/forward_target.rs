@@ -21,7 +21,7 @@ const ADDRESS_TYPE_V6: u8 = 4;
 /// Why a text is no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// No colon stands before a port.
+    /// The target has no colon, so it has no port.
     #[error("a port is missing: write HOST:PORT, like localhost:873 or [2001:db8::1]:443")]
     NoPort,
     /// The port is no number from 1 to 65535.
@@ -37,7 +37,7 @@ pub enum TargetError {
 pub struct Name(String);
 
 impl Name {
-    /// The name's text.
+    /// The host name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,7 +53,7 @@ impl Name {
 impl FromStr for Name {
     type Err = TargetError;
 
-    /// A last dot, which says that the name is complete, is left out.
+    /// Parses a host name. Removes a dot at the end, which marks a name as complete.
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let text = text.strip_suffix('.').unwrap_or(text);
         let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -17,7 +17,7 @@ pub enum ForwardError {
     /// The port to listen on is no number.
     #[error("the port to listen on is a number from 0 to 65535; 0 lets the system choose")]
     Port,
-    /// The target is none.
+    /// The target of the forward is invalid.
     #[error("the target: {0}")]
     Target(#[from] TargetError),
 }
@@ -27,7 +27,7 @@ pub enum ForwardError {
 pub struct Forward {
     /// Where programs connect to. Loopback, unless an address is given.
     pub listen: SocketAddr,
-    /// Where their connections lead, at the far end.
+    /// The host and port to which the exit connects for this local port.
     pub target: Target,
 }
 

@@ -20,16 +20,16 @@ const CONNECT_COMMAND: u8 = 1;
 const MAX_GREETING_LEN: usize = 2 + 255;
 const MAX_REQUEST_LEN: usize = 3 + 1 + 1 + 255 + 2;
 
-/// What to do next.
+/// What the entry does after it read bytes of a SOCKS5 client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocksAction {
     /// Wait for more bytes.
     Wait,
-    /// Write this, and go on with what is left of the bytes.
+    /// Send these bytes to the client, and read its next message.
     Say(Vec<u8>),
     /// The program asks for this target. [`reply`] answers once it is known what became of it.
     Connect(Target),
-    /// Write this, which may be empty, and close.
+    /// Send these bytes, which may be none, to the client, and close the connection.
     Close(Vec<u8>),
 }
 
@@ -41,7 +41,7 @@ enum SocksState {
     Over,
 }
 
-/// A program's first words.
+/// The SOCKS5 negotiation at the beginning of a program's connection.
 #[derive(Debug, Default)]
 pub struct Socks {
     state: SocksState,
@@ -60,8 +60,8 @@ mod replies {
     pub const ADDRESS_TYPE_NOT_SUPPORTED: u8 = 8;
 }
 
-/// What a program is told in the end. No address is told: the one that the exit bound tells a
-/// program nothing.
+/// The reply to a program's CONNECT request. Its address is zero, because the address at the exit
+/// is of no use to the program.
 #[must_use]
 pub const fn reply(outcome: Result<(), Refusal>) -> [u8; 10] {
     let code = match outcome {
@@ -121,9 +121,9 @@ impl Socks {
 enum SocksFailure {
     /// Bytes are missing.
     Truncated,
-    /// The program does not speak SOCKS5, so no reply would be understood.
+    /// The program does not speak SOCKS5, so it gets no reply.
     Foreign,
-    /// The program gets this reply.
+    /// The program gets a reply with this code.
     Reply(u8),
 }
 

@@ -19,41 +19,41 @@ const MIN_TAKE_BYTES: usize = 16 << 10;
 pub enum IoResult {
     /// The number of bytes that the call read or wrote. A read of none is the end.
     Done(usize),
-    /// None now. The socket tells when it is worth while to try again.
+    /// The socket has no bytes to read, or no room, now. It reports when a new call is worth while.
     Later,
     /// The connection was reset, or is broken in another way.
     Broken,
 }
 
-/// A connection of TCP on this host, which blocks nobody.
+/// A TCP connection on this host, in nonblocking mode.
 pub trait Local {
-    /// Reads what is there.
+    /// Reads the bytes that have arrived into `buffer`.
     fn read(&mut self, buffer: &mut [u8]) -> IoResult;
-    /// Writes what there is room for; `bytes` is never empty.
+    /// Writes as many bytes as the socket takes; `bytes` is never empty.
     fn write(&mut self, bytes: &[u8]) -> IoResult;
-    /// Nothing more will be written: the other side sees the end.
+    /// Closes the sending direction: the other side sees the end of the data.
     fn finish(&mut self);
-    /// Resets it: the other side sees that something broke.
+    /// Resets the connection: the other side sees an error.
     fn abort(&mut self);
 }
 
 /// A stream of a session.
 pub trait SplicedStream {
-    /// Bytes of `wanted` that [`write`](Self::write) takes. If fewer, it is told when there is room
-    /// again.
+    /// How many of `wanted` bytes [`write`](Self::write) takes now. If fewer than `wanted`, the
+    /// stream reports when it has room again.
     fn room(&mut self, wanted: usize) -> usize;
-    /// Writes; no more than there is [`room`](Self::room) for.
+    /// Writes bytes, at most as many as [`room`](Self::room) returned.
     fn write(&mut self, bytes: &[u8]);
     /// Nothing more will be written.
     fn finish(&mut self);
-    /// Reads what is there. `None`: the stream is over.
+    /// Reads the bytes that have arrived into `buffer`. `None`: the stream is closed.
     fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead>;
     /// The next bytes as they are kept, if they are many; none otherwise, and [`read`](Self::read)
     /// gives them. `None`: the stream is over.
     fn take(&mut self) -> Option<(Vec<u8>, StreamRead)>;
-    /// Gives the buffer of what was taken back.
+    /// Returns the buffer of an earlier `take`, to be used again.
     fn give_back(&mut self, buffer: Vec<u8>);
-    /// Gives both directions up.
+    /// Resets both directions of the stream with this error code.
     fn reset(&mut self, code: u64);
 }
 
@@ -97,46 +97,46 @@ impl SplicedStream for StreamOf<'_> {
     }
 }
 
-/// What a connection waits for.
+/// The events for which a connection waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitsFor {
     /// The socket has something to read. Not asked for while the stream has no room.
     pub readable: bool,
-    /// The socket has room.
+    /// The socket can be written.
     pub writable: bool,
-    /// Nothing: it had its turn, and others come first.
+    /// No event: the connection used up its turn, and goes on after the other connections.
     pub turn: bool,
-    /// The stream has room.
+    /// The stream can be written.
     pub room: bool,
 }
 
-/// How a connection stands after a call.
+/// The state of a connection after a call of `pump`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpliceStatus {
-    /// The connection lives, and waits for this.
+    /// The connection is open, and waits for these events.
     Open(WaitsFor),
-    /// Both directions ended well: the socket can be closed.
+    /// Both directions ended without an error: the socket can be closed.
     Over,
-    /// The connection broke, and both sides were told.
+    /// The connection broke, and both sides were reset.
     Broken,
 }
 
 /// A socket and a stream.
 #[derive(Debug, Default)]
 pub struct Splice {
-    /// What the socket gave is at its end.
+    /// Whether the socket's data ended.
     sent: bool,
-    /// What the stream gave is at its end, and the socket was told.
+    /// Whether the stream's data ended, and the end was passed on to the socket.
     received: bool,
-    /// What the socket did not take.
+    /// Bytes from the stream that the full socket refused.
     pending: Vec<u8>,
-    /// The stream ends with it.
+    /// Whether the stream ends after `pending`.
     last: bool,
     /// Bytes that went from socket to stream, and back.
     pub moved: [u64; 2],
 }
 
-/// How one direction came to rest.
+/// Why one direction stopped moving bytes.
 enum StopReason {
     /// The direction ended.
     Ended,
@@ -150,7 +150,7 @@ enum StopReason {
 }
 
 impl Splice {
-    /// A new one. `ended`: the stream is at its end already.
+    /// A splice at its beginning. `ended`: whether all of the stream's data was read before.
     #[must_use]
     pub fn beginning(ended: bool) -> Self {
         Self { last: ended, ..Self::default() }
@@ -278,7 +278,7 @@ impl Splice {
         StopReason::Ended
     }
 
-    /// Writes to the socket as much as it takes.
+    /// Writes bytes to the socket until it is full. Returns how many were written.
     fn put(&mut self, local: &mut impl Local, bytes: &[u8]) -> Result<usize, StopReason> {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {

@@ -31,7 +31,7 @@ pub mod code {
 /// Why an exit does not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No rule of the exit allows it.
+    /// No rule of the exit allows the target.
     #[error("the receiver does not allow this target: it needs --allow-forward")]
     Forbidden,
     /// The name leads to the receiver itself or its link, and no rule names that.
@@ -39,7 +39,7 @@ pub enum Refusal {
         "the name leads to an address of the receiver itself or its link, which --allow-forward must name"
     )]
     Near,
-    /// The name is not known there.
+    /// The exit cannot resolve the target's host name.
     #[error("the receiver cannot resolve the name")]
     Name,
     /// Nobody listens at the port.
@@ -51,16 +51,16 @@ pub enum Refusal {
     /// The target does not answer.
     #[error("the target does not answer")]
     Timeout,
-    /// The exit holds as many connections as it may.
+    /// The exit has reached its limit of connections.
     #[error("the receiver holds as many connections as it may")]
     Full,
-    /// Something else failed there.
+    /// The exit failed for another reason.
     #[error("the receiver cannot connect")]
     Failed,
 }
 
 impl Refusal {
-    /// All of them, in the order of their codes, from 1 on.
+    /// All refusals, in the order of their codes, which begin at 1.
     pub const ALL: [Self; 8] = [
         Self::Forbidden,
         Self::Near,
@@ -79,7 +79,7 @@ impl Refusal {
         place.map_or(u8::MAX, |place| place as u8 + 1)
     }
 
-    /// What an answer's byte says. A byte of a later version is some failure.
+    /// Decodes the byte of an answer. An unknown code, of a later version, counts as `Failed`.
     ///
     /// # Errors
     /// It is a refusal.
@@ -101,7 +101,7 @@ pub fn request(target: &Target) -> Vec<u8> {
     Vec::from(writer.written())
 }
 
-/// A request as it arrives, byte for byte.
+/// A request that arrives in pieces, and the bytes read so far.
 #[derive(Debug, Default)]
 pub struct Request {
     kept: Vec<u8>,

@@ -20,19 +20,19 @@ use std::net::SocketAddr;
 /// Bytes of an object without an end: more than any run moves.
 const ENDLESS_BYTES: u64 = 1 << 50;
 
-/// The one descriptor of an end that is not a socket for datagrams.
+/// The descriptor of the TCP socket (connection or listener) at an end. All others are UDP sockets.
 const TCP_TOKEN: Token = Token(0);
 
-/// What carries the packets.
+/// The transport of byway's packets: UDP or one TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     /// UDP datagrams.
     Udp,
-    /// One TCP connection.
+    /// A single TCP connection carries the packets.
     Tcp,
 }
 
-/// A TCP connection that is to come: one end listens, the other dials.
+/// A TCP connection that is not established yet: the receiver listens, and the sender dials.
 #[derive(Default)]
 struct Coming {
     listener: Option<Listener>,
@@ -185,7 +185,8 @@ fn endpoint(admission: Option<Box<dyn Admission>>) -> Result<(Endpoint, PublicKe
     Ok((endpoint, public))
 }
 
-/// Begins to receive, from whoever sends under this controller.
+/// Starts the receiver, with this congestion controller. Returns its address and key as a line of
+/// text, and a function that ends it.
 ///
 /// # Errors
 ///
@@ -219,7 +220,8 @@ pub fn take(congestion: &'static str, carries: Carries, meter: Meter) -> Result<
     Ok((format!("{address} {key}"), Box::new(finish)))
 }
 
-/// Begins to send under this controller, to whoever said `word`.
+/// Starts the sender, with this congestion controller. `word` is the receiver's address and key, as
+/// its `take` returned them.
 ///
 /// # Errors
 ///

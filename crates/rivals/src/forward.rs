@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// UDP payload of each packet.
 pub const PACKET_LEN: usize = 1200;
-/// Packets under way: what a socket's buffer holds with ease.
+/// The most packets in flight. A socket's buffer holds so many.
 const MAX_PACKETS_IN_FLIGHT: u64 = 1_024;
 
 /// How packets come.
@@ -30,29 +30,29 @@ const MAX_PACKETS_IN_FLIGHT: u64 = 1_024;
 pub struct Load {
     /// Senders that take turns.
     pub senders: usize,
-    /// Packets that each sends at its turn, in one call.
+    /// Packets that each sender sends in one call, before the next sender has its turn.
     pub run: usize,
 }
 
-/// What forwards.
+/// The program that forwards packets in a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarder {
     /// byway's relay.
     Relay,
-    /// One that copies.
+    /// A forwarder that only copies packets.
     Bare,
 }
 
-/// What a forwarder did.
+/// The throughput of a forwarder in one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Forwarded {
-    /// Packets per second of its thread's processor time.
+    /// Packets forwarded per second of processor time of the forwarder's thread.
     pub per_cpu_second: f64,
     /// Packets per receive call, and per send call.
     pub per_call: [f64; 2],
 }
 
-/// Sends each datagram on by its source port, after one copy.
+/// Forwards each datagram to the destination that belongs to its source port. Copies it once.
 struct BareForwarder {
     /// By source port.
     destinations: Vec<Option<SocketAddr>>,
@@ -109,7 +109,7 @@ impl Machine for BareForwarder {
     }
 }
 
-/// A machine that counts what it forwards.
+/// A forwarder that counts the packets it forwarded.
 trait ForwardCounter: Machine + Send + 'static {
     fn forwarded(&self) -> u64;
 }
@@ -126,7 +126,7 @@ impl ForwardCounter for Relay {
     }
 }
 
-/// What the forwarder's thread tells those who load it.
+/// Counts of the forwarder's thread, which the loading thread reads.
 #[derive(Debug, Default)]
 struct Gauge {
     forwarded: AtomicU64,
@@ -159,7 +159,8 @@ struct PacketSender {
 }
 
 impl PacketSender {
-    /// Whether it left: a full buffer is no error.
+    /// Sends the batch of packets. Returns false if the socket's buffer was full, which is no
+    /// error.
     fn send(&self, to: SocketAddr) -> Result<bool, Error> {
         let transmit = quinn_udp::Transmit {
             destination: to,

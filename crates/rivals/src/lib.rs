@@ -30,15 +30,15 @@ pub use meter::{EndTotals, Meter};
 
 /// The largest UDP payload: what QUIC's own path MTU discovery stops at, Ethernet with IPv6.
 pub const MAX_DATAGRAM_LEN: usize = 1452;
-/// What the sending application hands over at once, in bytes.
+/// Bytes that the sending application writes at a time.
 pub const PIECE_LEN: usize = 256 << 10;
-/// What may be under way or waiting for the receiving application, in bytes.
+/// The most bytes that may be in flight, or wait for the receiving application.
 pub const WINDOW_BYTES: usize = 32 << 20;
 
 /// Why a rival could not run.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Ends one end of a transfer, and tells what it has to say about itself.
+/// Stops one end of a transfer. Returns its remarks about itself, for the report.
 pub type Finish = Box<dyn FnOnce() -> Result<String, Error>>;
 
 /// Who moves the bytes.
@@ -48,14 +48,14 @@ pub enum Rival {
     Byway(&'static str),
     /// byway over one TCP connection, under the controller of this name.
     BywayOverTcp(&'static str),
-    /// quinn, with this library's AES-256-GCM.
+    /// quinn, with the AES-256-GCM of this cryptographic library.
     Quinn(quic::Provider),
     /// The kernel's TCP.
     Tcp,
 }
 
 impl Rival {
-    /// All of them, and what they are called.
+    /// All rivals, each with its name on the command line.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("byway normal", Self::Byway("mpath")),
         ("byway background", Self::Byway("background")),
@@ -66,7 +66,7 @@ impl Rival {
         ("tcp, in the clear", Self::Tcp),
     ];
 
-    /// The rival of this name.
+    /// The rival with this name. `None`: no rival has it.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, rival)| *rival)
@@ -86,7 +86,7 @@ impl Rival {
         }
     }
 
-    /// Begins to send to whoever said `word`.
+    /// Starts the sender of this rival. `word` is the text that the receiver's `take` returned.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an end of a transfer shares with its stopwatch.
+/// What an end of a transfer shares with the thread that measures it.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Counts>);
 
@@ -22,19 +22,19 @@ struct Counts {
     received: AtomicU64,
 }
 
-/// What an end of a transfer came to.
+/// What was measured at one end of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct EndTotals {
     /// Payload that the application got.
     pub received: u64,
-    /// In this time.
+    /// The time over which the other values were measured.
     pub elapsed: Duration,
-    /// Processor time of this process meanwhile, user and system.
+    /// Processor time, user and system, that this process used in `elapsed`.
     pub processor: Duration,
 }
 
 impl Meter {
-    /// The connection stands: the clock may start.
+    /// The connection is established, so [`measure`](Self::measure) starts the clock.
     pub fn connected(&self) {
         self.0.connected.store(true, Ordering::Release);
     }
@@ -45,8 +45,8 @@ impl Meter {
         self.0.received.store(before + bytes, Ordering::Relaxed);
     }
 
-    /// Waits for the connection and then until `done` returns, and tells what this process did
-    /// meanwhile.
+    /// Waits for the connection, and then until `done` returns. Returns what this process received
+    /// and used between the two.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Meter {
     }
 }
 
-/// Processor time that this process has used.
+/// Processor time, user and system, that this process has used since its start.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The first word on the command line of a process that is an end of a transfer.
 const END_ARGUMENT: &str = "--end-of-transfer";
 
-/// What one transfer came to.
+/// The measurements of one transfer, from both ends.
 #[derive(Clone, Debug)]
 pub struct TransferResult {
     /// Payload that the receiver got, in bits per second.
@@ -21,7 +21,7 @@ pub struct TransferResult {
     pub processor: [f64; 2],
     /// The most memory that was resident, in bytes: the sender's and the receiver's.
     pub memory: [u64; 2],
-    /// What each of them has to say about itself.
+    /// The remarks that each end made about itself.
     pub notes: [String; 2],
 }
 
@@ -89,7 +89,7 @@ fn say(line: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A process that is an end. It does not outlive this.
+/// A process that runs one end of a transfer. It is killed when this value is dropped.
 struct EndProcess {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -111,7 +111,8 @@ impl EndProcess {
         if line.is_empty() { Err("an end of the transfer failed".into()) } else { Ok(line.to_owned()) }
     }
 
-    /// Tells it to end; returns what it says then.
+    /// Tells the process to end, by closing its standard input. Returns the line that it prints
+    /// then.
     fn line_at_end(&mut self) -> Result<String, Error> {
         drop(self.child.stdin.take());
         let mut line = String::new();
@@ -132,7 +133,7 @@ impl Drop for EndProcess {
     }
 }
 
-/// What an end measured.
+/// The measurements of one end, as its process prints them.
 struct EndReport {
     received: u64,
     elapsed: f64,

@@ -76,7 +76,7 @@ fn finish(work: JoinHandle<Result<String, Error>>, stop: watch::Sender<bool>) ->
     })
 }
 
-/// Begins to receive.
+/// Starts the receiver. Returns its address and certificate as text, and a function that ends it.
 ///
 /// # Errors
 ///
@@ -112,7 +112,8 @@ pub fn take(provider: Provider, meter: Meter) -> Result<(String, Finish), Error>
     Ok((word, finish(begin(work)?, stop)))
 }
 
-/// Begins to send to whoever said `word`.
+/// Starts the sender. `word` is the receiver's address and certificate, as its `take` returned
+/// them.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::Builder;
 
-/// Begins to receive.
+/// Starts the receiver. Returns its address as text, and a function that ends it.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn take(meter: Meter) -> Result<(String, Finish), Error> {
     Ok((word, Box::new(finish)))
 }
 
-/// Begins to send to whoever said `word`.
+/// Starts the sender. `word` is the receiver's address.
 ///
 /// # Errors
 ///
