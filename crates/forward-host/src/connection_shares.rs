@@ -4,14 +4,14 @@ use crate::question_queue::Sender;
 use byway_wire::fair_share::may_take;
 use std::collections::BTreeMap;
 
-/// What a sender has.
+/// The sessions and connections of one sender.
 #[derive(Debug, Default)]
 struct Share {
     sessions: usize,
     connections: usize,
 }
 
-/// The places for connections.
+/// The places for connections, and how many of them each sender has.
 #[derive(Debug)]
 pub(crate) struct ConnectionShares {
     /// Connections at most.
@@ -26,17 +26,17 @@ impl ConnectionShares {
         Self { most, connections: 0, senders: BTreeMap::new() }
     }
 
-    /// Connections there are.
+    /// The number of connections of all senders.
     pub const fn len(&self) -> usize {
         self.connections
     }
 
-    /// A session of this sender begins.
+    /// Notes that a session of this sender began.
     pub fn join(&mut self, sender: Sender) {
         self.senders.entry(sender).or_default().sessions += 1;
     }
 
-    /// A session of this sender is over, and had `connections` connections.
+    /// Notes that a session of this sender ended, with this number of connections still open.
     pub fn leave(&mut self, sender: Sender, connections: usize) {
         (0..connections).for_each(|_| self.give_back(sender));
         if let Some(share) = self.senders.get_mut(&sender) {
@@ -62,7 +62,7 @@ impl ConnectionShares {
         may
     }
 
-    /// A connection of this sender is over.
+    /// Notes that a connection of this sender ended, and frees its place.
     pub fn give_back(&mut self, sender: Sender) {
         if let Some(share) = self.senders.get_mut(&sender)
             && share.connections > 0

@@ -9,14 +9,14 @@ pub(crate) type Number = u32;
 #[derive(Debug)]
 struct Slot<T> {
     inside: T,
-    /// Whether the slot stands in the queue of those whose turn it is.
+    /// Whether the slot is in the queue of connections that have a turn.
     due: bool,
-    /// Whether the slot stands in the list of those that wait for the budget.
+    /// Whether the slot is in the list of connections that wait for the budget.
     blocked: bool,
     until: Option<Instant>,
 }
 
-/// Connections, whatever they are.
+/// Connections by number, with the queue of those that have a turn and the deadlines of the others.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Option<Slot<T>>>,
@@ -39,12 +39,12 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// How many there are.
+    /// The number of connections.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes one in. It has no turn yet.
+    /// Adds a connection, which has no turn yet. Returns its number.
     pub fn insert(&mut self, inside: T) -> Number {
         let slot = Some(Slot { inside, due: false, blocked: false, until: None });
         match self.free.pop() {
@@ -65,7 +65,7 @@ impl<T> Slots<T> {
         Some(&mut self.slots.get_mut(number as usize)?.as_mut()?.inside)
     }
 
-    /// Takes one out.
+    /// Removes a connection.
     pub fn remove(&mut self, number: Number) -> Option<T> {
         let slot = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);
@@ -75,7 +75,7 @@ impl<T> Slots<T> {
         Some(slot.inside)
     }
 
-    /// Puts the slot into the queue of those whose turn it is.
+    /// Adds a connection to the queue of those that have a turn.
     pub fn hurry(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.due, true) {
@@ -83,7 +83,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Puts the slot into the list of those that wait for the budget.
+    /// Adds a connection to the list of those that wait for the budget.
     pub fn block(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.blocked, true) {
@@ -91,7 +91,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// What was waited for is there: all have a turn.
+    /// The budget allows more again: gives a turn to all connections that waited for it.
     pub fn unblock(&mut self) {
         for number in std::mem::take(&mut self.blocked) {
             if let Some(Some(slot)) = self.slots.get_mut(number as usize)
@@ -102,12 +102,12 @@ impl<T> Slots<T> {
         }
     }
 
-    /// How many have a turn now.
+    /// How many connections have a turn now.
     pub fn count_due(&self) -> usize {
         self.due.len()
     }
 
-    /// The next whose turn it is.
+    /// Removes the next connection from the queue of those that have a turn.
     pub fn next_due(&mut self) -> Option<Number> {
         loop {
             let number = self.due.pop_front()?;
@@ -131,7 +131,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// One whose time is up. It has as much as it likes from now on.
+    /// A connection whose deadline has passed. Its deadline is removed.
     pub fn next_end(&mut self, now: Instant) -> Option<Number> {
         let (until, number) = *self.ends.first()?;
         if until > now {

@@ -21,18 +21,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// How long a program may take to say what it wants, and how long a connection waits for a session.
+/// How long a program may take to send its SOCKS5 request, and how long a connection waits for a
+/// session.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the far end may take to answer: longer than it looks names up and waits for two
 /// addresses.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 /// How long listeners rest after a failure for want of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Connections accepted in a turn, of each listener.
+/// The most connections that each listener accepts in one turn.
 const MAX_ACCEPTS_PER_TURN: usize = 64;
 /// Bytes read at once.
 const SCRATCH_LEN: usize = 64 << 10;
-/// Bytes of a program's first words looked at in one go.
+/// The most bytes of a SOCKS5 message that are read at once, without removing them from the socket.
 const PEEK_LEN: usize = 512;
 /// Events that wait for the owner, at most.
 const MAX_QUEUED_EVENTS: usize = 256;
@@ -40,9 +41,9 @@ const MAX_QUEUED_EVENTS: usize = 256;
 /// A local port that programs connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Where it listens.
+    /// The local address and port that is listened on.
     pub address: SocketAddr,
-    /// Where its connections lead. `None`: programs say it, by SOCKS5.
+    /// The target of its connections. `None`: each program names a target by SOCKS5.
     pub target: Option<Target>,
 }
 
@@ -50,13 +51,13 @@ pub struct Listener {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on TCP {address}: {source}")]
 pub struct ListenError {
-    /// The port.
+    /// The address and port that could not be listened on.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Ports that are listened on, before there is anybody who serves them.
+/// Listening sockets, opened before there is an [`Entry`] that serves them.
 #[derive(Debug)]
 pub struct Listening(Vec<(TcpListener, Listener)>);
 
@@ -77,29 +78,29 @@ impl Listening {
         Ok(Self(all.map(bind).collect::<Result<_, _>>()?))
     }
 
-    /// What is listened on. A port that was 0 is the one that the system chose.
+    /// All listeners. A port that was given as 0 is the one that the system chose.
     pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.0.iter().map(|(_, listener)| listener)
     }
 }
 
-/// What happened at an entry.
+/// An event at the entry of a forward, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryEvent {
     /// The far end does not connect to a target.
     Refused(Target, Refusal),
     /// A connection waited for a session in vain.
     NoSession(Target),
-    /// A connection waited for the end of others in vain.
+    /// A connection to this target waited for a free place, until its time was over.
     NoPlace(Target),
     /// The system gives no more descriptors.
     NoDescriptors,
 }
 
-/// What a connection is doing.
+/// The state of a program's connection.
 #[derive(Debug)]
 enum EntryState {
-    /// The program says by SOCKS5 what it wants.
+    /// The program negotiates its target by SOCKS5.
     Socks(Socks),
     /// The connection waits for a session, or for a stream that the far end admits.
     Waiting(Target),
@@ -111,7 +112,7 @@ enum EntryState {
 #[derive(Debug)]
 struct ProgramConnection {
     tcp: Tcp,
-    /// Whether the program speaks SOCKS5 and waits for its reply.
+    /// Whether the program waits for a reply of SOCKS5.
     awaits_reply: bool,
     state: EntryState,
     broken: bool,
@@ -123,11 +124,12 @@ pub struct Entry {
     watch: Watch,
     /// Connections at most.
     most: usize,
-    /// When to look at listeners, if they rest.
+    /// When listeners are tried again, after the system refused to accept. `None`: they do not
+    /// pause.
     accept_at: Option<Instant>,
     /// Whether some may have more to accept.
     accepts: bool,
-    /// Whether some were left with the system, since there were too many.
+    /// Whether connections were left unaccepted because there were too many.
     full: bool,
     slots: Slots<ProgramConnection>,
     streams: BTreeMap<StreamId, Number>,
@@ -135,7 +137,7 @@ pub struct Entry {
     scratch: Vec<u8>,
     opened: u64,
     byte_counts: ByteCounts,
-    /// Bytes that may still be taken from streams; `None`: as many as there are.
+    /// Bytes that may still be taken from streams. `None`: no limit.
     budget: Option<usize>,
 }
 
@@ -169,13 +171,13 @@ impl Entry {
         })
     }
 
-    /// Connections there are, and how many ever had a stream.
+    /// The number of connections, and how many connections ever got a stream.
     #[must_use]
     pub fn count(&self) -> (usize, u64) {
         (self.slots.len(), self.opened)
     }
 
-    /// Bytes moved so far.
+    /// Bytes moved in each direction so far.
     #[must_use]
     pub const fn moved(&self) -> ByteCounts {
         self.byte_counts
@@ -200,7 +202,7 @@ impl Entry {
         self.events.pop_front()
     }
 
-    /// A socket is ready: to be told of all that the driver is.
+    /// Notes that a socket is ready. Call this for each event that the driver reports.
     pub fn ready(&mut self, ready: Ready) {
         match ready.token.0 {
             LISTENER_TOKEN_BASE.. => self.accepts = true,
@@ -208,12 +210,13 @@ impl Entry {
         }
     }
 
-    /// A session begins.
+    /// Notes that a session began. Connections that wait get a turn.
     pub fn begin(&mut self) {
         self.slots.unblock();
     }
 
-    /// The session is over: connections that had a stream are reset, and others wait.
+    /// Notes that the session ended. Connections with a stream are reset, and others wait for the
+    /// next session.
     pub fn lose(&mut self) {
         for number in std::mem::take(&mut self.streams).into_values() {
             if let Some(program) = self.slots.remove(number) {
@@ -348,7 +351,7 @@ impl Entry {
         self.part(program, refusal);
     }
 
-    /// A connection has its turn.
+    /// Serves one connection that has a turn.
     fn drive(&mut self, number: Number, session: Option<&mut Connection>, now: Instant) {
         let Some(program) = self.slots.get_mut(number) else { return };
         if let EntryState::Socks(words) = &mut program.state {
@@ -479,8 +482,8 @@ impl Entry {
         self.accepts |= self.full;
     }
 
-    /// Parts with a program that cannot be served: it is told why if it speaks SOCKS5, and its
-    /// connection is reset if not.
+    /// Ends the connection of a program that cannot be served. It gets a SOCKS5 reply if it waits
+    /// for one, and a reset otherwise.
     fn part(&mut self, mut program: ProgramConnection, refusal: Option<Refusal>) {
         self.accepts |= self.full;
         if program.awaits_reply && !matches!(program.state, EntryState::Socks(_)) {
@@ -493,7 +496,7 @@ impl Entry {
         }
     }
 
-    /// News that nobody takes are not worth keeping.
+    /// Queues an event. If the queue is full, the event is lost.
     fn tell(&mut self, event: EntryEvent) {
         if self.events.len() < MAX_QUEUED_EVENTS {
             self.events.push_back(event);
@@ -504,7 +507,7 @@ impl Entry {
 /// Added to the numbers of listeners, so that their tokens differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;
 
-/// What came of listening to a program.
+/// The result of reading a program's SOCKS5 request.
 enum ProgramRequest {
     Waits,
     Asks(Target),

@@ -22,7 +22,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes read at once.
 const SCRATCH_LEN: usize = 64 << 10;
 
-/// What a connection is doing.
+/// The state of a connection at the exit.
 enum ExitState {
     /// The stream's request has not come whole yet.
     Asking(Request),
@@ -38,23 +38,24 @@ enum ExitState {
 
 /// A connection that comes by a stream.
 struct Incoming {
-    /// Never used twice, unlike its number.
+    /// A number that no other connection ever gets, unlike the slot's number.
     serial: u64,
     session: Handle,
     stream: StreamId,
     state: ExitState,
-    /// Whether it has one of the places that senders share.
+    /// Whether the connection occupies one of the places that all senders share.
     has_place: bool,
-    /// What the stream is to begin with.
+    /// The byte that the stream begins with: connected, or a refusal. `None`: it is written, or not
+    /// known yet.
     answer: Option<u8>,
-    /// Nothing follows the request.
+    /// Whether the peer ended the stream right after the request.
     ended: bool,
-    /// The peer gave it up.
+    /// Whether the peer reset the stream.
     broken: bool,
 }
 
 impl Incoming {
-    /// The id of the question for its target's name.
+    /// The id of the question that resolves the target's name.
     fn question(&self, number: Number) -> QuestionId {
         self.serial << 32 | u64::from(number)
     }
@@ -109,18 +110,18 @@ impl Exit {
         }
     }
 
-    /// Whether it is one of the sessions.
+    /// Whether `session` is one of the sessions that this exit serves.
     #[must_use]
     pub fn serves(&self, session: Handle) -> bool {
         self.sessions.contains_key(&session)
     }
 
-    /// The sessions.
+    /// The sessions that this exit serves.
     pub fn sessions(&self) -> impl Iterator<Item = Handle> + '_ {
         self.sessions.keys().copied()
     }
 
-    /// A session is over: its connections are reset.
+    /// Notes that a session ended, and resets its connections.
     pub fn leave(&mut self, session: Handle) {
         let Some(Session { sender, streams }) = self.sessions.remove(&session) else { return };
         let mut places = 0;
@@ -137,7 +138,7 @@ impl Exit {
         self.shares.leave(sender, places);
     }
 
-    /// Connections there are, and how many ever were connected to their target.
+    /// The number of connections, and how many ever were connected to their target.
     #[must_use]
     pub fn count(&self) -> (usize, u64) {
         (self.shares.len(), self.opened)
@@ -149,7 +150,7 @@ impl Exit {
         self.byte_counts
     }
 
-    /// A socket is ready: to be told of all that the driver is.
+    /// Notes that a socket is ready. Call this for each event that the driver reports.
     pub fn ready(&mut self, ready: Ready) {
         self.slots.hurry(ready.token.0);
     }
@@ -204,7 +205,7 @@ impl Exit {
         }
     }
 
-    /// A stream begins, and with it a connection.
+    /// Makes a connection for a stream that the peer opened.
     fn open(&mut self, session: Handle, stream: StreamId, connection: &mut Connection, now: Instant) {
         connection.outgoing().open_stream(stream);
         self.serial += 1;
@@ -225,7 +226,7 @@ impl Exit {
         self.slots.hurry(number);
     }
 
-    /// Takes what the resolver found.
+    /// Takes the resolver's answers, and dials the addresses.
     fn take_names(&mut self, now: Instant) {
         while let Some((whom, addresses)) = self.resolver.next() {
             let number = Number::try_from(whom & u64::from(u32::MAX)).unwrap_or(Number::MAX);
@@ -261,7 +262,7 @@ impl Exit {
         self.slots.hurry(number);
     }
 
-    /// Looks up what a request asks for, and dials it.
+    /// Resolves the target of a request, and dials it.
     fn resolve(&mut self, number: Number, target: Target, now: Instant) {
         let name = match &target.host {
             TargetHost::Address(address) => {
@@ -342,7 +343,7 @@ impl Exit {
         }
     }
 
-    /// A connection has its turn.
+    /// Serves one connection that has a turn.
     fn drive(&mut self, number: Number, connection: &mut Connection, now: Instant) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         let mut stream = StreamOf { connection, id: incoming.stream };
@@ -375,7 +376,8 @@ impl Exit {
         self.go_on(number, &mut stream);
     }
 
-    /// Says what became of the target, and moves bytes if it is connected.
+    /// Writes the answer about the target to the stream. If the target is connected, moves bytes
+    /// too.
     fn go_on(&mut self, number: Number, stream: &mut StreamOf<'_>) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         if let Some(answer) = incoming.answer {

@@ -12,14 +12,14 @@ use byway_wire::StreamId;
 pub(crate) struct ForwardedStream {
     pub target: Target,
     pub id: StreamId,
-    /// What it is to begin with, until there is room for that.
+    /// The request that the stream begins with. `None`: all of it is written.
     pub request: Option<Vec<u8>>,
     pub splice: Splice,
     /// Something came by the stream.
     pub begun: bool,
     /// The far end is connected.
     pub answered: bool,
-    /// Nothing follows the answer.
+    /// Whether the peer ended the stream right after the answer.
     pub ended: bool,
     pub refusal: Option<Refusal>,
 }
@@ -40,14 +40,15 @@ pub(crate) struct RequestStream<'a> {
     pub answered: &'a mut bool,
     pub ended: &'a mut bool,
     pub refusal: &'a mut Option<Refusal>,
-    /// Bytes that may still be taken from streams; `None`: as many as there are.
+    /// Bytes that may still be taken from streams. `None`: no limit.
     pub budget: &'a mut Option<usize>,
-    /// Whether there may be more to take than that.
+    /// Set if the budget cut a read short, so that the stream may have more bytes.
     pub is_short: bool,
 }
 
 impl RequestStream<'_> {
-    /// Takes the answer: whether it has come. `None`: it is none that is good.
+    /// Reads the exit's answer. `Some(true)`: it has come. `None`: the answer is a refusal, or the
+    /// stream broke.
     pub fn answer(&mut self) -> Option<bool> {
         if *self.answered || !self.begun {
             return Some(*self.answered);

@@ -8,12 +8,13 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Connections that wait to be accepted. The system takes less if `net.core.somaxconn` says so.
+/// The most connections that wait to be accepted. The system allows fewer if `net.core.somaxconn`
+/// is lower.
 const LISTEN_BACKLOG: i32 = 4096;
 
-/// How long a connection is silent before its first keepalive.
+/// The time without data after which the first keepalive probe is sent.
 const KEEPALIVE_DELAY: Duration = Duration::from_secs(75);
-/// Time between two keepalives that nobody answered.
+/// Time between two unanswered keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Bytes that went from programs to targets, and back.
@@ -30,9 +31,9 @@ pub struct ByteCounts {
 #[derive(Debug)]
 pub(crate) struct Tcp {
     stream: TcpStream,
-    /// The other side has said all.
+    /// Whether the other side has closed its direction, and everything was read.
     is_read: bool,
-    /// This side has said all.
+    /// Whether this side has closed its direction.
     is_written: bool,
 }
 
@@ -41,7 +42,8 @@ impl Tcp {
         Self { stream, is_read: false, is_written: false }
     }
 
-    /// This side has said all, and parts in order, whatever the other side still has to say.
+    /// Closes this side's direction. When the connection is dropped, it closes normally and is not
+    /// reset.
     pub fn leave(&mut self) {
         self.finish();
         let _ = SockRef::from(&self.stream).set_linger(None);
@@ -54,15 +56,15 @@ impl Tcp {
         }
     }
 
-    /// One that a listener gave.
+    /// A connection that a listener accepted.
     pub fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         prepare(SockRef::from(&stream));
         Ok(Self::new(stream))
     }
 
-    /// Begins to connect. Whether that worked, [`connected`](Self::connected) tells once it is
-    /// writable.
+    /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) tells whether
+    /// it succeeded.
     pub fn dial(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -75,7 +77,7 @@ impl Tcp {
         Ok(Self::new(socket.into()))
     }
 
-    /// Whether it is connected by now; an error if it never will be.
+    /// Whether the connection is established by now. An error if it failed.
     pub fn connected(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -87,12 +89,12 @@ impl Tcp {
         }
     }
 
-    /// What is there to be read, without taking it.
+    /// Copies the bytes that have arrived into `buffer`, without removing them from the socket.
     pub fn peek(&self, buffer: &mut [u8]) -> IoResult {
         io_of(self.stream.peek(buffer))
     }
 
-    /// Whether it broke, without reading or writing.
+    /// Whether the connection has an error. Reads and writes nothing.
     pub fn is_broken(&self) -> bool {
         !matches!(self.stream.take_error(), Ok(None))
     }
@@ -114,7 +116,7 @@ fn io_of(result: io::Result<usize>) -> IoResult {
     }
 }
 
-/// Does it again as long as a signal comes between.
+/// Repeats a system call as long as a signal interrupts it.
 fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> IoResult {
     loop {
         match call() {
@@ -166,7 +168,7 @@ fn prepare(socket: SockRef<'_>) {
         .set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_DELAY).with_interval(KEEPALIVE_INTERVAL));
 }
 
-/// Listens, and blocks nobody.
+/// Opens a listening socket in nonblocking mode.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

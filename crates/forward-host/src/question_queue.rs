@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 /// Who asks: the public key of a sender.
 pub(crate) type Sender = [u8; 32];
 
-/// A question. A later one has a greater id.
+/// The id of a name to be resolved. Later questions have greater ids.
 pub(crate) type QuestionId = u64;
 
 /// Names that are looked up at once, of all senders together. The system's resolver tries a dead
 /// name for ten seconds or longer. One sender gets half of these places at most.
 const MAX_LOOK_UPS: usize = 64;
 
-/// The names of one sender.
+/// The names of one sender that wait to be resolved.
 #[derive(Debug, Default)]
 struct Questions {
     /// Names that wait, the oldest first.
     waiting: BTreeMap<QuestionId, Name>,
-    /// Look-ups that run, also those whose answer nobody waits for any more.
+    /// Look-ups of this sender that run, including those whose connection has ended.
     running: usize,
     /// The look-ups that all senders had begun when this one last began one; 0: it has begun none.
     turn: u64,
@@ -30,14 +30,14 @@ struct Questions {
 #[derive(Debug, Default)]
 pub(crate) struct QuestionQueue {
     senders: BTreeMap<Sender, Questions>,
-    /// Who asked what is being looked up.
+    /// The sender of each name that is being resolved.
     running: BTreeMap<QuestionId, Sender>,
     /// Look-ups that were begun.
     begun: u64,
 }
 
 impl QuestionQueue {
-    /// A question joins the names of its sender.
+    /// Queues a name of `sender` to be resolved.
     pub fn push(&mut self, sender: Sender, question: QuestionId, name: Name) {
         self.senders.entry(sender).or_default().waiting.insert(question, name);
     }
@@ -72,7 +72,7 @@ impl QuestionQueue {
         self.answered(question);
     }
 
-    /// A look-up is over.
+    /// Notes that a look-up ended, and frees its place.
     pub fn answered(&mut self, question: QuestionId) {
         let Some(sender) = self.running.remove(&question) else { return };
         if let Some(questions) = self.senders.get_mut(&sender) {

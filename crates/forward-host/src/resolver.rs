@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};
 use std::sync::mpsc::{self, Receiver, channel};
 use std::thread::Builder;
 
-/// What was found: for which question, and the addresses. Without any the name is not known.
+/// The answer to a question: the addresses of the name. Empty: the name is unknown.
 pub(crate) type Resolved = (QuestionId, Vec<IpAddr>);
 
 /// Looks names up, each in a thread of its own, which ends with its answer.
@@ -20,7 +20,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// One that asks the system, and wakes `waker` at each answer.
+    /// A resolver that asks the operating system in threads. It wakes `waker` at each answer.
     pub fn new(waker: Waker) -> Self {
         let (sender, answers) = channel();
         Self { queue: QuestionQueue::default(), look_up, sender, answers, waker }

@@ -14,11 +14,11 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How far dialling is.
 pub(crate) enum Dialled {
-    /// Dialling goes on until then.
+    /// Dialling continues. The present address is given up at this time.
     Goes(Instant),
-    /// An address answered.
+    /// A target address accepted the connection.
     Connected(Tcp),
-    /// None did; why the first did not.
+    /// No address accepted. The reason is that of the first address.
     Failed(Refusal),
 }
 
@@ -81,7 +81,7 @@ impl Dial {
     }
 }
 
-/// What to say of a target that could not be dialled.
+/// The refusal to report for an error of connecting to a target.
 fn refusal_of(error: &io::Error) -> Refusal {
     match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Refusal::Refused,
@@ -95,7 +95,7 @@ fn refusal_of(error: &io::Error) -> Refusal {
     }
 }
 
-/// Whether this process, or the system, has as many files open as it may.
+/// Whether the error says that this process, or the system, has too many files open.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

@@ -14,15 +14,15 @@ pub struct Config {
     /// The key before: words, consents and tags made under it still hold. `None` ends them, which
     /// is how words are revoked.
     pub previous_key: Option<[u8; 32]>,
-    /// Unix time in ms at construction. It goes on by the machine's own clock.
+    /// Unix time in ms when the relay is made. From then on the machine's own clock advances it.
     pub unix_millis: u64,
     /// The destinations that the relay sends to.
     pub policy: Policy,
-    /// Bytes per second of one grant, at most, even if its word allows more. `None`: as its word
-    /// says.
+    /// The most bytes per second of one grant, even if its word allows more. `None`: the word alone
+    /// decides.
     pub rate_cap: Option<u64>,
-    /// Bytes per UTC day of one grant, at most, even if its word allows more. `None`: as its word
-    /// says.
+    /// The most bytes per UTC day of one grant, even if its word allows more. `None`: the word
+    /// alone decides.
     pub quota_cap: Option<u64>,
     /// The most bytes per UTC day, over all grants.
     pub per_day: Option<u64>,
@@ -38,9 +38,10 @@ pub struct Config {
     /// grant's use, in less than 300 bytes. Have twice as many accounts as grants a day, because
     /// the table fills unevenly.
     pub accounts: usize,
-    /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
+    /// Bytes that may wait to be sent between two rounds of the driver. A datagram that does not
+    /// fit is dropped.
     pub queue_bytes: usize,
-    /// Datagrams on their way out between two rounds of the driver.
+    /// Datagrams that may wait to be sent between two rounds of the driver. More are dropped.
     pub queue_datagrams: usize,
     /// The relay is an end host that lends its line, behind its own traffic. `None`: it forwards
     /// whatever comes.

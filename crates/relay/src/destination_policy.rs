@@ -20,7 +20,7 @@ impl Policy {
         Self { allowed: Vec::new(), own: Vec::new() }
     }
 
-    /// Allows one more network as destination, as that of a laboratory.
+    /// Allows one more network as a destination, for example the private network of a test.
     #[must_use]
     pub fn allow(mut self, network: Prefix) -> Self {
         self.allowed.push(network);

@@ -10,9 +10,9 @@ use byway_wire::{Duration, Instant, Meter};
 /// Accounts in a set. A lookup reads the account's first set. If the account is not there, the
 /// lookup reads its second set, which takes accounts that found their first set full.
 const SET_ACCOUNTS: usize = 8;
-/// Accounts for which there is memory from the start.
+/// The number of accounts for which memory is allocated at the start.
 const INITIAL_ACCOUNTS: usize = 16_384;
-/// Accounts of one segment, for which memory is taken at once.
+/// The number of accounts in one segment, the unit in which the table's memory is allocated.
 const SEGMENT_ACCOUNTS: usize = 2_048;
 const SEGMENT_SHIFT: u32 = SEGMENT_ACCOUNTS.trailing_zeros();
 /// Places for each account in a table that may grow. It grows while it has fewer, so that few sets
@@ -21,12 +21,12 @@ const PLACES_PER_ACCOUNT: usize = 3;
 /// Bytes of the least burst: what a sender paced by the millisecond and a receiver's batch make of
 /// a rate.
 const MIN_BURST_BYTES: u64 = 64 << 10;
-/// The least burst, as the time in which a rate brings it.
+/// The smallest burst that a grant may send at once: what its rate gives in 125 ms.
 const MIN_BURST_NANOS: u64 = 125_000_000;
 const SECOND_NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Limits that hold whatever a word says.
+/// Limits of the relay's operator. They hold even if a word allows more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caps {
     pub(crate) rate: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Account {
     pub(crate) grant: Grant,
     pub(crate) caveat: Option<Caveat>,
     pub(crate) key: MacKey,
-    /// From what its key follows.
+    /// Which key of the relay the account's key is derived from.
     pub(crate) origin: KeyOrigin,
     rate: Option<u64>,
     burst: u64,
@@ -48,9 +48,9 @@ pub(crate) struct Account {
     meter: Meter,
     day: u64,
     used: u64,
-    /// When its holder was last told about a limit, Unix seconds.
+    /// Unix time in seconds when the grant's holder was last told about a limit.
     noticed: u64,
-    /// The period of the relay's load in which it was last counted.
+    /// The number of the load period in which this account was last counted as a grant in use.
     counted: u32,
     recent: Option<VerifiedPacket>,
 }
@@ -88,7 +88,7 @@ impl Account {
         self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
     }
 
-    /// What its last packet was found to be.
+    /// The verified fields of the account's last packet. `None`: there was no packet yet.
     pub(crate) const fn recent(&self) -> Option<&VerifiedPacket> {
         self.recent.as_ref()
     }
@@ -131,9 +131,10 @@ impl Account {
 /// by linear hashing.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// Of [`SEGMENT_ACCOUNTS`] places each, or one that is smaller.
+    /// Segments of the table. Each has [`SEGMENT_ACCOUNTS`] places, or fewer while the table is
+    /// small.
     segments: Vec<Vec<Option<Account>>>,
-    /// Sets in use; those beyond have memory and nothing in it.
+    /// The number of sets in use. Sets beyond it have memory, and are empty.
     sets: usize,
     most_sets: usize,
     salt: u64,
@@ -205,7 +206,7 @@ impl Accounts {
         self.segments.get(set >> SEGMENT_SHIFT)?.get(from..from + SET_ACCOUNTS)
     }
 
-    /// Where the account of a grant, or of a branch under it, stands.
+    /// The place of the account of a grant, or of a branch under the grant.
     pub(crate) fn find(&self, id: u32, branch: u8) -> Option<usize> {
         let mixed = self.mix(id, branch);
         self.find_in(self.first(mixed), id, branch).or_else(|| self.find_in(self.second(mixed), id, branch))
@@ -331,7 +332,8 @@ impl Accounts {
         Ok(is_new)
     }
 
-    /// How long who can wait does so before its next packet, so that none is above the rate.
+    /// The wait before a sender's next packet, after which it is within its rate. For senders over
+    /// TCP, which can wait.
     pub(crate) fn owed(&self, places: (usize, Option<usize>), now: Instant) -> Duration {
         let accounts = core::iter::once(places.0).chain(places.1).filter_map(|index| self.get(index));
         let wait = accounts.map(|account| account.meter.wait(now, account.burst / 2)).max();
@@ -345,7 +347,7 @@ impl Accounts {
         }
     }
 
-    /// Whether the holder may be told about a limit: once a second.
+    /// Whether the account's holder may be told about a limit now: at most once a second.
     pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
         match self.slot(index) {
             Some(Some(account)) if account.noticed != unix => {

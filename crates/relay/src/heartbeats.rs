@@ -7,21 +7,21 @@ use byway_wire::relay::MacKey;
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// Registries that one relay beats for.
+/// The most registries to which one relay sends heartbeats.
 pub(crate) const MAX_REGISTRIES: usize = 8;
-/// Addresses of one registry that get each beat.
+/// The most addresses of one registry to which each heartbeat goes.
 const MAX_ADDRESSES: usize = 4;
-/// The shortest time between beats, whatever a registry says.
+/// The shortest time between heartbeats, even if a registry asks for a shorter one.
 const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time between beats, whatever a registry says.
+/// The longest time between heartbeats, even if a registry asks for a longer one.
 const MAX_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(600);
 /// Time between beats until a registry has answered.
 const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How a relay stands with one registry.
+/// A relay's status at one registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegistryStatus {
-    /// When it last answered.
+    /// When the registry last answered a heartbeat. `None`: never.
     pub answered: Option<Instant>,
     /// How many beats went unanswered since then.
     pub unanswered: u32,
@@ -89,7 +89,7 @@ impl Heartbeats {
         Some(self.registries.iter().find(|registry| registry.range == range)?.standing)
     }
 
-    /// Every beat says from now on that the relay ends soon, and the next is due.
+    /// Marks all later heartbeats with "ends soon", and makes the next one due now.
     pub(crate) fn drain(&mut self, now: Instant) {
         self.draining = true;
         for registry in &mut self.registries {
@@ -121,7 +121,7 @@ impl Heartbeats {
         self.registries.iter().map(|registry| registry.next).min()
     }
 
-    /// A beat that is due, and to whom it goes.
+    /// The next heartbeat that is due, and the registry's addresses. `None`: no heartbeat is due.
     pub(crate) fn beat(
         &mut self,
         now: Instant,

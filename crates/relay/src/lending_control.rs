@@ -8,21 +8,24 @@ use byway_wire::{Duration, Instant, Transmit};
 pub const COUNTER_READ_INTERVAL: Duration = Duration::from_millis(20);
 /// Time without a look after which the counters are read before the next datagram is judged.
 pub const COUNTER_READ_DEADLINE: Duration = Duration::from_millis(40);
-/// The greatest age at which a look at the counters still tells something.
+/// The longest age of the interface's counters at which strangers' packets may still pass.
 const MAX_COUNTER_AGE: Duration = Duration::from_millis(50);
-/// What may pass at once: the lent rate's bytes of this time, at least `MIN_BUCKET_DEPTH_BYTES`.
+/// The depth of the token bucket for strangers' packets, as a time at the lent rate. It is at least
+/// `MIN_BUCKET_DEPTH_BYTES`.
 const BUCKET_DEPTH_TIME: Duration = Duration::from_millis(40);
 /// The least number of bytes that may pass at once.
 const MIN_BUCKET_DEPTH_BYTES: u64 = 12_000;
 /// The time over which rates of the line are seen.
 const RATE_WINDOW: Duration = Duration::from_millis(500);
-/// The longest window that tells a rate. In a longer one the host slept, or nobody looked.
+/// The longest window from which rates are computed. After a longer one the host slept, or nobody
+/// read the counters.
 const MAX_RATE_WINDOW: Duration = Duration::from_millis(1_500);
 /// Bytes per second that every line is assumed to carry.
 const MIN_LINE_RATE: u64 = 32 << 10;
 /// Bytes per second at which the climb begins.
 const INITIAL_CLIMB_RATE: u64 = 128 << 10;
-/// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
+/// Bytes that the interface counts per datagram in addition to its payload: UDP, IPv4 and Ethernet
+/// headers.
 const HEADER_BYTES: u64 = 8 + 20 + 14;
 /// Bytes per second. A host that lends its line to others counts as active if its own traffic
 /// exceeds this rate. If an eighth of the rate that it lends is more, this eighth is the limit
@@ -30,17 +33,17 @@ const HEADER_BYTES: u64 = 8 + 20 + 14;
 const MIN_ACTIVE_RATE: u64 = 32 << 10;
 /// The host's own bytes between two looks that are more than a few packets.
 const MIN_OWN_BURST_BYTES: u64 = 6_000;
-/// Bytes that may pass after a time in which nobody looked, before the next look tells more.
+/// Bytes of strangers that may pass after a pause in reading the counters, before the next reading.
 const INITIAL_BUDGET_BYTES: u64 = 4_000;
 /// Bytes per second that may pass then.
 const INITIAL_BUDGET_RATE: u64 = 64 << 10;
 /// Time that strangers' datagrams may wait in this host: a look finds those of the one before.
 const HOST_QUEUE_TIME: Duration = COUNTER_READ_INTERVAL;
-/// Bytes that may wait in this host on the slowest line: some datagrams.
+/// Strangers' bytes that may wait at the interface on the slowest line.
 const MIN_HOST_QUEUE_BYTES: u64 = 16 << 10;
 /// Strangers' bytes of a window from which on the counters must show at least half of them.
 const MIN_CHECKED_BYTES: u64 = 64 << 10;
-/// How long nothing is lent after the counters did not show them.
+/// How long nothing is lent after the interface's counters did not show relayed bytes.
 const DISTRUST_TIME: Duration = Duration::from_secs(30);
 
 /// How an end host lends.
@@ -48,11 +51,11 @@ const DISTRUST_TIME: Duration = Duration::from_secs(30);
 pub struct LendingConfig {
     /// Bytes per second of either direction; `None`: the most that the line has shown.
     pub rate: Option<u64>,
-    /// Whether there is a line to be measured. On loopback there is none.
+    /// Whether the line can be measured by its counters. Loopback cannot.
     pub measured: bool,
 }
 
-/// What an interface's counters say: bytes since some time.
+/// Byte counters of a network interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
     /// Bytes that the host sent.
@@ -67,7 +70,7 @@ pub enum LendingTrouble {
     /// The counters cannot be read.
     #[error("the interface's counters cannot be read")]
     Unreadable,
-    /// The counters do not move with what is relayed.
+    /// The interface's counters do not grow with the relayed bytes.
     #[error("the interface's counters do not show what is relayed")]
     Still,
 }
@@ -75,19 +78,19 @@ pub enum LendingTrouble {
 /// How far a host lends at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LendingState {
-    /// Bytes per second that strangers may send by it.
+    /// Bytes per second that strangers may send through this host's uplink.
     pub up: u64,
-    /// Bytes per second that they may send to it.
+    /// Bytes per second that strangers may send to this host.
     pub down: u64,
     /// Bytes per second that the host itself sends.
     pub own_up: u64,
-    /// Bytes per second that it receives.
+    /// Bytes per second that the host itself receives.
     pub own_down: u64,
     /// Why nothing is lent, if the host's own traffic is not the reason.
     pub trouble: Option<LendingTrouble>,
 }
 
-/// What an end host lends.
+/// Decides how much of its line an end host lends to strangers.
 #[derive(Debug)]
 pub struct LendingControl {
     lend: LendingConfig,
@@ -225,7 +228,7 @@ impl LendingControl {
         self.up.queue()
     }
 
-    /// How far it lends at the moment.
+    /// How much the host lends at this time.
     #[must_use]
     pub fn state(&self) -> LendingState {
         LendingState {
@@ -238,7 +241,7 @@ impl LendingControl {
     }
 }
 
-/// One direction. Rates are bytes per second.
+/// What is known of one direction of the line, up or down. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct DirectionRate {
     /// The operator's limit in bytes per second.
@@ -249,22 +252,24 @@ struct DirectionRate {
     last: (u64, Duration),
     /// The host's own rate at the last look.
     now: u64,
-    /// The most of it in this half second and the two before.
+    /// The highest rate of the host itself in this window of half a second, and in each of the two
+    /// before.
     peaks: [u64; 3],
-    /// Whether it was more than a chat then.
+    /// Whether the host's own rate was above [`chat`](Self::chat) in each of these windows.
     active: [bool; 3],
-    /// The host's own bytes in this window.
+    /// The host's own bytes in the present window.
     own: u64,
-    /// What the counter showed in this window, and strangers' bytes.
+    /// Bytes that the interface counted in the present window.
     shown: u64,
     relayed: u64,
-    /// What the line carried in the last windows.
+    /// The line's rate in each of the last two windows.
     carried: [u64; 2],
     /// The most that the line carried for three windows. It falls slowly.
     most: u64,
     /// The most that the line carried for one window. It falls by 1/256 a window.
     peak: u64,
-    /// What is lent by the climb.
+    /// The rate to lend if the operator set none. It rises step by step while strangers' packets
+    /// are refused.
     climb: u64,
     budget: u64,
     tokens: u64,
@@ -305,7 +310,7 @@ impl DirectionRate {
         self.rate.unwrap_or(self.climb)
     }
 
-    /// What the host itself needs.
+    /// The rate that the host itself needs: the peak of the last three windows.
     fn own(&self) -> u64 {
         self.peaks.into_iter().fold(0, u64::max)
     }
@@ -320,8 +325,8 @@ impl DirectionRate {
         self.active.contains(&true)
     }
 
-    /// Own bytes between two looks that are more than a few packets, or than what arrives while
-    /// somebody looks.
+    /// The host's own bytes between two readings of the counters that count as a burst: more than a
+    /// few packets.
     fn burst(&self) -> u64 {
         MIN_OWN_BURST_BYTES.max(of_time(self.peak, Duration::from_millis(2)))
     }
@@ -356,12 +361,14 @@ impl DirectionRate {
         self.peaks[0] = self.peaks[0].max(if grows { rate.saturating_mul(2) } else { rate });
     }
 
-    /// The counter did not move as it must.
+    /// Whether the interface counted less than half of the relayed bytes, so that its counters
+    /// cannot be trusted.
     const fn is_still(&self) -> bool {
         self.relayed >= MIN_CHECKED_BYTES && self.shown < self.relayed / 2
     }
 
-    /// A window is over.
+    /// Updates the estimates at the end of a window of length `lasted`. `refused`: a stranger's
+    /// packet was refused because the lent rate was used up.
     fn learn(&mut self, lasted: Duration, refused: bool) {
         let carried = per_second(self.shown, lasted);
         self.active[0] |= per_second(self.own, lasted) > self.chat();
@@ -422,7 +429,7 @@ fn per_second(bytes: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
 }
 
-/// What comes of a rate in some time.
+/// The bytes that `rate` (bytes per second) gives in `time`.
 fn of_time(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
 }

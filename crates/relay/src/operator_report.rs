@@ -6,32 +6,35 @@ use core::net::SocketAddr;
 /// Why a datagram went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
-    /// Refused under the rules of words; a notice told the sender, if there was one to spare.
+    /// The sender's word does not allow it. A notice tells the sender why, if the limit of notices
+    /// permits.
     #[error("{0}")]
     Refused(Reason),
-    /// No relay packet, or one that is cut short.
+    /// The datagram is no packet of the relay protocol, or it is truncated.
     #[error("no relay packet")]
     Malformed,
-    /// A RETURN whose tag is not this relay's, is somebody else's, or ran out.
+    /// A RETURN packet whose tag this relay did not make, made for another host, or made too long
+    /// ago.
     #[error("a way back that is not its own or ran out")]
     BadReturn,
     /// A RETURN for an account that the relay does not keep: it restarted. The sender's next packet
     /// brings it back.
     #[error("a way back under a word not seen since the start")]
     UnknownAccount,
-    /// A greeting above [`Config::greetings_per_second`](crate::Config::greetings_per_second).
+    /// A greeting beyond the limit
+    /// [`Config::greetings_per_second`](crate::Config::greetings_per_second).
     #[error("too many greetings")]
     Greeting,
-    /// More on its way out than the queue holds.
+    /// The send queue is full.
     #[error("more than could leave")]
     QueueFull,
-    /// The host that lends its line needs it itself, or cannot tell whether it does.
+    /// An end host needs its lent line itself, or cannot measure whether it does.
     #[error("this host's own traffic goes first")]
     Yielded,
-    /// Within the quota, but its count is not on the disk yet.
+    /// The packet is within the quota, but the count that includes it is not on the disk yet.
     #[error("the count of what is carried is not on the disk yet")]
     NotKept,
-    /// An answer to no heartbeat of its own, or one that is not proven.
+    /// An answer of a registry that belongs to no heartbeat of this relay, or fails authentication.
     #[error("an answer to no heartbeat of this relay's")]
     BadAnswer,
 }
@@ -70,7 +73,7 @@ impl Dropped {
     }
 }
 
-/// What a relay did since it began. Bytes are those of UDP payloads.
+/// What a relay did since its start, as counters. Bytes are those of UDP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayCounters {
     /// Datagrams that arrived.
@@ -91,9 +94,10 @@ pub struct RelayCounters {
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,
-    /// Accounts forgotten to make room. None of them owed anything.
+    /// Accounts removed to make room for others. Only accounts that were within their rate are
+    /// removed.
     pub evicted: u64,
-    /// Heartbeats sent, one to each address of each registry.
+    /// Heartbeats sent. One that goes to several addresses counts once for each.
     pub beats: u64,
     /// Answers to heartbeats that were proven.
     pub answers: u64,
@@ -101,7 +105,7 @@ pub struct RelayCounters {
 }
 
 impl RelayCounters {
-    /// Datagrams dropped for this reason.
+    /// How many datagrams were dropped for the reason `why`.
     #[must_use]
     pub fn dropped(&self, why: Dropped) -> u64 {
         self.dropped.get(why.index()).copied().unwrap_or_default()
@@ -123,13 +127,13 @@ impl RelayCounters {
 /// Something for the log. At most ten are made per second; the rest is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEvent {
-    /// What happened to a datagram.
+    /// Why the datagram was dropped.
     pub dropped: Dropped,
-    /// The grant that it named, proven or not.
+    /// The grant that the datagram named, whether or not the datagram was authentic.
     pub grant: u32,
-    /// Where it came from.
+    /// The source address of the datagram.
     pub from: SocketAddr,
-    /// Events left out since the one before.
+    /// How many events were left out since the previous event in the log.
     pub left_out: u64,
 }
 

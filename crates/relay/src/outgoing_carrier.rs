@@ -12,15 +12,15 @@ use core::net::SocketAddr;
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextLink {
-    /// The packet leaves from this socket or connection.
+    /// The packet leaves by this socket or TCP connection.
     Way(SendAddress),
-    /// A connection has to be opened for it first.
+    /// A TCP connection must be opened before the packet can leave.
     Dial,
     /// The packet waits for a connection that is being opened.
     Wait,
 }
 
-/// Sockets, TCP connections, and what is on its way out.
+/// A relay's sockets and TCP connections, and its queue of datagrams to send.
 #[derive(Debug)]
 pub(crate) struct Carriers {
     sockets: RelaySockets,
@@ -34,7 +34,7 @@ impl Carriers {
         Self { sockets: RelaySockets::new(), hops: Hops::default(), queue }
     }
 
-    /// Whether a socket has this address.
+    /// Whether a socket of the relay has this address.
     pub(crate) fn are_at(&self, address: SocketAddr) -> bool {
         self.sockets.are_at(address)
     }
@@ -81,18 +81,20 @@ impl Carriers {
         goes
     }
 
-    /// Answers a datagram where it came from, with no more bytes than it had.
+    /// Sends `bytes` back to the source of a datagram, if they are no longer than the datagram.
+    /// Returns whether they were queued.
     pub(crate) fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
         let way = SendAddress { local: datagram.local, remote: datagram.remote, ecn: Ecn::NotEct };
         bytes.len() <= size(datagram) && self.queue.push(way, bytes, 0)
     }
 
-    /// Sends over UDP, if there is a socket for that.
+    /// Sends `bytes` over UDP. Returns false if no socket fits or the queue is full.
     pub(crate) fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> bool {
         self.sockets.way(None, to, Ecn::NotEct).is_some_and(|(way, _)| self.queue.push(way, bytes, 0))
     }
 
-    /// A connection brought something good, and waits until then if it brought too much.
+    /// Notes that a TCP connection brought a valid packet. It is not read until `owes_until`, if it
+    /// brought more than its rate.
     pub(crate) fn is_good(&mut self, now: Instant, local: Local, owes_until: Option<Instant>) {
         self.hops.is_good(now, local);
         if let Some(until) = owes_until {
@@ -100,7 +102,7 @@ impl Carriers {
         }
     }
 
-    /// Takes in what became of a socket or connection.
+    /// Updates the sockets and connections after one of them opened, closed or became full.
     pub(crate) fn change(&mut self, now: Instant, input: &Input<'_>) {
         match input {
             Input::Link(change) => self.sockets.change(change),
@@ -157,7 +159,7 @@ impl Carriers {
         self.hops.next_ask()
     }
 
-    /// TCP connections that there are.
+    /// The number of TCP connections.
     pub(crate) fn connections(&self) -> usize {
         self.hops.len()
     }

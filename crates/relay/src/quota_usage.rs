@@ -21,7 +21,7 @@ const MIN_RESERVE_BYTES: u64 = 16 << 20;
 const QUOTA_RESERVE_DIVISOR: u64 = 20;
 const MAX_DATAGRAM_BYTES: u64 = 64 << 10;
 
-/// What was carried on a day or in a month.
+/// Bytes carried on one day or in one month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsedIn {
     /// Days or months since 1970.
@@ -30,8 +30,8 @@ pub struct UsedIn {
     pub bytes: u64,
 }
 
-/// What a relay carried, to be [kept](crate::Relay::used) over restarts. Bytes are those of UDP
-/// payloads.
+/// Bytes carried by a relay, which its owner [saves](crate::Relay::used) for a restart. They are
+/// bytes of UDP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Days since 1970-01-01, UTC.
@@ -42,14 +42,16 @@ pub struct Used {
     pub month: u64,
     /// Bytes in that month.
     pub this_month: u64,
-    /// Other days that the clock showed, the last one first.
+    /// Counts of other days that the clock showed, the last one first. They matter if the clock is
+    /// set back.
     pub earlier_days: [UsedIn; EARLIER_DAYS],
-    /// Other months that the clock showed, the last one first.
+    /// Counts of other months that the clock showed, the last one first. They matter if the clock
+    /// is set back.
     pub earlier_months: [UsedIn; EARLIER_MONTHS],
 }
 
 impl Used {
-    /// Nothing yet.
+    /// No bytes carried yet.
     pub(crate) const NOTHING: Self = Self {
         day: 0,
         today: 0,
@@ -63,7 +65,7 @@ impl Used {
 /// How much may be carried once its owner has kept what it will have carried then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// The day on which it holds.
+    /// The day, counted from 1970, for which this reserve was made.
     day: u64,
     /// Bytes since the start. `u64::MAX`: as many as the quotas allow.
     until: u64,
@@ -74,7 +76,7 @@ impl Reserve {
     pub const UNLIMITED: Self = Self { day: 0, until: u64::MAX };
 }
 
-/// What a relay carries at the moment.
+/// A relay's recent load: its rate, and the grants in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Bytes per second.
@@ -96,7 +98,7 @@ pub(crate) struct Usage {
     used: Used,
     /// Bytes since the start.
     total: u64,
-    /// How many these may become.
+    /// The value up to which `total` may grow, as its count is on the disk. `u64::MAX`: no bound.
     until: u64,
     /// Whether more was asked for, and has yet to come.
     asked: bool,
@@ -190,7 +192,8 @@ impl Usage {
         self.until != u64::MAX && !self.asked && ahead < self.left() && ahead < self.ahead() / 2
     }
 
-    /// What is to be kept now, which is more than was carried, and what may be carried once it is.
+    /// The counts to save now. They include a reserve beyond what was carried, which may be carried
+    /// once they are saved.
     pub(crate) fn reserve(&mut self) -> (Used, Reserve) {
         let mut used = self.used;
         if self.per_day.or(self.per_month).is_none() {
@@ -204,7 +207,7 @@ impl Usage {
         (used, Reserve { day: used.day, until: self.total.saturating_add(ahead) })
     }
 
-    /// What was to be kept for this is kept.
+    /// Notes that the counts with this reserve are on the disk, so the reserve may be carried.
     pub(crate) fn kept(&mut self, reserve: Reserve) {
         if reserve == Reserve::UNLIMITED || reserve.day == self.used.day {
             (self.until, self.asked) = (reserve.until, false);

@@ -50,11 +50,11 @@ pub struct Relay {
     log: Log,
 }
 
-/// What is known of the word that a packet was sent under.
+/// The account and the key for the word that a packet was sent under.
 struct WordHolder {
     key: MacKey,
     origin: KeyOrigin,
-    /// Where the account stands, if it is this word's already.
+    /// The place of the word's account. `None`: the word has none yet.
     place: Option<usize>,
     /// The sender's cookie, found good; 0: it did not show that it receives where it sends from.
     cookie: u64,
@@ -131,13 +131,14 @@ impl Relay {
         Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
     }
 
-    /// All ranges in which a registry may mint, with the [epoch](Self::epoch) of each.
+    /// All ranges of grants that were given to registries, each with its [epoch](Self::epoch).
     pub fn epochs(&self, now: Instant) -> impl Iterator<Item = (u8, u32, Duration)> {
         (0..RANGE_COUNT as u8)
             .filter_map(move |range| self.epoch(now, range).map(|(epoch, holds)| (range, epoch, holds)))
     }
 
-    /// Counts what changed in [`epochs`](Self::epochs), so that its owner knows when to keep them.
+    /// Grows with each change in [`epochs`](Self::epochs). The owner compares it to see when to
+    /// save them.
     #[must_use]
     pub const fn epoch_changes(&self) -> u64 {
         self.keys.changes()
@@ -158,31 +159,31 @@ impl Relay {
         self.heart.watch(range, key, addresses, now + first)
     }
 
-    /// How it stands with the registry that has `range`; `None` if it beats for none there.
+    /// The relay's status at the registry that has `range`. `None`: no heartbeats go to it.
     #[must_use]
     pub fn standing(&self, range: u8) -> Option<RegistryStatus> {
         self.heart.standing(range)
     }
 
-    /// The counter of its last beat. To be kept:
-    /// [`Config::beat_counter`](crate::Config::beat_counter) begins above it.
+    /// The counter of the last heartbeat. The owner saves it, because
+    /// [`Config::beat_counter`](crate::Config::beat_counter) must begin above it.
     #[must_use]
     pub const fn beat_counter(&self) -> u64 {
         self.heart.counter()
     }
 
-    /// Takes no word that it does not carry for already, and tells registries that it ends.
-    /// Everything else goes on.
+    /// Prepares to end: refuses words that are not in use, and tells registries that the relay ends
+    /// soon. All else continues.
     pub fn drain(&mut self, now: Instant) {
         self.heart.drain(now);
     }
 
-    /// What it lends; `None`: it is no host that does.
+    /// The control of the lent line. `None`: this relay is not on an end host that lends its line.
     pub const fn lending(&mut self) -> Option<&mut LendingControl> {
         self.lending.as_mut()
     }
 
-    /// Whether its host has a transfer of its own: registries are told.
+    /// Sets whether the host has a transfer of its own. Heartbeats tell registries.
     pub fn set_busy(&mut self, now: Instant, busy: bool) {
         self.heart.set_busy(now, busy);
     }
@@ -192,20 +193,21 @@ impl Relay {
         (self.unix_millis, self.started) = (unix_millis, now);
     }
 
-    /// What it did so far.
+    /// The counters since the relay's start.
     #[must_use]
     pub const fn counters(&self) -> &RelayCounters {
         &self.counters
     }
 
-    /// What it carried in all on this day and in this month: to be kept, and given to
-    /// [`Config::used`] at the next start.
+    /// Bytes carried on this day and in this month. The owner saves them for [`Config::used`] at
+    /// the next start.
     pub fn used(&mut self, now: Instant) -> Used {
         self.usage.go_on(self.unix(now));
         self.usage.used()
     }
 
-    /// Whether its owner should [keep](Self::to_keep) more of its quota ahead now.
+    /// Whether the owner should save counts with a new reserve now (see
+    /// [`to_keep`](Self::to_keep)).
     #[must_use]
     pub fn wants_to_keep(&self) -> bool {
         self.usage.wants_reserve()
@@ -220,25 +222,25 @@ impl Relay {
         self.usage.reserve()
     }
 
-    /// What was to be kept for this reserve is kept.
+    /// Notes that the counts with this reserve are saved, so the reserve may be carried.
     pub fn kept(&mut self, now: Instant, reserve: Reserve) {
         self.usage.go_on(self.unix(now));
         self.usage.kept(reserve);
     }
 
-    /// What it carries at the moment.
+    /// The recent rate of the relay, and the grants in use.
     pub fn load(&mut self, now: Instant) -> Load {
         self.usage.go_on(self.unix(now));
         self.usage.load()
     }
 
-    /// How many TCP connections it has at the moment.
+    /// The number of open TCP connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.carriers.connections()
     }
 
-    /// How many accounts it keeps at the moment.
+    /// The number of accounts in memory.
     #[must_use]
     pub fn accounts(&self) -> usize {
         self.accounts.len()
@@ -590,8 +592,8 @@ impl Relay {
         }
     }
 
-    /// What came by a TCP connection was good. The connection waits if it brought more than its
-    /// word's rate allows.
+    /// Notes that a TCP connection brought a valid packet. Pauses the connection if it is above the
+    /// rate of its word.
     fn hold_back(&mut self, now: Instant, local: Local, places: (usize, Option<usize>)) {
         if local.is_connection() {
             let wait = self.accounts.owed(places, now);

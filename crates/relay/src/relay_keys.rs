@@ -6,24 +6,26 @@ use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGE_
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// From what the key of a word follows.
+/// The key that a word was made with: which of the relay's keys, and which epoch of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyOrigin {
-    /// Which of the relay's keys: they are counted.
+    /// The number of the relay's key. Numbers count the keys.
     generation: u32,
-    /// Minted in this epoch of its range; `None`: the operator's own.
+    /// The epoch of its range in which a registry minted the word. `None`: the relay's operator
+    /// made the word.
     epoch: Option<u32>,
 }
 
-/// What was given to one registry.
+/// The range of grant ids that one registry may mint.
 #[derive(Debug)]
 struct Range {
-    /// The registry may mint. One that is closed keeps its epoch, which never falls.
+    /// Whether the registry may mint. A closed range keeps its epoch, because epochs never
+    /// decrease.
     open: bool,
     epoch: u32,
     /// Until when the epoch before holds.
     last_until: Instant,
-    /// Under the relay's key, and under the one before.
+    /// The range's keys under the relay's present key, and under the previous one.
     minting: [Option<Minting>; 2],
 }
 
@@ -45,7 +47,8 @@ impl Minting {
 pub(crate) struct Keys {
     key: RelayKey,
     previous: Option<RelayKey>,
-    /// Counts the keys, so that an account knows whether its key still holds.
+    /// The number of the present key. An account compares it to see whether its own key still
+    /// holds.
     generation: u32,
     ranges: Vec<Option<Range>>,
     /// How often a range was opened, closed, or went on to another epoch.
@@ -118,7 +121,7 @@ impl Keys {
         Some(self.range(range)?.epoch)
     }
 
-    /// How long the epoch before the current one of an open range still holds.
+    /// How long words of the previous epoch of an open range stay valid.
     pub(crate) fn last_holds(&self, range: u8, now: Instant) -> Option<Duration> {
         Some(self.range(range)?.last_until.since(now))
     }
@@ -139,7 +142,7 @@ impl Keys {
         core::iter::once(&self.key).chain(&self.previous)
     }
 
-    /// How many keys ago a generation was; `None` if its key no longer holds.
+    /// How many keys ago `generation` was the present one. `None`: its key no longer holds.
     fn age(&self, generation: u32) -> Option<usize> {
         match self.generation.wrapping_sub(generation) {
             0 => Some(0),
@@ -167,7 +170,8 @@ impl Keys {
         minted.into_iter().flat_map(move |epoch| of(Some(epoch))).chain(of(None))
     }
 
-    /// Whether a grant with this id is still taken to be made so, whether or not its epoch is over.
+    /// Whether a grant with this id was made with a key of this origin that still holds. Its epoch
+    /// may be over.
     pub(crate) fn knows(&self, origin: KeyOrigin, grant: u32) -> bool {
         self.age(origin.generation).is_some()
             && origin.epoch.is_none_or(|epoch| self.named(grant) == Some(epoch))
@@ -181,7 +185,7 @@ impl Keys {
         })
     }
 
-    /// Whether the id of a grant is in a range that the relay gave to nobody.
+    /// Whether a grant's id is in a range that the relay gave to no registry.
     pub(crate) fn is_foreign(&self, grant: u32) -> bool {
         Minted::of(grant).is_some_and(|minted| self.range(minted.range).is_none())
     }
@@ -212,7 +216,8 @@ impl Keys {
         self.all().any(|key| key.check_cookie(cookie, grant, address, unix))
     }
 
-    /// Whether the relay gave this cookie to somebody, perhaps at another address, or another day.
+    /// Whether the relay made this cookie for the grant, possibly for another address or on another
+    /// day.
     pub(crate) fn made_cookie(&self, cookie: u64, grant: u32) -> bool {
         self.all().any(|key| key.made_cookie(cookie, grant))
     }

@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 use byway_wire::{Dscp, Ecn, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
-/// The most datagrams in a run: what systems take in one call.
+/// The most datagrams in a run. It is the limit of one system call.
 const MAX_RUN_DATAGRAMS: u16 = 64;
-/// The most bytes in a run: what systems take in one call.
+/// The most bytes in a run. It is the limit of one system call.
 const MAX_RUN_BYTES: usize = 65_000;
 const SLOT_COUNT: usize = 256;
 const NO_DATAGRAM: u32 = u32::MAX;
 
-/// Bytes of a datagram that came, those that are only a length included.
+/// The size of a datagram in bytes, its phantom bytes (which exist only as a length) included.
 pub(crate) const fn size(datagram: &byway_wire::Datagram<'_>) -> usize {
     datagram.payload.len() + datagram.phantom
 }
@@ -39,12 +39,12 @@ struct Datagram {
 struct QueuedRun {
     way: SendAddress,
     segment: usize,
-    /// Bytes that each datagram has beyond what is here: [`Transmit::phantom`].
+    /// Phantom bytes of each datagram ([`Transmit::phantom`]), which are not in the buffer.
     phantom: usize,
     head: u32,
     tail: u32,
     count: u16,
-    /// A shorter datagram was put at the end: nothing may follow it.
+    /// Whether the run ends with a shorter datagram, so that nothing may follow it.
     closed: bool,
 }
 
@@ -52,13 +52,14 @@ struct QueuedRun {
 pub(crate) struct SendQueue {
     bytes: Box<[u8]>,
     used: usize,
-    /// Phantom bytes of all datagrams: they take room like others.
+    /// Phantom bytes of all queued datagrams. They use up room like other bytes.
     phantom: usize,
     datagrams: Vec<Datagram>,
     runs: Vec<QueuedRun>,
     /// The first run that is not sent whole.
     first: usize,
-    /// The latest run by a hash of its way. May be stale; what it names is compared.
+    /// The latest run for each hash of a send address. An entry may be stale, so the run's address
+    /// is compared.
     latest: [u32; SLOT_COUNT],
 }
 

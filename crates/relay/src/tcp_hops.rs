@@ -27,57 +27,60 @@ const MAX_HELD_BYTES: usize = 16 << 10;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections that one connection leads to, or that lead to it, which the relay remembers.
 const MAX_NEIGHBOURS: usize = 64;
-/// Connections at once that lead on for one grant.
+/// The most TCP connections at once that the relay opens toward destinations for one grant.
 const MAX_GRANT_CONNECTIONS: usize = 256;
 
-/// How what one connection brings goes on.
+/// How the packets that one connection brings are sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextConnection {
-    /// Nobody was dialled for it.
+    /// The relay has not dialled a destination for this connection.
     Open,
-    /// The relay dials this destination.
+    /// The relay is dialling this destination.
     Dialing(SocketAddr),
-    /// To this destination by a connection of its own.
+    /// The relay has a TCP connection to this destination, opened for this connection.
     Connection(SocketAddr, Local),
-    /// The destination accepted none.
+    /// The destination accepted no TCP connection, so packets leave over UDP.
     Datagrams,
 }
 
-/// A TCP connection.
+/// A TCP connection of the relay.
 #[derive(Debug)]
 struct Hop {
     peer: SocketAddr,
     /// The peer's address in the form that the driver has.
     remote: SocketAddr,
     onward: NextConnection,
-    /// For whom this one was dialled.
+    /// The incoming connection for whose packets the relay dialled this one. `None`: the peer
+    /// opened it.
     dialed_for: Option<Local>,
-    /// The grant that it was first used under.
+    /// The grant of the first packet on this connection.
     grant: Option<u32>,
-    /// When it last brought something good, if it ever did.
+    /// When the connection last brought a valid packet. `None`: never.
     good_at: Option<Instant>,
     full: bool,
     paused: bool,
-    /// Until when its grant's rate holds it back.
+    /// The time until which the relay does not read from the connection, because its grant's rate
+    /// is exceeded.
     owes_until: Option<Instant>,
-    /// Connections that it leads to, and that lead to it.
+    /// The connections to which this one's packets go. In `fed_by`: those whose packets go to this
+    /// one.
     feeds: Vec<Local>,
     fed_by: Vec<Local>,
     /// Frames that wait for the destination to accept.
     held: Vec<u8>,
 }
 
-/// Where a packet goes that came by one hop.
+/// How a packet that arrived over TCP is sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextHop {
-    /// By this connection. `full`: and it finds no room there.
+    /// The packet leaves by this connection. `full`: the connection has no room for the packet.
     Connection { way: SendAddress, full: bool },
-    /// Nobody was dialled yet: it waits until that is done.
+    /// The relay must dial the destination first. The packet waits for that.
     Dial,
     /// The packet waits for the destination that is being dialled. `full`: no more packets may
     /// wait.
     Wait { full: bool },
-    /// The grant has as many connections as it may.
+    /// The grant has [`MAX_GRANT_CONNECTIONS`] outgoing connections, so no other is opened.
     TooMany,
     /// The packet leaves over UDP.
     Datagrams,
@@ -89,7 +92,8 @@ pub(crate) struct Hops {
     all: Vec<Option<Hop>>,
     /// Connections that peers opened, by the peers' addresses.
     came: BTreeMap<SocketAddr, Local>,
-    /// Destinations that are dialled, and for whom; `None`: who wanted it is gone.
+    /// Destinations that are being dialled, and the connection whose packets wait for each. `None`:
+    /// that connection closed.
     dialing: VecDeque<(SocketAddr, Option<Local>)>,
     /// How many were first used under each grant.
     of_grants: BTreeMap<u32, usize>,
@@ -98,7 +102,7 @@ pub(crate) struct Hops {
     now: Instant,
 }
 
-/// What waited for a destination: the connection that brought it, and its frames.
+/// The frames that waited for a destination, and the connection that brought them.
 pub(crate) type HeldFrames = (Local, Vec<u8>);
 
 impl Hops {
@@ -110,7 +114,7 @@ impl Hops {
         self.all.get_mut(local.connection_index()?)?.as_mut()
     }
 
-    /// A connection was opened. What waited for it leaves by this way.
+    /// A TCP connection was opened. Returns the frames that waited for it, and where to send them.
     pub(crate) fn opened(
         &mut self,
         now: Instant,
@@ -161,7 +165,8 @@ impl Hops {
         }
     }
 
-    /// A destination accepts no connection: what waited for it goes there over UDP.
+    /// A destination refused a TCP connection. Returns the frames that waited for it, which then
+    /// leave over UDP.
     pub(crate) fn not_dialed(&mut self, peer: SocketAddr) -> Option<HeldFrames> {
         let peer = canonical(peer);
         let at = self.dialing.iter().position(|(to, _)| *to == peer)?;
@@ -218,7 +223,8 @@ impl Hops {
         }
     }
 
-    /// A connection is full, or has room again: who fills it is held back, or goes on.
+    /// A connection became full, or has room again. Pauses or resumes the connections whose packets
+    /// go to it.
     pub(crate) fn room(&mut self, change: RoomChange) {
         let Some(hop) = self.get_mut(change.local) else { return };
         hop.full = !change.room;
@@ -231,7 +237,7 @@ impl Hops {
         }
     }
 
-    /// Pauses a connection if it has to wait, and resumes it if not.
+    /// Pauses reading from a connection if it must wait, and resumes it otherwise.
     fn settle(&mut self, local: Local) {
         let Some(hop) = self.get(local) else { return };
         let waits = matches!(hop.onward, NextConnection::Dialing(_))
@@ -289,7 +295,8 @@ impl Hops {
         self.settle(from);
     }
 
-    /// A connection is used under a grant: the first one counts.
+    /// Notes the grant under which a connection is used. Only the first grant of a connection
+    /// counts.
     fn use_under(&mut self, local: Local, grant: u32) {
         if let Some(hop) = self.get_mut(local).filter(|hop| hop.grant.is_none()) {
             hop.grant = Some(grant);
@@ -334,7 +341,7 @@ impl Hops {
         }
     }
 
-    /// What a connection brings is above the rate of its grant until then.
+    /// Stops reading from a connection until `until`, because it exceeded the rate of its grant.
     pub(crate) fn owes(&mut self, local: Local, until: Instant) {
         let Some(hop) = self.get_mut(local) else { return };
         if let Some(before) = hop.owes_until.replace(until) {
@@ -349,7 +356,7 @@ impl Hops {
         self.owing.first().map(|(at, _)| *at)
     }
 
-    /// Lets those go on that owe nothing any more.
+    /// Resumes connections whose wait for their grant's rate is over.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.now = now;
         while let Some((_, local)) = self.owing.first().copied().filter(|(at, _)| *at <= now) {
@@ -374,7 +381,7 @@ impl Hops {
         self.asks.pop_front()
     }
 
-    /// Connections that there are.
+    /// The number of TCP connections.
     pub(crate) fn len(&self) -> usize {
         self.all.iter().flatten().count()
     }

@@ -41,7 +41,7 @@ impl RelaySockets {
         }
     }
 
-    /// Whether one of them has this address.
+    /// Whether a socket of the relay has this address.
     pub(crate) fn are_at(&self, address: SocketAddr) -> bool {
         self.0.iter().any(|own| canonical(own.address) == address)
     }

@@ -14,18 +14,18 @@ pub(crate) struct KeyTime {
     pub(crate) unix: u64,
 }
 
-/// What a packet said.
+/// The fields of a packet on which its verification depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketClaims {
     pub(crate) moment: KeyTime,
     pub(crate) from: SocketAddr,
-    /// 0: the sender did not show that it receives at its address.
+    /// The sender's cookie. 0: the sender did not prove that it receives at its address.
     pub(crate) cookie: u64,
     pub(crate) to: SocketAddr,
     pub(crate) consent: Consent,
 }
 
-/// What a packet claimed, found right, and the return tag that answered it.
+/// The verified fields of a packet, and the return tag that the relay made for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VerifiedPacket {
     pub(crate) said: PacketClaims,
@@ -34,17 +34,17 @@ pub(crate) struct VerifiedPacket {
 }
 
 impl VerifiedPacket {
-    /// Whether this sender was found to have this cookie.
+    /// Whether the last packet proved that the sender at `from` has this cookie.
     pub(crate) fn knows_sender(&self, moment: KeyTime, from: SocketAddr, cookie: u64) -> bool {
         self.said.moment == moment && self.said.cookie == cookie && self.said.from == from
     }
 
-    /// The return tag, if a packet claimed all of this before.
+    /// The return tag of an earlier packet with exactly these fields. `None`: there was none.
     pub(crate) fn return_tag(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
         (self.said == *said).then_some(self.return_tag)
     }
 
-    /// Whether `receiver` was given just this tag, to reach `sender`.
+    /// Whether the relay gave this tag to `receiver`, for its answers to `sender`.
     pub(crate) fn gave(
         &self,
         moment: KeyTime,
