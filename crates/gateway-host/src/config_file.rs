@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use text::{ConfigSource, File, GatewayText, GuestText, OptionsText, PeerText};
 use toml::Spanned;
 
-/// The UDP port of a gateway unless told otherwise.
+/// The default UDP port of a gateway.
 pub const GATEWAY_PORT: u16 = 4749;
 /// The default firewall mark of captured packets. The routing table for these packets and the
 /// priority of its routing rule have the same number. 0x6277 is "bw" in ASCII.
@@ -41,31 +41,32 @@ pub const DEFAULT_MARK: u16 = 0x6277;
 /// Bytes of the longest name of a device (Linux, `IFNAMSIZ` without the last zero).
 const MAX_DEVICE_NAME_LEN: usize = 15;
 
-/// What a gateway is told.
+/// The configuration of a gateway, as read from its file.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// The file that says so.
+    /// The path of the configuration file.
     pub file: PathBuf,
     /// Whether the file holds a secret (a relay's word) and can be read by others.
     pub exposed: bool,
     /// The gateway's key file; `None`: this host's identity.
     pub key: Option<PathBuf>,
-    /// Where it listens; none: at all addresses, on [`GATEWAY_PORT`].
+    /// The addresses and ports that the gateway listens on. Empty: all addresses, on
+    /// [`GATEWAY_PORT`].
     pub listen: Vec<SocketAddr>,
     /// The name of the gateway's TUN device.
     pub tun: String,
     /// Mark, table and priority of its rules.
     pub mark: u16,
-    /// Where it answers `byway gateway status`; `None`: where [`GatewayConfig::status_socket`]
-    /// says.
+    /// The socket that answers `byway gateway status`. `None`: the default of
+    /// [`GatewayConfig::status_socket`].
     pub status: Option<PathBuf>,
-    /// The controller of its sessions.
+    /// The congestion controller of the gateway's sessions.
     pub congestion: ControllerChoice,
-    /// The code point of its sessions, if it is told one.
+    /// The DSCP code point of the gateway's packets. `None`: the default.
     pub dscp: Option<Dscp>,
     /// The networks of the hosts behind the gateway.
     pub serves: Vec<Served>,
-    /// The gateways with which it has sessions.
+    /// The other gateways with which this one has sessions.
     pub peers: Vec<PeerSection>,
     /// Which flows are background.
     pub rules: Rules,
@@ -73,44 +74,44 @@ pub struct GatewayConfig {
     pub settings: Settings,
     /// Hosts that may ask to be served.
     pub guests: Vec<GuestSection>,
-    /// A relay beside it.
+    /// The relay that runs beside the gateway. `None`: no relay runs.
     pub relay: Option<RelayConfig>,
     /// A registry to ask for relays.
     pub registry: Option<registry::RegistryWord>,
-    /// Whether it was told to observe, and to fail closed, whatever its file says.
+    /// Whether the command line demands `observe`, and `fail_closed`, whatever the file says.
     pub insisted: [bool; 2],
 }
 
 /// A host that may ask to be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSection {
-    /// What people call it.
+    /// The guest's name, for people.
     pub name: String,
     /// The peer's public key.
     pub key: PublicKey,
-    /// Addresses at which it may be served; none: any.
+    /// Networks in which the guest may be served. Empty: any address.
     pub hosts: Vec<Prefix>,
-    /// Ports at which it may be served; none: all.
+    /// Ports at which the guest may be served. Empty: all ports.
     pub ports: Vec<Ports>,
 }
 
-/// Another gateway.
+/// Another gateway, with which this one may have a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerSection {
-    /// What people call it.
+    /// The peer's name, for people.
     pub name: String,
     /// The guest's public key.
     pub key: PublicKey,
-    /// Where it may be reached; none: it connects to us.
+    /// The peer's addresses and ports. Empty: only the peer connects to this gateway.
     pub addresses: Vec<SocketAddr>,
-    /// Hosts for which it may speak.
+    /// Networks of hosts that the peer may announce as served by it.
     pub allowed: Vec<Prefix>,
-    /// Relays to reach it through.
+    /// Words of relays through which the peer can be reached.
     pub relays: Vec<Word>,
 }
 
 impl GuestSection {
-    /// What it may, in a sentence.
+    /// What the guest may be served, as a sentence.
     #[must_use]
     pub fn explain(&self) -> String {
         let list = |texts: Vec<String>, any: &str, before: &str| match texts.as_slice() {
@@ -138,7 +139,8 @@ impl GatewayConfig {
         Ok(config)
     }
 
-    /// Reads `text`, which stands in `file`. Files that it names are relative to its directory.
+    /// Reads the configuration `text` of the file at `file`. Relative paths in it are relative to
+    /// the file's directory.
     ///
     /// # Errors
     /// What is wrong, and in which line.
@@ -193,7 +195,7 @@ impl GatewayConfig {
         })
     }
 
-    /// Lets it observe, and fail closed, where the command line says so.
+    /// Applies what the command line demands: to only observe, and to fail closed.
     pub fn insist(&mut self, insisted: [bool; 2]) {
         self.insisted = insisted;
         self.settings.observe |= insisted[0];
@@ -267,8 +269,8 @@ impl GatewayConfig {
         })
     }
 
-    /// What it asks of the kernel while no host has asked to be served. Routes are there for those
-    /// that may.
+    /// The kernel configuration while no guest is served. It has routes for all hosts that peers
+    /// may announce.
     #[must_use]
     pub fn plan(&self) -> KernelPlan {
         let everywhere =
@@ -281,7 +283,7 @@ impl GatewayConfig {
         KernelPlan { routing: self.plan_for(&possible).routing, ..self.plan_for(&[]) }
     }
 
-    /// What it asks of the kernel while these hosts are served, too.
+    /// The kernel configuration while these guests are served, too.
     #[must_use]
     pub fn plan_for(&self, guests: &[Prefix]) -> KernelPlan {
         let here: Vec<Prefix> =
@@ -297,7 +299,7 @@ impl GatewayConfig {
         })
     }
 
-    /// All hosts behind other gateways.
+    /// Networks of all hosts that peers may announce.
     pub fn elsewhere(&self) -> impl Iterator<Item = Prefix> {
         self.peers.iter().flat_map(|peer| peer.allowed.iter().copied())
     }
@@ -310,14 +312,14 @@ impl GatewayConfig {
     }
 }
 
-/// Where the gateway with this device answers unless told otherwise.
+/// The default status socket of the gateway with the TUN device `tun`.
 #[must_use]
 pub fn status_socket(tun: &str) -> PathBuf {
     Path::new("/run").join(format!("byway-gateway-{tun}.sock"))
 }
 
-/// What the tables say of options. They are set in the order of the table of options, since some
-/// depend on others.
+/// The settings from the file's options. They are set in the order of `GATEWAY_OPTIONS`, because
+/// some depend on others.
 fn settings(place: &ConfigSource<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
     for option in GATEWAY_OPTIONS {

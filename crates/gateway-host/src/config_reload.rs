@@ -4,8 +4,8 @@
 use super::config_file::GatewayConfig;
 use byway_gateway::gateway_options::GATEWAY_OPTIONS;
 
-/// What stands in the fresh file otherwise than the gateway was started with, besides its rules:
-/// names of keys and tables.
+/// Keys and tables, except the rules, that differ between the running configuration and the fresh
+/// one. They take effect only after a restart.
 #[must_use]
 pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'static str> {
     // What the command line insists on holds whatever the file says.

@@ -15,10 +15,10 @@ pub enum GatewayError {
     Unread {
         /// The file's path.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file says something wrong.
+    /// The configuration file has a mistake.
     #[error(transparent)]
     Wrong(#[from] ConfigError),
     /// A peer has the gateway's own key.
@@ -26,16 +26,16 @@ pub enum GatewayError {
     OwnKey {
         /// The file's path.
         file: PathBuf,
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
     },
-    /// No gateway can be made of it.
+    /// The configuration is contradictory, so no gateway can be made from it.
     #[error(transparent)]
     Impossible(#[from] InvalidConfig),
     /// A host asks for too much.
     #[error("at most {MAX_PORTS} ranges of ports can be asked for")]
     Ports,
-    /// The system does not give what it needs, or its thread broke.
+    /// The operating system refused something, or the gateway's thread failed.
     #[error(transparent)]
     Host(#[from] byway_transfer::Error),
     /// Keys cannot be read or made.
@@ -47,7 +47,7 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether what a person wrote is wrong, and not what the system does.
+    /// Whether the user's input is wrong, rather than the system's answer.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         matches!(self, Self::Wrong(_) | Self::OwnKey { .. } | Self::Impossible(_) | Self::Ports)

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// The most reads of the device in one turn; each brings up to 64 KB of one flow.
 const MAX_TURN_READS: usize = 32;
-/// The longest wait for the status. After it, the status that was told last is the answer.
+/// The longest wait for a fresh status. After it, the previous status is returned.
 const STATUS_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// The most orders that wait for the gateway's thread.
@@ -30,22 +30,23 @@ pub struct RunningGateway {
     orders: SyncSender<Command>,
 }
 
-/// What a program orders.
+/// An order to the gateway's thread.
 enum Command {
     Rules(Rules),
     Lend(PublicKey, Word),
     Relays(Vec<Word>),
 }
 
-/// Where the gateway's thread writes what it is doing when somebody asks.
+/// The status and news that the gateway's thread writes, and other threads read.
 struct StatusBoard {
     asked: AtomicBool,
-    /// What was told last, and how often there was something told.
+    /// The latest status, and how often a status was written.
     told: Mutex<(u64, Status)>,
     news: Condvar,
     /// Hosts that asked to be served, if they are others than when that was looked at.
     guests: Mutex<Option<Vec<Prefix>>>,
-    /// Which peers are there, if something changed since that was looked at.
+    /// The states of all peers, if one changed since the last call of
+    /// [`take_peers`](RunningGateway::take_peers).
     peers: Mutex<Option<Vec<PeerState>>>,
 }
 
@@ -72,7 +73,7 @@ impl RunningGateway {
         Ok(Self { driver, board, orders })
     }
 
-    /// What it is doing.
+    /// The gateway's status now. If the thread does not answer in time, its previous status.
     #[must_use]
     pub fn status(&self) -> Status {
         let told = self.board.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,18 +91,18 @@ impl RunningGateway {
         self.board.guests.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Which peers are there, if one came or went since this was asked last, or an attempt failed.
+    /// The states of all peers, if one changed or an attempt to connect failed since the last call.
     #[must_use]
     pub fn take_peers(&self) -> Option<Vec<PeerState>> {
         self.board.peers.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Other rules from now on.
+    /// Replaces the rules.
     pub fn set_rules(&self, rules: Rules) {
         self.order(Command::Rules(rules));
     }
 
-    /// Tells a peer of the relay here, by a word of its own.
+    /// Gives a peer its own word for the relay beside this gateway.
     pub fn lend(&self, peer: PublicKey, word: Word) {
         self.order(Command::Lend(peer, word));
     }
@@ -117,7 +118,7 @@ impl RunningGateway {
         self.driver.waker().wake();
     }
 
-    /// Whether it ended by itself.
+    /// Whether the gateway's thread has ended by itself, on an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()
@@ -140,9 +141,9 @@ struct HostSide {
     tun: Tun,
     orders: Receiver<Command>,
     board: Arc<StatusBoard>,
-    /// Which guests were told.
+    /// The version of the list of guests that was last written to the board.
     guests: u64,
-    /// Which states of peers were told.
+    /// The version of the peers' states that was last written to the board.
     peers: u64,
 }
 

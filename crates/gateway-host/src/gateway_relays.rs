@@ -19,10 +19,10 @@ use std::path::Path;
 const WORD_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
 /// Time before a peer's word is renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(86_400);
-/// Time between two looks at what the relay did.
+/// Time between two readings of the relay's counters.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a person may want to know.
+/// News about the relay, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LendEvent {
     /// The registry lists the relay, or does not; as a sentence.
@@ -31,7 +31,7 @@ pub enum LendEvent {
     Warning(String),
 }
 
-/// What a gateway has to do with relays beside those of its file.
+/// The relay beside the gateway, and the search for other relays by a registry.
 pub struct GatewayRelays {
     relay: Option<RunningRelay>,
     finding: Option<RelayDiscovery>,
@@ -68,7 +68,7 @@ impl GatewayRelays {
         Ok(Self { relay, finding, clock })
     }
 
-    /// What the relay did until a moment ago, if there is one.
+    /// The relay's counters of at most a second ago. `None`: there is no relay.
     #[must_use]
     pub fn report(&self) -> Option<RelayReport> {
         self.relay.as_ref().map(|relay| relay.report.clone())
@@ -92,14 +92,14 @@ impl GatewayRelays {
         told
     }
 
-    /// Takes no new word from now on, and tells registries that the end is near.
+    /// Makes the relay refuse new words, and tell registries that it ends soon.
     pub fn drain(&self) {
         if let Some(relay) = &self.relay {
             relay.relaying.drain();
         }
     }
 
-    /// Stops it. What the relay did.
+    /// Stops the relay, and returns its counters. `None`: there is no relay.
     ///
     /// # Errors
     /// The relay broke before.
@@ -195,7 +195,7 @@ impl RunningRelay {
     }
 }
 
-/// How the relay stands with its registry.
+/// News of the relay's enrolment at its registry, for a person.
 fn enrolled(news: EnrolEvent) -> Vec<LendEvent> {
     match news {
         EnrolEvent::Epoch { .. } => Vec::new(),

@@ -23,7 +23,7 @@ use thiserror::Error as ThisError;
 
 /// The most news that wait for the program.
 const MAX_NEWS: usize = 16;
-/// Time for the packets that tell the gateway that the host leaves.
+/// How long leaving waits, so that the gateway learns that the host leaves.
 const FAREWELL_TIME: Duration = Duration::from_millis(300);
 
 /// A gateway to be asked: `KEY@ADDRESS`, with or without a port.
@@ -41,10 +41,10 @@ pub enum NoGateway {
     /// The text has no `@`.
     #[error("a gateway is named by its key and its address: byway-key-…@198.51.100.7:4749")]
     Form,
-    /// Before the `@` stands no key.
+    /// The text before the `@` is no key.
     #[error("before the @: {0}")]
     Key(String),
-    /// Behind the `@` stands no address.
+    /// The text after the `@` is no address.
     #[error("behind the @: {0}")]
     Address(String),
 }
@@ -117,12 +117,12 @@ impl Association {
         self.host
     }
 
-    /// How the host stands, if that is something else than before.
+    /// The next change of the association's state, if there is one within `patience`.
     pub fn next(&self, patience: Duration) -> Option<JoinState> {
         self.news.recv_timeout(patience).ok()
     }
 
-    /// Whether it ended by itself.
+    /// Whether the association's thread has ended by itself, on an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()

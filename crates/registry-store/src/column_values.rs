@@ -3,12 +3,13 @@
 use byway_wire::heartbeat::RelayId;
 use std::net::{IpAddr, SocketAddr};
 
-/// A number without a sign as one with; what does not fit stands for the most there is.
+/// An unsigned number for a signed column. A number that does not fit becomes the largest, which
+/// stands for "no limit".
 pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What [`signed`] made of a number. The most there is stands for no limit.
+/// The reverse of [`signed`]. The largest number stands for "no limit", so it becomes `u64::MAX`.
 pub fn unsigned(number: i64) -> u64 {
     if number == i64::MAX { u64::MAX } else { u64::try_from(number).unwrap_or(0) }
 }
@@ -19,7 +20,7 @@ pub fn text_of(addresses: &[SocketAddr]) -> String {
     texts.join(" ")
 }
 
-/// Addresses from text. What is none is left out.
+/// Parses addresses separated by spaces. Skips text that is no address.
 pub fn addresses_of(text: &str) -> Vec<SocketAddr> {
     text.split(' ').filter_map(|word| word.parse().ok()).collect()
 }
@@ -44,7 +45,7 @@ pub fn relay_of(text: &str) -> Option<RelayId> {
     Some(RelayId(bytes))
 }
 
-/// An entry's kind in the audit log, of those there are.
+/// The kind of an audit log entry, as one of the known kinds.
 pub fn known(what: &str) -> &'static str {
     let all = ["enrolled", "changed", "refused", "revoked", "issued", "rolled"];
     all.into_iter().find(|known| *known == what).unwrap_or("other")

@@ -31,17 +31,17 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use utoipa::{OpenApi, ToSchema};
 
-/// How long a request may take once its head has come.
+/// The longest time for a request after its head has arrived.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request's head may take, also the first of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections at once. One more closes the oldest, which nobody misses: a request takes
+/// The most connections at once. One more closes the oldest, which is idle: a request takes
 /// milliseconds.
 const MAX_CONNECTIONS: usize = 64;
 /// How long to wait where the system has no descriptor for a connection.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A page that is served, until this is dropped.
+/// The HTTP service for the operator. It ends when this value is dropped.
 pub struct Page {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -94,7 +94,7 @@ impl Drop for Page {
     }
 }
 
-/// Serves connections, each in a task of its own.
+/// Accepts connections, and serves each in its own task.
 async fn serve(listener: tokio::net::TcpListener, router: Router) {
     let mut connections: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -141,7 +141,7 @@ async fn local(request: Request, next: Next) -> Response {
     answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }
 
-/// Whether a request names this host and no other, in its target and in each `Host`.
+/// Whether the request's target and all its `Host` fields name this host.
 fn names_this_host(request: &Request) -> bool {
     let hosts = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut named = hosts.chain(request.uri().host()).peekable();
@@ -189,7 +189,7 @@ async fn metrics(State(view): State<Shared>) -> Response {
     }
 }
 
-/// All figures, as Prometheus reads them.
+/// All metrics, in the text format of Prometheus.
 fn text_of(view: &View) -> Option<String> {
     let mut metrics = Metrics::with_prefix("byway_registry");
     let counters = &view.counters;
@@ -235,24 +235,24 @@ fn text_of(view: &View) -> Option<String> {
     Some(text)
 }
 
-/// A relay.
+/// A relay, as shown in JSON.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct Relay {
     /// The relay's name.
     relay: String,
     /// The name of the relay's operator.
     operator: String,
-    /// Where it is, in its operator's words.
+    /// The relay's region, as its operator named it.
     region: String,
-    /// Where it can be reached.
+    /// The addresses and ports of the relay.
     addresses: Vec<String>,
-    /// What it forwards over, as the registry tested it: `udp`, `tcp`.
+    /// The transports over which the relay forwards, as the registry tested them: `udp`, `tcp`.
     carriers: Vec<&'static str>,
-    /// Seconds since it was heard of, if it was since the registry began.
+    /// Seconds since the relay's last heartbeat. `None`: there was none since the registry started.
     seen_seconds_ago: Option<u64>,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     load: u64,
-    /// Whether senders are told of it.
+    /// Whether the registry lists the relay for senders.
     listed: bool,
 }
 

@@ -17,7 +17,7 @@ pub const JOIN_WORD_NAME: &str = "join";
 /// The name of the word with which hosts ask for relays, which every registry has.
 pub const USE_WORD_NAME: &str = "use";
 
-/// Why a store does not do what it is asked.
+/// Why a store cannot do what was asked of it.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Something is wrong with the file or the data base.
@@ -37,35 +37,35 @@ pub enum StoreError {
     /// The data base does not answer in time.
     #[error("the registry's data base does not answer in time")]
     Silent,
-    /// The system refused something.
+    /// The operating system reported an error for a file.
     #[error("the registry's store in {path}: {source}")]
     Io {
         /// The file's path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A later version of byway wrote the store.
     #[error("the registry's store has format {0}, which this byway does not read: update it")]
     Later(i64),
-    /// The store is damaged.
+    /// The store's contents are damaged.
     #[error("the registry's store is damaged: {0}")]
     Damaged(String),
     /// No word and no relay has the name that was given.
     #[error("there is no word and no relay of the name {0}")]
     NoSuchName(String),
-    /// The name is taken.
+    /// Another word already has this name.
     #[error("there is a word of the name {0} already: revoke it first, or take another name")]
     NameTaken(String),
-    /// The registry has as many words as it has room for.
+    /// The registry has the largest possible number of words.
     #[error("there are as many words as there is room for")]
     Full,
-    /// No registry ran with this store, so nobody knows where it is.
+    /// No registry has run with this store yet, so the store holds no addresses for its words.
     #[error(
         "no registry ran with this store yet, so its words would lead nowhere: start `byway registry` first"
     )]
     NoAddress,
-    /// The kind of store cannot do what was asked.
+    /// This kind of store does not offer the operation.
     #[error("{0}")]
     Elsewhere(&'static str),
     /// The system gives no randomness.
@@ -83,7 +83,7 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     }
 }
 
-/// What a data base says went wrong, with what is behind it.
+/// The error of the database, with its cause.
 #[cfg(feature = "postgres")]
 fn told(error: &tokio_postgres::Error) -> String {
     let because = std::error::Error::source(error).map(|because| format!(": {because}"));
@@ -93,17 +93,17 @@ fn told(error: &tokio_postgres::Error) -> String {
 /// A word to be issued.
 #[derive(Clone, Debug)]
 pub struct Issue {
-    /// What it is good for.
+    /// What the word permits: to enrol relays, or to ask for them.
     pub kind: WordKind,
     /// The name of the word's holder.
     pub name: String,
-    /// How many relays it enrols; `None`: any number.
+    /// How many relays the word may enrol. `None`: any number.
     pub uses: Option<u32>,
     /// Bytes per second at each relay; `None`: as many as that lends.
     pub rate: Option<u64>,
     /// Bytes per day at each relay.
     pub quota: Option<u64>,
-    /// Until when it is good, in seconds of Unix time; `None`: for ever.
+    /// When the word expires, in seconds of Unix time. `None`: never.
     pub expires: Option<u64>,
 }
 
@@ -124,30 +124,30 @@ impl Issue {
     }
 }
 
-/// What a revocation took back.
+/// What was revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// A word. What was minted for it ended with the epoch.
+    /// A word. Grants that were minted for it ended with their epoch.
     Word(WordRow),
-    /// A relay: it is listed no more, and cannot enrol again under its name.
+    /// A relay. It is no longer listed, and cannot enrol again under its name.
     Relay(RelayId),
 }
 
-/// A store with its operator's side.
+/// A store with the operations for its operator.
 pub trait OperatorStore: Store + Send {
-    /// Everything there is, but for the log.
+    /// All words and relays, without the audit log.
     ///
     /// # Errors
     /// The store does not answer.
     fn everything(&mut self) -> Result<Changes, StoreError>;
 
-    /// What the registry's secrets follow from.
+    /// The secret from which the registry's keys are derived.
     ///
     /// # Errors
     /// The store does not answer.
     fn secret(&mut self) -> Result<Zeroizing<[u8; 32]>, StoreError>;
 
-    /// Where the registry is, as its words say.
+    /// The registry's addresses, as its words contain them.
     ///
     /// # Errors
     /// The store does not answer.
@@ -204,7 +204,7 @@ pub fn open(name: &str) -> Result<Box<dyn OperatorStore>, StoreError> {
     Ok(Box::new(Sqlite::open(Path::new(name))?))
 }
 
-/// The words that a store's rows stand for.
+/// Makes the texts of words from the rows of a store.
 pub struct Words {
     secrets: Secrets,
     addresses: Vec<SocketAddr>,
@@ -221,7 +221,7 @@ impl Words {
         if addresses.is_empty() { Err(StoreError::NoAddress) } else { Ok(Self { secrets, addresses }) }
     }
 
-    /// The registry's key.
+    /// The registry's public key.
     #[must_use]
     pub fn key(&self) -> PublicKey {
         self.secrets.identity().public()

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// A word that was given out, without its secret.
+/// A word in a list, without its secret.
 #[derive(Clone, Debug, Serialize)]
 pub struct WordLine {
     /// The name of the word's holder.
     pub name: String,
     /// `join` or `use`.
     pub kind: &'static str,
-    /// How many relays it may still enrol.
+    /// How many more relays the word may enrol. `None`: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<u32>,
     /// Bytes per second at each relay.
@@ -26,42 +26,42 @@ pub struct WordLine {
     /// Bytes per day at each relay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<u64>,
-    /// Until when it is good, Unix seconds.
+    /// When the word expires, in seconds of Unix time. `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// Whether it was taken back.
+    /// Whether the word was revoked.
     pub revoked: bool,
 }
 
-/// A relay.
+/// A relay in a list, for the operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct RelayLine {
     /// The relay's name.
     pub relay: String,
     /// The name of the relay's operator.
     pub operator: String,
-    /// Where it is, in its operator's words.
+    /// The relay's region, as its operator named it.
     pub region: String,
-    /// Where it can be reached.
+    /// The addresses and ports of the relay.
     pub addresses: Vec<String>,
-    /// What it forwards over, as the registry tested it: `udp`, `tcp`.
+    /// The transports over which the relay forwards, as the registry tested them: `udp`, `tcp`.
     pub carriers: &'static [&'static str],
-    /// Bytes per second that it lends to a client.
+    /// Bytes per second that the relay grants to a client. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
-    /// Bytes per day that it lends to a client.
+    /// Bytes per day that the relay grants to a client. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<u64>,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub load: u64,
-    /// Seconds since it was heard of.
+    /// Seconds since the relay's last heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_seconds_ago: Option<u64>,
-    /// Whether it was taken off for good.
+    /// Whether the operator revoked the relay.
     pub revoked: bool,
 }
 
-/// What a registry keeps.
+/// The words and relays of a registry, for its operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listing {
     /// The words that the registry gave out.
@@ -115,7 +115,7 @@ impl Listing {
     }
 }
 
-/// What a registry says first.
+/// The first report of a registry, when it has started.
 #[derive(Clone, Debug, Serialize)]
 pub struct StartReport<'a> {
     address: &'a str,
@@ -129,7 +129,8 @@ pub struct StartReport<'a> {
 }
 
 impl<'a> StartReport<'a> {
-    /// Where it is, what it listens on, where its pages are, and its two words, secrets included.
+    /// A report with the registry's addresses, its sockets, its operator's HTTP address, and its
+    /// two words with their secrets.
     #[must_use]
     pub fn new(
         addresses: &'a [String],
@@ -150,7 +151,7 @@ pub struct Done {
     pub word: String,
 }
 
-/// What a registry did.
+/// The counters of a registry since its start, for a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Did {
     beats: u64,
@@ -166,7 +167,7 @@ pub struct Did {
 }
 
 impl Did {
-    /// What the registry did, by its counters.
+    /// A report made from the registry's counters.
     #[must_use]
     pub fn of(counters: &RegistryCounters) -> Self {
         let refused = Reason::ALL.into_iter().map(|reason| (reason.to_string(), counters.refused(reason)));

@@ -28,7 +28,7 @@ use tokio_postgres::{Config, IsolationLevel, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use zeroize::Zeroizing;
 
-/// Connections of one registry to the data base.
+/// The most connections of one registry to the database.
 const MAX_CONNECTIONS: usize = 2;
 /// How long to wait for a connection, and for a statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ const MAX_LOG_ENTRIES: i64 = 100_000;
 /// The number of the advisory lock that a migration takes.
 const MIGRATION_LOCK_ID: i64 = 0x6279_7761_7972;
 
-/// What each version of the format adds to the one before.
+/// The statements that each version of the tables adds to the version before.
 const SCHEMA_MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BYTEA NOT NULL);
     CREATE TABLE state (
@@ -168,7 +168,7 @@ fn tls(roots: Option<&str>) -> Result<ClientConfig> {
     Ok(config.with_root_certificates(trusted).with_no_client_auth())
 }
 
-/// What is done with connections.
+/// The pool of connections to the database.
 struct Database {
     pool: Pool,
 }

@@ -22,21 +22,21 @@ use thiserror::Error;
 const MAX_QUEUED_REQUESTS: usize = 2_048;
 /// Events that wait for the program at most.
 const MAX_QUEUED_EVENTS: usize = 64;
-/// How often the clock is compared with the system's, which somebody may set.
+/// Time between two comparisons of the registry's clock with the system's, which may be set.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// How often what is shown of the registry is brought up to date.
+/// Time between two updates of the registry's [`View`].
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How to run a registry.
 pub struct RegistryPlan {
-    /// What it keeps.
+    /// The store of the registry.
     pub keeper: Box<dyn OperatorStore>,
-    /// To listen on: one per address family.
+    /// The sockets to listen on, one for each address family.
     pub sockets: Vec<Socket>,
-    /// Where relays and senders find it: one to four addresses.
+    /// The registry's addresses, which its words contain: one to four.
     pub addresses: Vec<SocketAddr>,
-    /// Addresses of sockets that only test relays. None of [`addresses`](Self::addresses) is among
-    /// them.
+    /// Addresses of additional sockets, used only to test relays. None is in
+    /// [`addresses`](Self::addresses).
     pub probe_from: Vec<IpAddr>,
 }
 
@@ -52,45 +52,45 @@ pub enum RegistryError {
     /// The system gives no thread or no descriptor.
     #[error("the system gives no thread: {0}")]
     Thread(#[from] io::Error),
-    /// The event loop broke.
+    /// The event loop failed.
     #[error(transparent)]
     Driver(#[from] byway_net::DriverError),
-    /// The event loop broke.
+    /// The event loop panicked.
     #[error(transparent)]
     Panicked(#[from] byway_net::Panicked),
 }
 
-/// What is shown of a relay.
+/// A relay, as shown to the operator.
 #[derive(Clone, Debug)]
 pub struct RelayView {
     /// The relay's name.
     pub relay: RelayId,
     /// The name of the relay's operator.
     pub operator: String,
-    /// The relay's region, in its operator's words.
+    /// The relay's region, as its operator named it.
     pub region: String,
-    /// Where it can be reached.
+    /// The addresses and ports of the relay.
     pub addresses: Vec<SocketAddr>,
-    /// What it forwards over: `udp`, `tcp`.
+    /// The transports over which the relay forwards: `udp`, `tcp`.
     pub carriers: &'static [&'static str],
-    /// Seconds since it was heard of.
+    /// Seconds since the relay's last heartbeat. `None`: there was none since the registry started.
     pub seen: Option<u64>,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub load: u64,
-    /// Whether it is listed.
+    /// Whether the registry lists the relay for senders.
     pub listed: bool,
 }
 
-/// What is shown of a registry.
+/// The state of a registry, as shown to its operator.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// What the registry counted.
+    /// The registry's counters since its start.
     pub counters: RegistryCounters,
     /// The number of the registry's epoch.
     pub epoch: u32,
     /// Relays that are enrolled.
     pub relays: Vec<RelayView>,
-    /// Whether the store did what it was asked last.
+    /// Whether the store carried out the latest request.
     pub store_answers: bool,
 }
 
@@ -165,13 +165,13 @@ impl Running {
         self.events.recv_timeout(patience).ok()
     }
 
-    /// What is to be seen of it, a second ago at most.
+    /// The registry's state, at most a second old.
     #[must_use]
     pub fn view(&self) -> Arc<Mutex<View>> {
         Arc::clone(&self.view)
     }
 
-    /// Whether it ended by itself: the event loop broke.
+    /// Whether the registry ended by itself, because its event loop failed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()
@@ -199,7 +199,7 @@ impl Running {
     }
 }
 
-/// Answers one request after the other, until nobody asks.
+/// Passes requests to the store, one after the other, until the registry ends.
 fn ask_store(
     mut keeper: Box<dyn OperatorStore>,
     requests: &Receiver<(u64, StoreRequest)>,
@@ -285,7 +285,7 @@ impl Operator {
     }
 }
 
-/// How many relays each operator has listed: what a page shows first.
+/// The number of listed relays of each operator.
 #[must_use]
 pub fn by_operator(view: &View) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();

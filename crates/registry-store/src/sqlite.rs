@@ -25,7 +25,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Entries of the audit log that are kept.
 const MAX_LOG_ENTRIES: i64 = 100_000;
 
-/// What each version of the format adds to the one before.
+/// The statements that each version of the tables adds to the version before.
 const SCHEMA_MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE state (
@@ -56,7 +56,7 @@ const WORD_COLUMNS: &str = "number, kind, name, uses, rate, quota, expires, revo
 const RELAY_COLUMNS: &str =
     "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked, tcp";
 
-/// A store in one file.
+/// A store in one SQLite file.
 pub struct Sqlite {
     connection: Connection,
 }

@@ -22,21 +22,21 @@ pub fn piece_length(demand: u64) -> usize {
     usize::try_from((demand / 25).clamp(least, MAX_PIECE_BYTES)).unwrap_or(usize::MAX)
 }
 
-/// What is said in a session.
+/// One session of a source: the messages in both directions, and what was already sent.
 #[derive(Default)]
 pub struct ActiveSession {
-    /// What the sink says.
+    /// The messages that arrive from the sink.
     pub messages: Messages,
     /// When the sink was last heard.
     pub heard_at: Instant,
     /// Whether the sink takes records.
     pub welcome: bool,
-    /// What is to be said, from `said` on.
+    /// Encoded messages for the sink. The bytes before `said` are already written to the stream.
     pub out: Vec<u8>,
     said: usize,
     /// Bytes written to the stream so far.
     pub given: u64,
-    /// Whether the end was said.
+    /// Whether the message that ends the records was queued.
     pub end_said: bool,
 }
 

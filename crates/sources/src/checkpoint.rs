@@ -19,12 +19,12 @@ const CHECKSUM_LEN: usize = 8;
 /// Bytes of a file's end by which the sink knows the file again.
 const TAIL_LEN: usize = 32;
 
-/// What is noted.
+/// The content of a note about a source's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Counts the notes of a source.
     pub generation: u64,
-    /// The number of the record that is wanted next.
+    /// The number of the record that the sink wants next.
     pub next: u64,
     /// Bytes of the file that hold records.
     pub bytes: u64,
@@ -36,7 +36,7 @@ pub struct Checkpoint {
     pub runs: RunHistory,
     /// The last of the bytes that were written to the file.
     pub tail: FileTail,
-    /// The file's number in its file system.
+    /// The inode number of the file.
     pub inode: u64,
 }
 
@@ -72,7 +72,7 @@ impl FileTail {
         self.known().last().copied()
     }
 
-    /// Whether these are the bytes of `file` before byte `end`.
+    /// Whether these are the last bytes of `file` before its byte `end`.
     #[must_use]
     pub fn ends(&self, file: &File, end: u64) -> bool {
         let mut read = [0; TAIL_LEN];
@@ -88,9 +88,9 @@ impl FileTail {
 pub struct RunHistory {
     /// The run that wrote last; zeros if none did.
     pub last: [u8; 16],
-    /// The number of its first record.
+    /// The number of the first record that the last run wrote.
     pub last_from: u64,
-    /// The run that wrote before it; zeros if none did.
+    /// The run that wrote before the last one. Zeros: there was none.
     pub before: [u8; 16],
 }
 
@@ -112,7 +112,8 @@ impl Checkpoint {
         Self { bytes: 0, tail: FileTail::default(), inode, ..self }
     }
 
-    /// The slot's bytes, and where they go: over the older note.
+    /// The encoded slot, and the offset at which it is written. It replaces the older of the two
+    /// notes.
     #[must_use]
     pub fn to_slot(self) -> ([u8; SLOT_LEN], u64) {
         let mut slot = [0; SLOT_LEN];
@@ -131,8 +132,8 @@ impl Checkpoint {
         (slot, self.generation % 2 * SLOT_LEN as u64)
     }
 
-    /// What a file of notes says. `None`: it is damaged. An empty one says that nothing was written
-    /// yet.
+    /// Reads the newer note from a file of notes. `None`: the file is damaged. An empty file means
+    /// that nothing was written yet.
     #[must_use]
     pub fn read(file: &[u8]) -> Option<Self> {
         if file.is_empty() {

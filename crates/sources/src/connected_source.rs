@@ -19,16 +19,17 @@ use byway_wire::{Duration, Instant, NetworkPrefix};
 const MAX_WAITING_BYTES: usize = 256 << 10;
 /// Bytes from which a block is written at once. A smaller one is written after `BLOCK_DELAY`.
 const MIN_BLOCK_BYTES: usize = 32 << 10;
-/// How long a block smaller than `MIN_BLOCK_BYTES` waits before it is written.
+/// How long a block of less than `MIN_BLOCK_BYTES` waits for more records before it is written.
 const BLOCK_DELAY: Duration = Duration::from_millis(150);
-/// How often a source is told how far its records are written, though nothing changed.
+/// Time between two messages that tell a source which of its records are written, if nothing
+/// changed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the sink tells a source at most how far its records are written, unless `REPORT_BYTES`
 /// were written. Each such message costs a packet in both directions.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(250);
-/// Bytes written after which the source is told at once.
+/// Once so many more bytes are written, the source is told at once.
 const REPORT_BYTES: u64 = 16 << 10;
-/// Bytes that wait for a source that reads nothing. When as many wait, it is told no more.
+/// Bytes of messages that may wait for a source that does not read. Beyond it, no more are queued.
 const MAX_UNREAD_BYTES: usize = 1 << 10;
 /// How long nothing may be heard of a source before it leaves its name to another. A living one is
 /// heard every second.
@@ -56,13 +57,13 @@ const fn block_capacity(length: usize) -> usize {
     }
 }
 
-/// Who a source says that it is.
+/// The source's description of itself, from its first message.
 pub struct Hello {
-    /// The name of its file.
+    /// The name of the source, and of its file.
     pub name: Name,
     /// Its run.
     pub run: [u8; 16],
-    /// Whether each of its records ends with a line feed.
+    /// Whether each record of the source ends with a line feed.
     pub has_lines: bool,
 }
 
@@ -72,7 +73,7 @@ pub struct ConnectedSource {
     session: u64,
     /// The public key of the source's host.
     key: PublicKey,
-    /// Where that host is; `None` for this host.
+    /// The network of the source's host. `None`: it is this host.
     network: Option<NetworkPrefix>,
     came_at: Instant,
     heard_at: Instant,
@@ -81,38 +82,38 @@ pub struct ConnectedSource {
     /// Records that came and are not with the thread that writes.
     block: Block,
     block_since: Option<Instant>,
-    /// What it has of the sink's memory.
+    /// This source's share of the sink's memory.
     share: MemoryShare,
-    /// Whether there was no memory for what it says next.
+    /// Whether reading pauses because there is no memory for the next bytes.
     is_held_back: bool,
-    /// Since when a record comes that is not complete.
+    /// When the first byte of an incomplete record arrived. `None`: no record is incomplete.
     record_since: Option<Instant>,
-    /// Whether it has the file open, and whether a block is being written.
+    /// Whether the source's file is open. In `is_writing`: whether a block is being written.
     is_open: bool,
     is_writing: bool,
     /// The number of the record that comes next.
     next: u64,
-    /// What the note of its file says.
+    /// The latest note about the source's file.
     checkpoint: Checkpoint,
-    /// Bytes written in this session.
+    /// Bytes of records written in this session.
     bytes: u64,
-    /// Bytes of the block that is being written, and of its memory.
+    /// Bytes of the block that is being written. In `writing_capacity`: the memory of the block.
     writing_bytes: u64,
     writing_capacity: usize,
     heartbeat: SourceHeartbeat,
     has_ended: bool,
-    /// What is to be said.
+    /// Encoded messages that wait to be sent to the source.
     back: Vec<u8>,
     word_at: Instant,
-    /// Bytes written when that was last told, and when.
+    /// Bytes written when the source was last told of them, and the time.
     told: (u64, Instant),
-    /// What was written when it was last reported, and when.
+    /// Bytes written at the last report, and the time.
     reported: (u64, Instant),
     fault: Option<(u64, String)>,
 }
 
 impl ConnectedSource {
-    /// A session that begins now, with the host of this key in this network.
+    /// A session that begins now, with the host that has this key and this network.
     pub fn new(session: u64, key: PublicKey, network: Option<NetworkPrefix>, now: Instant) -> Self {
         Self {
             session,
@@ -160,27 +161,27 @@ impl ConnectedSource {
         Seat { session, network, is_silent: self.hello.is_none(), came_at }
     }
 
-    /// Who it says that it is, once it did.
+    /// The source's description of itself. `None`: it has not arrived yet.
     pub const fn who(&self) -> Option<&Hello> {
         self.hello.as_ref()
     }
 
-    /// Whether its file is open.
+    /// Whether the source's file is open.
     pub const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether it leaves its name to another.
+    /// Whether the source was silent for so long that another source may take its name.
     pub fn is_silent(&self, now: Instant) -> bool {
         now.since(self.heard_at) >= SILENCE_TIMEOUT
     }
 
-    /// It may use the name.
+    /// Notes that the source may use the name that it asked for.
     pub fn identify(&mut self, hello: Hello) {
         self.hello = Some(hello);
     }
 
-    /// The session is to be closed with this code and reason.
+    /// Marks the session to be closed with this code and reason. Only the first mark counts.
     pub fn blame(&mut self, code: u64, sentence: impl Into<String>) {
         self.fault.get_or_insert_with(|| (code, sentence.into()));
     }
@@ -251,7 +252,7 @@ impl ConnectedSource {
         hello
     }
 
-    /// Bytes of memory that it takes after `more` bytes are read.
+    /// Bytes of the sink's memory that the source takes up after it read `more` bytes.
     fn memory(&self, more: usize) -> usize {
         let record = self.messages.record_length();
         let now = self.messages.capacity().max(record) + self.block.bytes.capacity();
@@ -259,12 +260,12 @@ impl ConnectedSource {
         now.max(then) + more + self.writing_capacity
     }
 
-    /// It is gone: its memory is another's.
+    /// Returns the source's memory to the budget. The source is gone.
     pub fn give_back(&mut self, budget: &mut MemoryBudget) {
         self.share.shrink(budget, 0);
     }
 
-    /// Takes in what the source says. A HELLO is given back.
+    /// Handles a message of the source. Returns a HELLO, which the caller must answer.
     fn on_message(&mut self, now: Instant, message: FromSource) -> Option<Hello> {
         self.heard_at = now;
         let is_sense = match message {
@@ -343,7 +344,7 @@ impl ConnectedSource {
         Some(std::mem::take(&mut self.block))
     }
 
-    /// Its file is open, and `note` tells of it.
+    /// Notes that the source's file is open, with the latest note about it.
     pub fn on_opened(&mut self, note: Checkpoint, now: Instant) {
         self.is_open = true;
         self.next = note.next;
@@ -352,7 +353,7 @@ impl ConnectedSource {
         self.say(now, FromSink::Welcome(note.next, note.runs));
     }
 
-    /// A block is written, and `note` tells of it.
+    /// Notes that a block is written, and keeps the new note about the file.
     pub fn on_written(&mut self, note: Checkpoint, now: Instant) {
         self.is_writing = false;
         self.writing_capacity = 0;
@@ -374,7 +375,7 @@ impl ConnectedSource {
         self.told = (self.bytes, now);
     }
 
-    /// Tells it how far its records are written, if that is due.
+    /// Tells the source which of its records are written, if such a message is due.
     pub fn answer(&mut self, connection: &mut Connection, now: Instant) {
         if self.is_open && now >= self.word_at {
             self.say(now, FromSink::Written(self.checkpoint.next));
@@ -385,7 +386,7 @@ impl ConnectedSource {
         }
     }
 
-    /// How it does since the report before. `paths`: bytes that came over each path.
+    /// The source's figures since the previous report. `paths`: bytes received over each path.
     pub fn report(&mut self, paths: Vec<(String, u64)>, now: Instant) -> Option<SourceReport> {
         let who = self.hello.as_ref().filter(|_| self.is_open)?;
         let note = self.checkpoint;

@@ -3,9 +3,9 @@
 use byway_engine::{Config, Tau};
 use byway_wire::{Duration, StreamId};
 
-/// The stream of what a source says.
+/// The stream with the messages of the source.
 pub const SOURCE_STREAM: StreamId = StreamId(0);
-/// The stream of what a sink says.
+/// The stream with the messages of the sink.
 pub const SINK_STREAM: StreamId = StreamId(1);
 
 /// The age at which a gap in a stream is reported as lost bytes. Younger gaps usually close without
@@ -16,15 +16,15 @@ const GAP_REPORT_AGE: Tau = Tau::AtLeast(Duration::from_secs(4));
 /// its own, and the TCP acknowledgment of it.
 const ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The sink closes with this code: another source of the name is there.
+/// The sink closes a session with this code because another source with this name is connected.
 pub const NAME_TAKEN_CODE: u64 = 20;
-/// Either side closes with this code: the other side said what it must not.
+/// Either side closes a session with this code because the other side broke the protocol.
 pub const FAULT_CODE: u64 = 21;
 /// Either side closes a session with this code because the source connects again.
 pub const RECONNECT_CODE: u64 = 22;
-/// The sink closes with this code: the name is another key's.
+/// The sink closes a session with this code because the name belongs to another host's key.
 pub const NAME_BOUND_CODE: u64 = 23;
-/// The sink closes with this code: the source speaks another version.
+/// The sink closes a session with this code because the source's protocol has another version.
 pub const OTHER_VERSION_CODE: u64 = 24;
 
 /// How a session of either behaves.

@@ -9,10 +9,10 @@ pub enum SourceError {
     /// The input gives no records.
     #[error(transparent)]
     Input(Arc<InputError>),
-    /// The sink does not let it in.
+    /// The sink does not admit the source, for this reason.
     #[error("the sink refuses: {0}")]
     Refused(String),
-    /// Another source has the name.
+    /// A source with the same name is connected to the sink.
     #[error("{0}")]
     NameTaken(String),
     /// At the ticket's address is another host.
@@ -21,14 +21,14 @@ pub enum SourceError {
     /// The sink runs another version.
     #[error("the sink runs an incompatible version of byway")]
     OtherVersion,
-    /// The sink has records that this source never gave.
+    /// The sink has more records than this source ever sent.
     #[error(
         "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
     )]
     OtherRecords {
         /// Numbers that the sink knows.
         sink: u64,
-        /// Numbers that this source gave.
+        /// The number of records that this source numbered.
         here: u64,
     },
     /// The input of a source that passes over what the sink has is too short.
@@ -41,7 +41,8 @@ pub enum SourceError {
         /// Records that the input gave.
         here: u64,
     },
-    /// It was stopped, and not all was written.
+    /// The source was stopped before the sink had written all its records. The value counts the
+    /// records that are missing.
     #[error("stopped, with {0} records that the sink has not written")]
     Stopped(u64),
 }

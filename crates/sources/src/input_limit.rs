@@ -5,12 +5,12 @@
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};
 
-/// What the demand sends in this time may wait.
+/// The bytes that the demand sends in this time may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(250);
 /// Bytes that may wait whatever the demand is.
 const MIN_QUEUE_BYTES: f64 = 32_768.0;
 
-/// The limit of what an input gives.
+/// The limit on bytes of an input that wait to be sent.
 #[derive(Clone, Debug)]
 pub struct Intake {
     bucket: Bucket,
@@ -23,8 +23,8 @@ impl Intake {
         Self { bucket: Bucket::new(demand), held_back: false }
     }
 
-    /// Whether one more record may be taken, where `waiting` bytes have not left yet. `outage`: the
-    /// demand would have let more leave than did.
+    /// Whether one more record may be read while `waiting` bytes wait to be sent. `outage`: the
+    /// paths carried less than the demand permits.
     pub fn may_take(&mut self, now: Instant, demand: u64, waiting: usize, outage: bool) -> bool {
         self.bucket.set_rate(demand);
         let soon = (demand as f64 * QUEUE_TIME.as_secs_f64()).max(MIN_QUEUE_BYTES);
@@ -38,7 +38,7 @@ impl Intake {
         self.bucket.spend(bytes);
     }
 
-    /// Whether the input was held back since this was last asked.
+    /// Whether the input was held back since the last call.
     pub const fn was_held_back(&mut self) -> bool {
         std::mem::replace(&mut self.held_back, false)
     }

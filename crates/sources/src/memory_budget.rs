@@ -28,14 +28,14 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Half of `bytes` is for the sessions, and half is the pool. At most `sessions` are there at
-    /// once.
+    /// Divides `bytes`: half for the sessions, half for the pool. There are at most `sessions`
+    /// sessions at once.
     pub fn new(bytes: usize, sessions: usize) -> Self {
         let own = (bytes / 2 / SESSION_MEMORY_BYTES).clamp(MIN_SESSIONS, sessions.max(MIN_SESSIONS));
         Self { sessions: own, free: (bytes / 2).max(MIN_POOL_BYTES), short_at: None }
     }
 
-    /// How many sessions may be there at once.
+    /// The most sessions at once.
     pub const fn sessions(&self) -> usize {
         self.sessions
     }
@@ -45,13 +45,13 @@ impl MemoryBudget {
         self.short_at.is_some_and(|at| now.since(at) < SHORTAGE_TIME)
     }
 
-    /// A session waits for memory that others have.
+    /// Notes that a session waits for memory which others hold.
     pub const fn on_shortage(&mut self, now: Instant) {
         self.short_at = Some(now);
     }
 }
 
-/// What a session has of the memory.
+/// One session's share of the sink's memory.
 #[derive(Debug, Default)]
 pub struct MemoryShare {
     /// Bytes of the pool.

@@ -25,7 +25,7 @@ use byway_wire::{DecodeError, Reader, Writer};
 
 /// The version of the messages.
 const MESSAGE_VERSION: u64 = 2;
-/// What is wrong with a HELLO of another version.
+/// The error for a HELLO message of another version.
 pub const OTHER_VERSION_ERROR: DecodeError = DecodeError::Range("version");
 /// Bytes of the longest message that is no record.
 const MAX_SHORT_MESSAGE_LEN: usize = 1 + 4 * 8 + 64 + 16;
@@ -35,49 +35,49 @@ const MAX_MESSAGE_LEN: usize = MAX_RECORD_LEN + MAX_SHORT_MESSAGE_LEN;
 /// Bytes of memory of a message that has begun, which are kept for the next message.
 const MAX_SPARE_BYTES: usize = 4 << 10;
 
-/// What a source says.
+/// A message of a source to its sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromSource {
-    /// Who it is.
+    /// The first message: the source describes itself.
     Hello {
-        /// The name under which its records are kept.
+        /// The name under which the sink stores the records.
         name: Name,
-        /// Each process draws another one.
+        /// An identity that each process of a source draws at random.
         run: [u8; 16],
-        /// Whether each record ends with a line feed; the last one may lack it.
+        /// Whether each record ends with a line feed. The input's last record may lack it.
         has_lines: bool,
     },
-    /// The record that follows has this number.
+    /// The number of the record that follows. The records after it count on from there.
     From(u64),
     /// A record.
     Record(Vec<u8>),
     /// The count of numbers that have no record.
     Skipped(u64),
-    /// How it stands.
+    /// The state of the source, sent regularly.
     Beat(SourceHeartbeat),
     /// No more records come.
     End,
 }
 
-/// How a source stands.
+/// The state of a source, as its heartbeat reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceHeartbeat {
     /// The number of the record that the input gives next.
     pub produced: u64,
     /// Milliseconds since the oldest record came that is not written.
     pub age_ms: u64,
-    /// Bytes per second that it asks for.
+    /// The rate in bytes per second that the source wants.
     pub demand: u64,
-    /// Records that it gave up.
+    /// Records that the source discarded.
     pub given_up: u64,
 }
 
-/// What a sink says.
+/// A message of a sink to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromSink {
-    /// The record that it wants next, and the runs that wrote those before.
+    /// The number of the record that the sink wants next, and the runs that wrote those before.
     Welcome(u64, RunHistory),
-    /// All records before this one are written.
+    /// All records with a lower number than this are written.
     Written(u64),
 }
 
@@ -97,9 +97,9 @@ fn short(bytes: &mut Vec<u8>, kind: u8, fields: &[u64]) {
     bytes.extend_from_slice(writer.written());
 }
 
-/// Something that is said.
+/// A message that is encoded as bytes on a stream.
 pub trait Message: Sized {
-    /// Appends its bytes.
+    /// Appends the encoded message to `bytes`.
     fn write(&self, bytes: &mut Vec<u8>);
 
     /// Reads the first message.
@@ -203,7 +203,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the buffered input occupies.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.begun.capacity()

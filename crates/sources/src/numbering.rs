@@ -11,11 +11,11 @@ use crate::record_buffer::RecordBuffer;
 /// What a source knows of the numbers that the sink has written.
 #[derive(Debug)]
 pub struct Numbering {
-    /// This run.
+    /// The identity of this run.
     run: [u8; 16],
     /// Whether the input begins with the first record that the sink ever got.
     replay: bool,
-    /// Whether the sink has said how its numbers go on.
+    /// Whether the sink has told which record it wants, so that records have numbers.
     is_numbered: bool,
     /// The number after the last record that the sink is known to have written.
     written: u64,
@@ -33,12 +33,13 @@ pub struct SessionStart {
 }
 
 impl Numbering {
-    /// Nothing is known yet.
+    /// Numbering before the first session. `replay`: the input begins with the first record that
+    /// the sink ever got.
     pub const fn new(run: [u8; 16], replay: bool) -> Self {
         Self { run, replay, is_numbered: false, written: 0, pass_over: 0 }
     }
 
-    /// This run.
+    /// The identity of this run.
     pub const fn run(&self) -> [u8; 16] {
         self.run
     }
@@ -48,7 +49,7 @@ impl Numbering {
         self.written
     }
 
-    /// Whether the sink has said how its numbers go on.
+    /// Whether the sink has told which record it wants, so that records have numbers.
     pub const fn is_numbered(&self) -> bool {
         self.is_numbered
     }
@@ -65,7 +66,8 @@ impl Numbering {
         has
     }
 
-    /// The sink wants record `number` next, and says who wrote those before.
+    /// The sink wants record `number` next, and `runs` wrote those before. Numbers the records in
+    /// `kept`, and drops those that are written.
     pub fn welcome(
         &mut self,
         kept: &mut RecordBuffer,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Receiver;
 
-/// What is done with records that cannot be sent.
+/// What a source does with records that it cannot send in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowPolicy {
     /// The input is held back.
@@ -31,13 +31,13 @@ pub enum ControllerReading {
 
 /// How to send records.
 pub struct SourcePlan {
-    /// Under which name they are kept.
+    /// The name under which the sink stores the records.
     pub name: Name,
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
-    /// The sink.
+    /// The ticket of the sink.
     pub ticket: Ticket,
-    /// Relays to draw from, beside those that the ticket names.
+    /// Relays to draw from. Empty: those that the ticket names.
     pub relays: Vec<Word>,
     /// Words that are good for longer than those before, for the same relays. They are taken when
     /// the source is woken.
@@ -52,7 +52,7 @@ pub struct SourcePlan {
     pub reading: ControllerReading,
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
-    /// What is done with records that cannot be sent.
+    /// What the source does with records that it cannot send in time.
     pub held: OverflowPolicy,
     /// The most bytes of records that the source keeps until the sink has written them. `None`: 8
     /// MiB. With `None` and `OverflowPolicy::Back`, the input is also held back once unsent records
@@ -61,14 +61,14 @@ pub struct SourcePlan {
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.
     pub replay: bool,
-    /// The records.
+    /// The records to send.
     pub feed: Feed,
 }
 
-/// What a source tells.
+/// An event of a source, for its program.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// The sink takes records. It has this number of them.
+    /// The sink takes records, and has this number of them so far.
     Connected(u64),
     /// The number of records under this name in the sink that are of another run with the same key,
     /// which wrote while this source was away. Its own records follow them.
@@ -77,6 +77,6 @@ pub enum SourceEvent {
     Away(String),
     /// Something that a person should know.
     Warning(String),
-    /// How it stands, about once a second.
+    /// The source's state, about once a second.
     Report(SourceStatus),
 }

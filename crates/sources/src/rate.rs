@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The shortest interval (T in Wang et al.). It lasts longer if `INTERVAL_PACKETS` packets take
 /// longer at the demand.
 const MIN_INTERVAL: Duration = Duration::from_millis(400);
-/// The longest interval.
+/// The longest control interval.
 const MAX_INTERVAL: Duration = Duration::from_secs(2);
 /// Packets that an interval has at the demand.
 const INTERVAL_PACKETS: f64 = 10.0;
@@ -34,9 +34,9 @@ const RATE_STEP_SHARE: f64 = 0.04;
 /// After a path has gone, a raise is this part of the demand that the other rates lack. Each such
 /// raise that fails halves the part. Steps alone would take half a minute to make up for the path.
 const CATCH_UP_SHARE: f64 = 0.5;
-/// Seconds in which a path whose rate is 0 sends one packet.
+/// Seconds between the packets of a path whose rate is 0.
 const IDLE_PACKET_SECONDS: f64 = 2.0;
-/// How often it is looked whether an interval can be judged.
+/// Time between two checks whether a control interval can be judged.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// A path may have in flight what its rate sends in two round trips. The two together count as at
 /// least this many seconds.
@@ -44,25 +44,25 @@ const MIN_WINDOW_SECONDS: f64 = 0.5;
 /// The most seconds that two round trips count as. More would hide an overload from the source for
 /// too long.
 const MAX_WINDOW_SECONDS: f64 = 1.0;
-/// Packets that a path may have in flight whatever its rate is.
+/// Packets that a path may have in flight, even at a low rate.
 const MIN_WINDOW_PACKETS: f64 = 4.0;
 
-/// What a source and the controller of its session tell each other.
+/// Values that a source and its session's congestion controller share.
 #[derive(Debug)]
 pub struct RateState {
-    /// Bytes per second that the source asks for, with what packets add.
+    /// The rate in bytes per second that the source wants, with the overhead of packets.
     demand: AtomicU64,
-    /// Whether the source had nothing to send, since it was last looked.
+    /// Whether the source had nothing to send at some time since the controller last looked.
     idle: AtomicBool,
     paths: Mutex<Vec<PathRates>>,
 }
 
-/// A path as its source's controller sees it.
+/// The rates of a path, as the controller sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRates {
     /// Which.
     pub path: PathId,
-    /// y: bytes per second that it may carry, of packets.
+    /// The path's rate limit in bytes of packets per second (y in Wang et al.).
     pub rate: f64,
     /// x: bytes per second that the sink got in the last interval. `None`: that is not known yet.
     pub received: Option<f64>,
@@ -71,7 +71,7 @@ pub struct PathRates {
 }
 
 impl RateState {
-    /// For a source with this demand in bytes per second.
+    /// The state for a source that wants `demand` bytes of packets per second.
     pub fn new(demand: u64) -> Arc<Self> {
         Arc::new(Self {
             demand: AtomicU64::new(demand),
@@ -80,7 +80,7 @@ impl RateState {
         })
     }
 
-    /// Sets what the source asks for, in bytes of packets per second.
+    /// Sets the rate that the source wants, in bytes of packets per second.
     pub fn set_demand(&self, demand: u64) {
         self.demand.store(demand, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl RateState {
         self.idle.store(true, Ordering::Relaxed);
     }
 
-    /// The paths in use.
+    /// The rates of all paths in use.
     pub fn paths(&self) -> Vec<PathRates> {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -108,10 +108,10 @@ type ArrivalSample = (u64, i64);
 #[derive(Clone, Copy, Debug)]
 struct GovernedPath {
     path: PathId,
-    /// Whether it goes through a relay.
+    /// Whether the path goes through a relay.
     proxied: bool,
     packet: f64,
-    /// Bytes acknowledged so far.
+    /// Bytes acknowledged on the path so far.
     acked: u64,
     /// The first arrival of what was sent in the interval, and of what was sent after it.
     from: Option<ArrivalSample>,
@@ -144,7 +144,7 @@ impl GovernedPath {
     }
 }
 
-/// Governs the paths of one source.
+/// The congestion controller of a source: sets the rates of its paths.
 #[derive(Debug)]
 pub struct SourceRates {
     rate_state: Arc<RateState>,
@@ -208,7 +208,7 @@ impl SourceRates {
         self.paths.iter_mut().find(|it| it.path == path)
     }
 
-    /// Takes a path in, at its share of the demand.
+    /// Adds a path, which begins with its share of the demand.
     fn take(&mut self, governed: GovernedPath) {
         let sum: f64 = self.rates.rates().iter().sum();
         let share = if self.wanted > 1 {
@@ -222,7 +222,7 @@ impl SourceRates {
         self.rates.set_demand(self.demand);
     }
 
-    /// Direct paths carry data while there is no other.
+    /// Direct paths carry data only while there is no path through a relay.
     fn choose(&mut self) {
         if self.paths.is_empty() {
             let whole = std::mem::take(&mut self.spare);

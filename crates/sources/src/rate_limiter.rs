@@ -2,11 +2,11 @@
 
 use byway_wire::{Duration, Instant};
 
-/// What the rate gives in this time may leave at once.
+/// The burst that may leave at once, as a time at the rate.
 const BURST_TIME: Duration = Duration::from_millis(100);
 /// Bytes that may leave at once whatever the rate is: a packet.
 const MIN_BURST_BYTES: f64 = 1_500.0;
-/// What the rate gives in this time leaves together.
+/// The bytes that leave together, as a time at the rate.
 const BATCH_TIME: Duration = Duration::from_millis(20);
 /// Bytes that leave together whatever the rate is, but not more than a burst: a small packet.
 const MIN_BATCH_BYTES: f64 = 1_200.0;
@@ -52,7 +52,7 @@ impl Bucket {
         (self.rate * BATCH_TIME.as_secs_f64()).max(MIN_BATCH_BYTES.min(burst))
     }
 
-    /// When as many bytes may leave as leave together. `None`: they may now.
+    /// When the next batch of bytes may leave. `None`: it may leave now.
     pub fn ready_at(&mut self, now: Instant) -> Option<Instant> {
         self.available(now);
         let lacking = self.together() - self.tokens;

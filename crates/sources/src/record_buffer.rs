@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// Items for which room is never given back.
 const MIN_KEPT_CAPACITY: usize = 1024;
 
-/// A record, and when it came, in milliseconds of any one clock.
+/// A record, and the time of its arrival in milliseconds of any one clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TimedRecord {
     bytes: Arc<[u8]>,
     came_ms: u64,
 }
 
-/// What a number, or several in a row, stand for.
+/// A record with its number, or a gap of numbers without records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BufferItem {
     Record(TimedRecord),
@@ -31,10 +31,10 @@ impl BufferItem {
     }
 }
 
-/// What is to be said next.
+/// The next message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextMessage {
-    /// This record.
+    /// A record to send.
     Record(Arc<[u8]>),
     /// So many numbers have none.
     Skipped(u64),
@@ -46,22 +46,23 @@ pub struct RecordBuffer {
     /// The number of the first.
     first: u64,
     items: VecDeque<BufferItem>,
-    /// How many items were said.
+    /// The number of items that were sent in this session.
     said: usize,
-    /// The number after the last item that was said in this session, and in any.
+    /// The number after the last item that was sent in this session. In `ever_said_until`: in any
+    /// session.
     said_until: u64,
     ever_said_until: u64,
     /// The number after the last.
     end: u64,
     bytes: usize,
-    /// Those of records that were not said.
+    /// Bytes of the records that were not sent in this session.
     unsaid: usize,
     most: usize,
     given_up: u64,
 }
 
 impl RecordBuffer {
-    /// Nothing yet. It holds `most` bytes of records, or one that is longer.
+    /// An empty buffer. It holds up to `most` bytes of records, or a single record that is longer.
     #[must_use]
     pub const fn new(most: usize) -> Self {
         Self {
@@ -78,13 +79,13 @@ impl RecordBuffer {
         }
     }
 
-    /// Whether one more record of `length` bytes may be taken.
+    /// Whether a record of `length` bytes fits.
     #[must_use]
     pub fn has_room(&self, length: usize) -> bool {
         self.bytes == 0 || self.bytes + length <= self.most
     }
 
-    /// Takes one more record.
+    /// Appends a record. `came_ms`: the time of its arrival in milliseconds.
     pub fn push(&mut self, bytes: Arc<[u8]>, came_ms: u64) {
         self.bytes += bytes.len();
         self.unsaid += bytes.len();
@@ -114,7 +115,7 @@ impl RecordBuffer {
         true
     }
 
-    /// What is to be said next, which counts as said from now on.
+    /// The next message to send. It counts as sent from now on.
     pub fn say(&mut self) -> Option<NextMessage> {
         let item = self.items.get(self.said)?;
         self.said_until += item.numbers();
@@ -130,7 +131,7 @@ impl RecordBuffer {
         Some(next)
     }
 
-    /// Bytes of the record that is to be said next. `None`: there is none.
+    /// The length in bytes of the next record to send. `None`: no message waits to be sent.
     #[must_use]
     pub fn next_length(&self) -> Option<usize> {
         match self.items.get(self.said)? {
@@ -139,8 +140,8 @@ impl RecordBuffer {
         }
     }
 
-    /// The sink has written all before `number`. Whether that can be: a sink cannot have what was
-    /// never said.
+    /// Notes that the sink has written all records before `number`, and drops them. Returns false
+    /// if they were never sent.
     pub fn on_written(&mut self, number: u64) -> bool {
         if number > self.ever_said_until {
             return false;
@@ -149,7 +150,7 @@ impl RecordBuffer {
         true
     }
 
-    /// The sink has all before `number`, whoever gave them.
+    /// Drops all records before `number`, because the sink has them, perhaps from another run.
     pub fn drop_until(&mut self, number: u64) {
         while let Some(item) = self.items.front() {
             if self.first + item.numbers() > number {
@@ -211,7 +212,7 @@ impl RecordBuffer {
         self.items.is_empty()
     }
 
-    /// Bytes of records that were not said yet.
+    /// Bytes of records that were not sent in this session.
     #[must_use]
     pub const fn unsaid(&self) -> usize {
         self.unsaid
@@ -223,13 +224,14 @@ impl RecordBuffer {
         self.end - self.first
     }
 
-    /// Records given up so far.
+    /// How many records were discarded so far.
     #[must_use]
     pub const fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// When the oldest came that is not written.
+    /// When the oldest record that is not written arrived, in milliseconds. `None`: all are
+    /// written.
     #[must_use]
     pub fn oldest_ms(&self) -> Option<u64> {
         self.items.iter().find_map(|item| match item {

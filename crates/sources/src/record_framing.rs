@@ -4,24 +4,24 @@
 /// Bytes of a length in front of a record, most significant first.
 const LENGTH_PREFIX_LEN: usize = 4;
 
-/// Where one record ends and the next begins.
+/// How an input is divided into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// After each line feed.
     Lines,
-    /// A length of four bytes, most significant first, stands before each record.
+    /// Each record is preceded by its length: four bytes, most significant first.
     Prefixed,
-    /// Each record has this number of bytes, at least one.
+    /// Each record has this number of bytes, at least 1.
     Fixed(usize),
 }
 
-/// What becomes of a line that is longer than a record may be.
+/// What happens to a line that is longer than the longest record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LongLines {
     /// Its beginning is a record, with a line end.
     #[default]
     Cut,
-    /// It is no record.
+    /// The line is left out.
     Skipped,
 }
 
@@ -33,9 +33,9 @@ pub enum FramingError {
     TooLong {
         /// Which, counted from 1.
         number: u64,
-        /// What a record may have.
+        /// The most bytes of a record.
         most: usize,
-        /// How it is framed.
+        /// How the input is divided into records.
         framing: Framing,
     },
     /// The input ends before a record does.
@@ -77,7 +77,7 @@ impl RecordFramer {
         Self { framing, long_lines, most, begun: Vec::new(), done: 0, in_long_line: false, long_count: 0 }
     }
 
-    /// Lines so far that were too long.
+    /// The number of lines so far that were too long.
     #[must_use]
     pub const fn long_count(&self) -> u64 {
         self.long_count
@@ -135,7 +135,7 @@ impl RecordFramer {
         is_left_out
     }
 
-    /// How many of these bytes come next, and whether the record ends with them.
+    /// How many of these bytes belong to the present record, and whether the record ends with them.
     fn wanted(&self, bytes: &[u8]) -> Result<(usize, bool), FramingError> {
         let have = self.begun.len();
         let whole = match self.framing {

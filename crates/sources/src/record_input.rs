@@ -10,16 +10,16 @@ use std::thread::Builder;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
-/// Batches of records that wait for a source, each of one read.
+/// The most batches of records that wait for a source. A batch is what one read gives.
 const MAX_QUEUED_BATCHES: usize = 2;
 
 /// Why the input gives no more.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// It has no records.
+    /// The input cannot be divided into records.
     #[error(transparent)]
     Cut(#[from] FramingError),
-    /// It cannot be read.
+    /// The input cannot be read.
     #[error("cannot read the input: {0}")]
     Read(#[from] io::Error),
     /// The thread that reads is gone.
@@ -27,16 +27,16 @@ pub enum InputError {
     Died,
 }
 
-/// What came of an input.
+/// What one read of an input gives.
 #[derive(Clone)]
 pub enum Batch {
-    /// Records, and how many lines were too long so far.
+    /// Records, and the number of lines so far that were too long.
     Records(Vec<Arc<[u8]>>, u64),
     /// No more come, and why.
     End(Result<(), Arc<InputError>>),
 }
 
-/// The records of an input, for one source.
+/// The records of an input, in the queue of one source.
 pub struct Feed {
     framing: Framing,
     batches: Receiver<Batch>,
@@ -50,7 +50,7 @@ pub struct Feed {
 pub struct Input {
     /// Where records end.
     pub framing: Framing,
-    /// What becomes of lines that are too long.
+    /// What happens to lines that are too long.
     pub long_lines: LongLines,
 }
 
@@ -82,7 +82,7 @@ pub fn read(
 pub struct Wakers(Arc<std::sync::Mutex<Vec<Waker>>>);
 
 impl Wakers {
-    /// One more.
+    /// Adds the waker of one more event loop.
     pub fn add(&self, waker: Waker) {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(waker);
     }
@@ -132,7 +132,7 @@ fn tell(sources: &[SyncSender<Batch>], batch: &Batch, wakers: &Wakers) -> bool {
 }
 
 impl Feed {
-    /// The next record, if one is there.
+    /// The length of the next record, if one has arrived.
     pub(crate) fn peek(&mut self) -> Option<usize> {
         while self.waiting.as_slice().is_empty() && self.ended.is_none() {
             match self.batches.try_recv() {
@@ -153,17 +153,17 @@ impl Feed {
         self.framing == Framing::Lines
     }
 
-    /// Lines so far that were too long.
+    /// The number of lines so far that were too long.
     pub(crate) const fn long_lines(&self) -> u64 {
         self.long_lines
     }
 
-    /// Takes it.
+    /// Removes the next record.
     pub(crate) fn take(&mut self) -> Option<Arc<[u8]>> {
         self.waiting.next()
     }
 
-    /// Whether the input is over, and all of it was taken; and how.
+    /// How the input ended, once all its records were taken. `None`: records may still come.
     pub(crate) fn ended(&self) -> Option<Result<(), Arc<InputError>>> {
         self.ended.clone().filter(|_| self.waiting.as_slice().is_empty())
     }

@@ -4,7 +4,7 @@ use byway_transfer::{KnownRelay, Ticket};
 use byway_wire::relay::Word;
 use byway_wire::seeded_random::Random;
 
-/// Draws `count` relays of those that there are, by lot.
+/// Draws `count` relays at random from `words`, or from the ticket's relays if `words` is empty.
 pub fn draw(ticket: &Ticket, words: &[Word], count: usize, seed: u64) -> Vec<KnownRelay> {
     let mut all: Vec<KnownRelay> = ticket.relays.iter().map(KnownRelay::greeted).collect();
     // Who names relays wants these.

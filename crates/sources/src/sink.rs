@@ -27,11 +27,11 @@ use std::thread::Builder;
 const MAX_SOURCES: usize = 1024;
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 256;
-/// How often every source is looked at, though nothing was heard of it.
+/// Time between two looks at every source, even if nothing arrived from it.
 const SOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a source read at once.
 const READ_BYTES: usize = 16 << 10;
-/// How often the program is told how sources do.
+/// Time between two reports about the sources to the program.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the sink waits for UDP to relays before it tries TCP.
 const UDP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -108,17 +108,17 @@ impl Sink {
 pub struct SinkOwner {
     relay_dialer: TcpDialer,
     relays: Vec<Word>,
-    /// Those at which it stands.
+    /// The relays through which the sink can be reached.
     standing: StandingRelays,
     entrance: Entrance,
     begun_at: Option<Instant>,
     sources: BTreeMap<Handle, ConnectedSource>,
     /// The names that sources may use, by key; empty: all.
     allow: Vec<AllowedSource>,
-    /// What was said about which source.
+    /// The latest warning about each source, so that none is repeated.
     warned: ToldOnce,
     budget: MemoryBudget,
-    /// Sessions so far.
+    /// The number of sessions so far.
     sessions: u64,
     news: SyncSender<SinkEvent>,
     asks: SyncSender<FileRequest>,
@@ -192,7 +192,7 @@ impl Owner for SinkOwner {
 }
 
 impl SinkOwner {
-    /// Stands at its relays.
+    /// Registers with the sink's relays, so that sources reach it through them.
     fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
         for word in std::mem::take(&mut self.relays) {
             if let Some(useless) = self.standing.stand(endpoint, now, word) {
@@ -281,7 +281,7 @@ impl SinkOwner {
         }
     }
 
-    /// A source says who it is.
+    /// Handles the HELLO of a source.
     fn greet(&mut self, endpoint: &mut Endpoint, handle: Handle, hello: Hello, now: Instant) {
         let Some(key) = self.sources.get(&handle).map(ConnectedSource::key) else { return };
         let access = name_access(&self.allow, &hello.name, key);
@@ -375,7 +375,8 @@ impl SinkOwner {
         reports
     }
 
-    /// There is room: what is asked of one session at once is bounded.
+    /// Sends a request to the thread that writes files. The queue has room, because each session
+    /// has a bounded number of requests.
     fn ask(&self, ask: FileRequest) {
         if let Err(TrySendError::Full(ask)) = self.asks.try_send(ask) {
             // The queue is full only if the disk stands still.
@@ -383,7 +384,7 @@ impl SinkOwner {
         }
     }
 
-    /// What the program does not take is not worth waiting for.
+    /// Sends an event to the program. If the program does not read its events, this one is lost.
     fn tell(&self, news: SinkEvent) {
         let _ = self.news.try_send(news);
     }

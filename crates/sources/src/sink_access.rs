@@ -9,12 +9,12 @@ use byway_transfer::identity::PublicKey;
 use byway_transfer::{FirstMessage, Secret};
 use std::str::FromStr;
 
-/// A name, and a key of a host whose source may use it.
+/// A name, and the key of the host whose source may use the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedSource {
-    /// The name.
+    /// The name of the source.
     pub name: Name,
-    /// The host's public key.
+    /// The public key of the source's host.
     pub key: PublicKey,
 }
 
@@ -33,11 +33,11 @@ impl FromStr for AllowedSource {
 /// Whether the operator lets a key use a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameAccess {
-    /// The operator named this key for it.
+    /// The operator allowed this key for the name.
     Listed,
     /// The operator named no keys: the name is that of the key that uses it first.
     FirstCome,
-    /// The operator named others.
+    /// The operator allowed only other keys for the name.
     Refused,
 }
 
@@ -52,11 +52,11 @@ pub fn name_access(allow: &[AllowedSource], name: &Name, key: handshake::PublicK
     }
 }
 
-/// Lets in who holds the ticket and is a source.
+/// Admits peers that hold the ticket and are sources.
 pub struct SourceAccess {
-    /// What the ticket says.
+    /// The secret in the ticket, which a source must present.
     pub permission: Secret<[u8; 16]>,
-    /// What is spoken.
+    /// The application protocol that a source must speak.
     pub protocol: Protocol,
     /// For the controllers.
     pub seed: u64,

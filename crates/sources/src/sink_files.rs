@@ -18,17 +18,18 @@ use std::time::{Duration, Instant};
 pub const NOTES_DIRECTORY: &str = ".byway-sink";
 /// How long after a failure a disk is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often it is looked whether a file still stands under its name.
+/// Time between two checks whether each file is still at its path.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the thread is asked. Of one session at most one is unanswered, and a `Close`.
+/// A request to the thread that writes files. Each session has at most one unanswered request, and
+/// a `Close`.
 #[derive(Debug)]
 pub enum FileRequest {
     /// Open the file of a source.
     Open(u64, OpenRequest),
     /// Write records.
     Write(u64, Block),
-    /// Nothing more comes.
+    /// The session with this number writes nothing more. Its file is closed.
     Close(u64),
 }
 
@@ -39,12 +40,12 @@ pub struct OpenRequest {
     pub name: Name,
     /// The public key of the source's host.
     pub key: PublicKey,
-    /// Whether the sink's operator named this key for the name. It has the name then, whoever had
-    /// it before.
+    /// Whether the operator allowed this key for the name. If so, it gets the name from any earlier
+    /// owner.
     pub is_listed: bool,
     /// The run of the source.
     pub run: [u8; 16],
-    /// Whether each of its records ends with a line feed.
+    /// Whether each record of the source ends with a line feed.
     pub has_lines: bool,
 }
 
@@ -53,28 +54,28 @@ pub struct OpenRequest {
 pub struct Block {
     /// Their bytes.
     pub bytes: Vec<u8>,
-    /// How many they are.
+    /// The number of records in the block.
     pub records: u64,
-    /// Numbers before them, or among them, that have no record.
+    /// Numbers before the records, or among them, that have no record.
     pub lost: u64,
 }
 
-/// What it answers.
+/// A reply of the thread that writes files. The first value is the session's number.
 #[derive(Debug)]
 pub enum FileReply {
-    /// The file is open.
+    /// The file is open, with this note about it.
     Opened(u64, Checkpoint),
-    /// It is not opened.
+    /// The file could not be opened.
     Failed(u64, OpenFault),
-    /// A block is written.
+    /// A block is written, with this new note about the file.
     Written(u64, Checkpoint),
     /// The disk refuses a block, which is tried again.
     Refused(u64, String),
-    /// Something became of the file, and a new one is begun.
+    /// The file was moved or deleted, so a new one was begun.
     Changed(u64, FileChange),
 }
 
-/// Makes the directory, and sees whether it can be written to.
+/// Makes the directory, and checks that files can be written into it.
 ///
 /// # Errors
 /// What the system says.
@@ -85,7 +86,7 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// The thread's work.
+/// The state of the thread that writes files.
 pub struct Files {
     directory: PathBuf,
     sync: bool,
@@ -99,14 +100,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// Writes into `directory`; if `sync`, what is told as written survives a loss of power.
+    /// Files in `directory`. `sync`: records are reported as written once they would survive a loss
+    /// of power.
     pub fn new(directory: PathBuf, sync: bool, answers: SyncSender<FileReply>, waker: Waker) -> Self {
         let now = Instant::now();
         let (open, refused) = (BTreeMap::new(), Vec::new());
         Self { directory, sync, open, refused, again_at: now, look_at: now, answers, waker }
     }
 
-    /// Does what it is asked, until nobody asks any more.
+    /// Handles requests until the channel is closed.
     pub fn run(mut self, asks: &Receiver<FileRequest>) {
         loop {
             let ask = match asks.recv_timeout(RETRY_DELAY) {
@@ -147,7 +149,7 @@ impl Files {
         }
     }
 
-    /// Looks after all files, also those of sources that give nothing now.
+    /// Checks that every open file is still at its path, including those of idle sources.
     fn look(&mut self) {
         self.look_at = Instant::now() + LOOK_INTERVAL;
         let mut changed = Vec::new();

@@ -11,16 +11,16 @@ use std::path::PathBuf;
 
 /// How to take records.
 pub struct SinkPlan {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
-    /// What the ticket says.
+    /// The secret in the ticket, which a source must present.
     pub permission: Secret<[u8; 16]>,
     /// The names that sources may use, and the keys that may use them. Empty: any name that is not
     /// another key's.
     pub allow: Vec<AllowedSource>,
     /// Where to write.
     pub directory: PathBuf,
-    /// Whether what is told as written survives a loss of power.
+    /// Whether records are reported as written only once they would survive a loss of power.
     pub sync: bool,
     /// Words of the relays at which it registers, so that others reach it through them.
     pub relays: Vec<Word>,
@@ -34,18 +34,18 @@ pub struct SinkPlan {
     pub record_memory: usize,
 }
 
-/// What a sink tells.
+/// An event of a sink, for its program.
 #[derive(Clone, Debug)]
 pub enum SinkEvent {
     /// A relay by which sources may come. It takes the word.
     Reachable(GreetedRelay),
     /// A relay by which no source will come.
     UselessRelay(UselessRelay),
-    /// A source came.
+    /// A source connected.
     Came(Name),
     /// A source is gone: why.
     Gone(Name, String),
-    /// A source has a new file: what became of the one before.
+    /// A source has a new file, and why.
     NewFile(Name, FileChange),
     /// Something that a person should know.
     Warning(String),
@@ -53,16 +53,17 @@ pub enum SinkEvent {
     Report(Vec<SourceReport>),
 }
 
-/// What became of a source's file. A new one is begun, and its first record is the next one.
+/// What happened to a source's file. A new file begins with the next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// It has another name now.
+    /// The file was renamed.
     Moved,
-    /// It has no name any more.
+    /// The file was deleted.
     Deleted,
     /// Its contents were cut off.
     Emptied,
-    /// It was moved or deleted while the sink did not run, or the source was away.
+    /// The file was moved or deleted while the sink did not run, or while the source was not
+    /// connected.
     Missing,
 }
 
@@ -71,18 +72,18 @@ pub enum FileChange {
 pub struct SourceReport {
     /// Its name.
     pub name: Name,
-    /// Bytes of records that were written in the last second or so, per second.
+    /// Bytes of records written per second, over about the last second.
     pub rate: f64,
-    /// Bytes per second that it asks for.
+    /// The rate in bytes per second that the source wants.
     pub demand: u64,
-    /// Records that it has and that are not written.
+    /// Records that the source has and the sink has not written.
     pub lag: u64,
-    /// For how long the oldest of them waits, in seconds.
+    /// How long the oldest unwritten record has waited, in seconds.
     pub lag_seconds: f64,
     /// Numbers that have no record, since the file began.
     pub lost: u64,
     /// Records written, since the file began.
     pub written: u64,
-    /// Bytes that came over each of its paths.
+    /// Bytes received over each path of the source. The text is the path's name.
     pub paths: Vec<(String, u64)>,
 }

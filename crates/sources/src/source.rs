@@ -39,11 +39,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 64;
-/// Relays that a source draws unless told otherwise.
+/// The number of relays that a source draws by default.
 const DEFAULT_RELAY_COUNT: usize = 2;
-/// Bytes of records that a source keeps unless told otherwise.
+/// Bytes of unwritten records that a source keeps by default.
 const DEFAULT_KEPT_BYTES: usize = 8 << 20;
-/// How often a source says how it stands, and tells the program.
+/// Time between two heartbeats to the sink, with a report to the program.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long nothing may be heard of a sink before the source connects to it again. A living one is
 /// heard every second.
@@ -52,7 +52,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(6);
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// How long a name may be taken by an earlier run, which has just ended.
 const NAME_TAKEN_TIMEOUT: Duration = Duration::from_secs(12);
-/// How long to wait after a stop for what is kept to be written.
+/// How long a stopped source waits until the sink has written its records.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
@@ -147,7 +147,7 @@ impl Source {
     }
 }
 
-/// How it ends.
+/// How a source ends.
 struct SourceEnd {
     outcome: Result<(), SourceError>,
     leave_at: Option<Instant>,
@@ -157,17 +157,17 @@ struct SourceEnd {
 pub struct SourceOwner {
     name: Name,
     keeper: SessionKeeper,
-    /// What is said in the session, if there is one.
+    /// The present session. `None`: the source is not connected.
     active: Option<Box<ActiveSession>>,
     rate_state: Arc<RateState>,
     overhead: Overhead,
     renewed: Receiver<Vec<Word>>,
-    /// Paths that there are once all connections are open.
+    /// The number of paths once all connections are open.
     paths: usize,
     warnings: RelayWarnings,
     demand: Arc<AtomicU64>,
     bucket: Bucket,
-    /// When records that wait for the demand may leave.
+    /// When the next records may leave at the wanted rate. `None`: none wait for that.
     leave_at: Option<Instant>,
     intake: Option<Intake>,
     overflow: OverflowPolicy,
@@ -175,9 +175,9 @@ pub struct SourceOwner {
     numbering: Numbering,
     feed: Feed,
     taken_since: Option<Instant>,
-    /// Why the sink does not take records now, as it says.
+    /// The sink's reason for not taking records now. `None`: it takes them.
     refusal: Option<String>,
-    /// Bytes that had arrived when it was last reported, and when.
+    /// Bytes that had arrived at the last report, and the time.
     report: (u64, Instant),
     beat_at: Instant,
     stopped_at: Option<Instant>,
@@ -317,7 +317,7 @@ impl SourceOwner {
         }
     }
 
-    /// Takes records of the input as far as there is room.
+    /// Reads records from the input while there is room for them.
     fn take_input(&mut self, now: Instant) {
         let came_ms = millis(now);
         while self.stopped_at.is_none()
@@ -435,7 +435,7 @@ impl SourceOwner {
         Ok(())
     }
 
-    /// Gives the session what it can send soon.
+    /// Passes to the session what it can send soon.
     fn say(&mut self, endpoint: &mut Endpoint, active: &mut ActiveSession, now: Instant) {
         let Some(connection) = self.keeper.session(endpoint) else { return };
         if active.welcome && now >= self.beat_at {

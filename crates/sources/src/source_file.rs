@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// How many times in a row a block is tried if its file is emptied or deleted meanwhile.
 const MAX_TRIES: usize = 8;
 
-/// A source's file.
+/// A source's file at the sink, and its notes.
 pub struct SourceFile {
     data: File,
     notes: File,
@@ -27,20 +27,20 @@ pub struct SourceFile {
     run: [u8; 16],
     /// Whether each record ends with a line feed.
     has_lines: bool,
-    /// Whether what is written survives a loss of power.
+    /// Whether written data is synced, so that it survives a loss of power.
     sync: bool,
-    /// What became of the file before this one, if it was not told yet.
+    /// What happened to the previous file, until it is reported.
     change: Option<FileChange>,
 }
 
 /// Why a file is not opened.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenFault {
-    /// The code that the source is told.
+    /// The code with which the source's session is closed.
     pub code: u64,
-    /// What the source is told.
+    /// The reason that the source is told.
     pub sentence: String,
-    /// What the sink's operator is told, if that is more.
+    /// The reason that the sink's operator is told, if it differs.
     pub for_operator: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl OpenFault {
     }
 }
 
-/// What a source is told whose name is another host's.
+/// The sentence for a source whose name belongs to another host's key.
 pub fn name_is_bound(name: &str) -> String {
     format!(
         "the name {name} is that of another host's source: give another --name, or have the sink started with --allow \
@@ -71,16 +71,16 @@ pub fn name_is_bound(name: &str) -> String {
     )
 }
 
-/// How a sink goes on with what stands under a source's name.
+/// What a sink finds at the path of a source's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// The file that the sink wrote.
     Own,
-    /// Nothing, or a file without contents. What was written is elsewhere, or gone.
+    /// No file, or an empty one. What was written before is elsewhere, or lost.
     Empty,
     /// A file of which the end is missing.
     Short,
-    /// Another file.
+    /// A file that is not the source's.
     Foreign,
 }
 
@@ -161,7 +161,7 @@ impl SourceFile {
         Ok(open)
     }
 
-    /// What is noted.
+    /// The latest note about the file.
     pub const fn note(&self) -> Checkpoint {
         self.checkpoint
     }
@@ -171,13 +171,13 @@ impl SourceFile {
         &self.path
     }
 
-    /// What became of the file before this one, if that is news.
+    /// What happened to the previous file, if it was not reported yet.
     pub const fn take_change(&mut self) -> Option<FileChange> {
         self.change.take()
     }
 
-    /// Looks whether the file still stands under its name. If it was moved, deleted or emptied,
-    /// begins a new one.
+    /// Checks that the file is still at its path. If it was moved, deleted or emptied, begins a new
+    /// one.
     pub fn look(&mut self) -> io::Result<()> {
         let (own, standing) = (self.data.metadata()?, stat(&self.path)?);
         let is_same = |other: &Metadata| (other.dev(), other.ino()) == (own.dev(), own.ino());
@@ -265,7 +265,7 @@ impl SourceFile {
         }
     }
 
-    /// Notes this, as the next generation.
+    /// Writes a note, with the next generation number.
     fn keep(&mut self, note: Checkpoint) -> io::Result<()> {
         let generation = self.checkpoint.generation.checked_add(1);
         let generation = generation.ok_or_else(|| io::Error::other("its notes are used up"))?;
@@ -279,7 +279,7 @@ impl SourceFile {
         Ok(())
     }
 
-    /// A new file survives a loss of power once its directory is written.
+    /// Syncs the directories, so that a new file survives a loss of power.
     fn sync_directories(&self, directory: &Path) -> io::Result<()> {
         if self.sync {
             File::open(directory)?.sync_all()?;
@@ -289,7 +289,7 @@ impl SourceFile {
     }
 }
 
-/// The file under this path, if there is one.
+/// The metadata of the file at this path. `None`: there is no file.
 fn stat(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
         Ok(standing) if standing.is_file() => Ok(Some(standing)),
@@ -304,7 +304,7 @@ fn file(path: &Path, is_new: bool) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(is_new).open(path)
 }
 
-/// Why nothing is written to the file that stands under a source's name.
+/// The sentence that says why the sink does not write to the file at this path.
 fn refusal(path: &Path, found: Found, length: Option<u64>, note: Checkpoint) -> String {
     let path = path.display();
     match found {

@@ -7,32 +7,32 @@ use byway_transfer::units::Rate;
 use byway_wire::PathId;
 use std::collections::BTreeMap;
 
-/// Bytes of packets for each byte of records, until it is known.
+/// Bytes of packets per byte of records, before any was measured.
 const DEFAULT_OVERHEAD_FACTOR: f64 = 1.08;
 /// A factor on top of the overhead of packets, so that rates do not hold back what the demand lets
 /// pass.
 const HEADROOM_FACTOR: f64 = 1.02;
 
-/// How a source stands.
+/// The state of a source, for a person.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceStatus {
     /// Whether the sink takes records.
     pub connected: bool,
     /// Bytes of records per second that the sink got in the last second or so.
     pub rate: f64,
-    /// Bytes per second that it asks for.
+    /// The rate in bytes per second that the source wants.
     pub demand: u64,
     /// Records that came and that the sink has not written.
     pub lag: u64,
-    /// For how long the oldest of them waits, in seconds.
+    /// How long the oldest unwritten record has waited, in seconds.
     pub lag_seconds: f64,
     /// Records that were given up.
     pub given_up: u64,
     /// Lines of the input that were too long for a record, and were cut or left out.
     pub long_lines: u64,
-    /// Why the sink does not take records, as it says.
+    /// The sink's reason for not taking records. `None`: it takes them.
     pub refusal: Option<String>,
-    /// Whether the demand held the input back in the last second or so.
+    /// Whether the demand held the input back within about the last second.
     pub held_back: bool,
     /// Numbers written by the sink.
     pub written: u64,
@@ -40,11 +40,11 @@ pub struct SourceStatus {
     pub repeated: u64,
     /// Its paths.
     pub paths: Vec<PathStanding>,
-    /// Why it is slower than it asks for, if it is.
+    /// Why the source is slower than the rate it wants. `None`: it is not.
     pub why: Option<String>,
 }
 
-/// How one of its paths stands.
+/// The state of one path of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStanding {
     /// Its name.
@@ -53,11 +53,11 @@ pub struct PathStanding {
     pub view: PathRates,
     /// Its RTT, queues included, in seconds.
     pub rtt: f64,
-    /// Timeouts in a row: it does not answer.
+    /// Timeouts in a row. Above 0 the path does not answer.
     pub timeouts: u32,
 }
 
-/// How the paths of a source stand. `several`: more than one of them may lead by the same route.
+/// The state of each path of a source. `several`: more than one path may use the same route.
 pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) -> Vec<PathStanding> {
     let named = paths.iter().filter_map(|path| {
         let view = rates.iter().find(|view| view.path == path.id)?;
@@ -72,7 +72,7 @@ pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) 
     named.collect()
 }
 
-/// What packets add to records, as measured.
+/// The measured ratio of bytes of packets to bytes of records.
 #[derive(Debug, Default)]
 pub struct Overhead {
     /// Bytes of packets that arrived, by path, and of records, when it was last looked.
@@ -82,7 +82,8 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// Takes in what arrived so far.
+    /// Updates the ratio. `packets`: bytes that arrived on each path so far; `records`: bytes of
+    /// records so far.
     pub fn look(&mut self, packets: BTreeMap<PathId, u64>, records: u64) {
         let more = |(path, bytes): (&PathId, &u64)| {
             bytes.saturating_sub(self.packets.get(path).copied().unwrap_or_default())
@@ -97,7 +98,7 @@ impl Overhead {
         }
     }
 
-    /// For another session: what was measured stays.
+    /// The measurement for a new session. Keeps the ratio measured so far.
     pub fn anew(&self) -> Self {
         Self { factor: self.factor, ..Self::default() }
     }

@@ -10,7 +10,7 @@ const MAX_SUBJECTS: usize = 1024;
 pub struct ToldOnce(BTreeMap<String, String>);
 
 impl ToldOnce {
-    /// Whether this warning is news: the last one about the subject was another.
+    /// Whether `warning` differs from the last warning about `subject`.
     pub fn is_news(&mut self, subject: &str, warning: &str) -> bool {
         if self.0.get(subject).is_some_and(|told| told == warning) {
             return false;

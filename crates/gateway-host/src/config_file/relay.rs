@@ -12,17 +12,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// The UDP port of a relay unless told otherwise.
+/// The default UDP port of a relay.
 pub const RELAY_PORT: u16 = 4748;
 
 /// A relay beside the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayConfig {
-    /// Where it listens; none: at all addresses, on [`RELAY_PORT`].
+    /// The addresses and ports that the relay listens on. Empty: all addresses, on [`RELAY_PORT`].
     pub listen: Vec<SocketAddr>,
-    /// Where peers find it; none: where it listens.
+    /// The addresses at which peers reach the relay. Empty: those that it listens on.
     pub advertise: Vec<SocketAddr>,
-    /// Where it may send besides the public Internet and the peers' addresses.
+    /// Networks to which the relay may send, in addition to the public Internet and the peers'
+    /// addresses.
     pub allow_destination: Vec<Prefix>,
     /// Bytes per second of a peer.
     pub rate: Option<u64>,
@@ -36,14 +37,14 @@ pub struct RelayConfig {
     pub key: Option<PathBuf>,
     /// The registry that the relay enrols at.
     pub registry: Option<RegistryWord>,
-    /// Whose it is, for the registry.
+    /// The name of the relay's operator, for the registry.
     pub operator: String,
-    /// Where it is, for the registry.
+    /// The region of the relay, for the registry.
     pub region: String,
 }
 
 impl RelayConfig {
-    /// What it does, in a sentence.
+    /// What the relay does, as a sentence.
     #[must_use]
     pub fn explain(&self) -> String {
         let listen = match self.listen.as_slice() {
@@ -60,7 +61,7 @@ impl RelayConfig {
     }
 }
 
-/// As it is written.
+/// The table `[relay]` as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RelayText {
@@ -82,7 +83,7 @@ pub(super) struct RelayText {
 }
 
 impl RelayText {
-    /// Whether a secret stands in the file itself.
+    /// Whether the file itself contains the registry's word, which is a secret.
     pub fn has_word(&self) -> bool {
         self.registry.as_ref().is_some_and(|word| !word.as_ref().starts_with('@'))
     }
@@ -117,7 +118,7 @@ impl RelayText {
     }
 }
 
-/// A registry's word of this kind.
+/// Parses a registry word of this kind.
 pub(super) fn registry(
     place: &ConfigSource<'_>,
     directory: &Path,

@@ -21,15 +21,15 @@ use std::str::FromStr;
 use thiserror::Error as ThisError;
 use toml::{Spanned, Value};
 
-/// What is wrong in a file, and where.
+/// A mistake in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error("{}:{line}: {what}", file.display())]
 pub struct ConfigError {
     /// The file's path.
     pub file: PathBuf,
-    /// The line, from 1.
+    /// The line of the mistake, counted from 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// The mistake, and what was expected.
     pub what: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct File {
     pub guest: Vec<Spanned<GuestText>>,
 }
 
-/// What `[gateway]` says beside options.
+/// The keys of `[gateway]` that are not options.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct GatewayText {
     pub key: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) struct GatewayText {
 const GATEWAY_KEYS: [&str; 9] =
     ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp", "registry"];
 
-/// What the tables of options say, by the names of their keys.
+/// The options in `[gateway]` and `[gateway.limits]`, by key.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct OptionsText {
     #[serde(default)]
@@ -79,13 +79,13 @@ pub(super) struct OptionsText {
 }
 
 impl OptionsText {
-    /// What they say of an option.
+    /// The value that the file gives to `option`. `None`: the file does not have it.
     pub fn of(&self, option: &GatewayOption) -> Option<&Spanned<Value>> {
         let table = if option.limit { &self.limits } else { &self.gateway };
         table.get(option.name)
     }
 
-    /// A key that is no option, and nothing else that may stand there; and what may.
+    /// A key that is neither an option nor another valid key, and the keys that are valid there.
     fn unknown(&self) -> Option<(&str, &Spanned<Value>, Vec<&'static str>)> {
         [(&self.gateway, false), (&self.limits, true)].into_iter().find_map(|(table, limit)| {
             let beside = if limit { &[][..] } else { &GATEWAY_KEYS };
@@ -98,7 +98,7 @@ impl OptionsText {
     }
 }
 
-/// What is written for an option, as what it must be.
+/// The value written for an option, checked for the option's type.
 pub(super) fn value<'a>(option: &GatewayOption, written: &'a Value) -> Result<OptionValue<'a>, String> {
     let wrong =
         |expected: &str| format!("`{}`: expected {expected}, found {}", option.name, written.type_str());
@@ -146,7 +146,7 @@ pub(super) struct GuestText {
     pub ports: Option<Spanned<Vec<Ports>>>,
 }
 
-/// A value by its text.
+/// A value that is parsed from a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct As<T>(pub T);
 
@@ -186,14 +186,14 @@ impl<'de> Visitor<'de> for ServedVisitor {
     }
 }
 
-/// A file and its text, to say where something stands.
+/// A configuration file's path and text, for the line numbers in errors.
 pub(super) struct ConfigSource<'a> {
     pub file: &'a Path,
     pub text: &'a str,
 }
 
 impl ConfigSource<'_> {
-    /// The file, and what it says of options.
+    /// Parses the file: its tables, and its options.
     pub fn read(&self) -> Result<(File, OptionsText), ConfigError> {
         let wrong = |error: toml::de::Error| {
             let what = error.message().trim().replace('\n', ", ");
@@ -216,7 +216,8 @@ impl ConfigSource<'_> {
         self.at(0..0, what)
     }
 
-    /// A word, itself or as `@FILE`. It is a secret: what is wrong with it is said without it.
+    /// Parses a word, written as text or as `@FILE`. Errors do not quote it, because it is a
+    /// secret.
     pub fn word<T>(&self, directory: &Path, told: &Spanned<String>) -> Result<T, ConfigError>
     where
         T: FromStr<Err: fmt::Display>,
