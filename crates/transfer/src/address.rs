@@ -19,7 +19,7 @@ pub enum AddressError {
 pub struct Endpoint {
     /// The address; unspecified (`0.0.0.0`, `::`) for all of the host's.
     pub ip: IpAddr,
-    /// The port, if one was asked for.
+    /// The port. `None`: the text names no port.
     pub port: Option<u16>,
 }
 

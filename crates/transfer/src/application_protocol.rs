@@ -75,7 +75,7 @@ impl fmt::Debug for Protocol {
     }
 }
 
-/// What an application says first.
+/// The first message of an application that connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
     /// The permission that the ticket has.
@@ -93,7 +93,7 @@ impl Application {
             .concat()
     }
 
-    /// Reads what follows version and kind.
+    /// Reads the fields after the version and the kind.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, PreambleError> {
         let permission = Secret::new(reader.array()?);
         let length = usize::from(reader.u8()?);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The largest buffer that is kept, in bytes: what the engine wants of a large file at once
 /// (`byway_engine::data::OutgoingLimits::read_size`).
 const MAX_KEPT_LEN: usize = 256 << 10;
-/// Bytes kept at most of buffers that nobody uses.
+/// The most bytes of unused buffers that are kept.
 const MAX_SPARE_BYTES: usize = 8 << 20;
 
 /// Buffers that wait for their next use.
@@ -17,7 +17,7 @@ const MAX_SPARE_BYTES: usize = 8 << 20;
 pub(crate) struct Buffers(Arc<Mutex<BufferPool>>);
 
 impl Buffers {
-    /// A buffer of `length` bytes. What stands in it means nothing.
+    /// A buffer of `length` bytes with arbitrary contents.
     pub fn take(&self, length: usize) -> Vec<u8> {
         let size = if length > MAX_KEPT_LEN { length } else { BufferPool::fitting(length) };
         let mut buffer = self.spare().take(size).unwrap_or_else(|| Vec::with_capacity(size));
@@ -26,7 +26,8 @@ impl Buffers {
         buffer
     }
 
-    /// The bytes of a buffer, which comes back when nobody holds them any more.
+    /// Makes shared bytes from a buffer. When all their holders have dropped them, the buffer is
+    /// used again.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
         if !(BufferPool::MIN_BUFFER_BYTES..=MAX_KEPT_LEN).contains(&buffer.capacity()) {
             return buffer.into();
@@ -46,7 +47,7 @@ impl Buffers {
     }
 }
 
-/// A buffer in use.
+/// A buffer whose bytes are shared. When dropped, it returns to the pool.
 struct PooledBuffer {
     buffer: Vec<u8>,
     buffers: Buffers,

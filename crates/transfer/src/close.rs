@@ -22,29 +22,29 @@ use crate::error::{NotConnected, TransferError};
 use byway_engine::connection::close;
 use byway_files::Printable;
 
-/// What a side says when it closes before the end. The module has the table.
+/// Why a side closes a transfer's connection early. The module has the table of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum CloseCode {
     /// The closing side cannot go on.
     Failed = 1,
-    /// The receiver takes the other kind of transfer.
+    /// The receiver accepts only the other kind of transfer: files, or a stream.
     OtherKind = 2,
-    /// The closing side no longer reaches the other.
+    /// The closing side got no more answers from the other side.
     Lost = 5,
-    /// The receiver does not let this sender in.
+    /// The receiver does not admit this sender.
     NotAdmitted = 6,
-    /// What arrived is not what was sent.
+    /// The data that arrived differ from what was sent.
     Damaged = 7,
-    /// The receiver has the session that it was asked about.
+    /// The receiver has the session that the sender asked about.
     SessionKnown = 8,
-    /// The receiver does not have the session that it was asked about.
+    /// The receiver does not have the session that the sender asked about.
     SessionUnknown = 9,
-    /// The transfer is complete, but for what the sender could not read.
+    /// The transfer is complete, except for files that the sender could not read.
     Partial = 10,
     /// The closing side was stopped.
     Interrupted = 130,
-    /// The closing side was stopped, by a version that told signals apart.
+    /// The closing side was stopped by SIGTERM. Only earlier versions send this code.
     Terminated = 143,
 }
 
@@ -68,14 +68,14 @@ impl CloseCode {
         self as u64
     }
 
-    /// What a number on the wire says; `None` if it is not in the table.
+    /// The code with this number on the wire. `None`: the table does not have it.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }
 }
 
-/// What to tell the other side when this one ends with `error`.
+/// The code to close with when this side ends with `error`.
 pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
     use TransferError as E;
     match error {

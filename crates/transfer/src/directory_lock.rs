@@ -12,8 +12,8 @@ use std::path::Path;
 /// Bytes of the longest text in a lock file: a process's number and its host's name.
 const MAX_TEXT_BYTES: u64 = 300;
 
-/// A directory into which this process writes. The lock is over when this is dropped, or when the
-/// process ends in whatever way.
+/// A directory into which this process writes, locked against others. The lock ends when this value
+/// is dropped or the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _directory: Option<OwnedFd>,
@@ -23,10 +23,11 @@ pub struct DirectoryLock {
 /// Why a directory is not locked.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryLockError {
-    /// Another process writes into it.
+    /// Another process writes into the directory.
     #[error("another byway process writes into it")]
     InUse {
-        /// The process, as its lock file tells it: `process 4711 on host radar`.
+        /// The other process, as its lock file describes it: `process 4711 on host radar`. `None`:
+        /// unknown.
         by: Option<String>,
     },
     /// The lock file cannot be used.
@@ -79,7 +80,7 @@ impl DirectoryLock {
     }
 }
 
-/// Locks the directory itself. `None`: its file system has no such locks.
+/// Locks the directory itself. `None`: its file system does not support such locks.
 fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<OwnedFd>, DirectoryLockError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let descriptor = open(directory, flags, Mode::empty()).map_err(io::Error::from)?;
@@ -90,7 +91,7 @@ fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<OwnedFd>, 
     }
 }
 
-/// What a lock file says of the process that holds it.
+/// The process that holds the lock, as the lock file describes it.
 fn holder(file: &File) -> Option<String> {
     let mut text = String::new();
     file.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;

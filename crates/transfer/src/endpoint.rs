@@ -11,7 +11,8 @@ pub(crate) const SENDER_STREAM: StreamId = StreamId(0);
 /// The stream from the receiver: reports, or the receipt of a pipe.
 pub(crate) const RECEIVER_STREAM: StreamId = StreamId(1);
 
-/// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
+/// An endpoint with this key pair. `admission` decides about peers that connect. `None`: all are
+/// refused.
 ///
 /// # Errors
 /// The system gives no randomness.

@@ -31,25 +31,25 @@ pub enum Error {
     Listen {
         /// The address that the relay cannot listen on.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A relay's addresses make no word.
     #[error("this relay cannot be named")]
     RelayWord(#[source] RelayWordError),
-    /// What was kept cannot be used.
+    /// A key or other file in the state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A relay gave away all its ranges of grants.
+    /// The relay has given all its ranges of grants to registries, and none is left.
     #[error("this relay was enrolled at 128 registries: --roll-key makes it a new one")]
     NoRange,
-    /// Another process lends this host's line.
+    /// Another process already lends this host's line.
     #[error("another byway relays for others with this state directory: its quota is for one")]
     AlreadyLending,
-    /// What is to be sent does not exist or cannot be read.
+    /// A file or directory to send does not exist or cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Another process sends the same to the same receiver.
+    /// Another process is sending the same files to the same receiver.
     #[error("another `byway send` is sending the same to the same receiver: wait for it or stop it")]
     AlreadySending,
     /// The event loop's thread panicked.
@@ -58,40 +58,40 @@ pub enum Error {
     /// The event loop could not go on.
     #[error(transparent)]
     EventLoop(#[from] DriverError),
-    /// The transfer itself did not come to its end.
+    /// The transfer failed after it had begun.
     #[error(transparent)]
     Transfer(#[from] TransferError),
 }
 
-/// Why a transfer did not come to its end.
+/// Why a transfer did not complete.
 #[derive(Debug, Error)]
 pub enum TransferError {
-    /// The transfer was given up on this side, as its owner asked.
+    /// The transfer was cancelled by the program on this side.
     #[error("interrupted")]
     Cancelled,
-    /// The connection was closed on this side, because the transfer was stopped.
+    /// The transfer was stopped on this side.
     #[error("stopped before the transfer was complete")]
     Stopped,
     /// No connection was made.
     #[error(transparent)]
     NotConnected(#[from] NotConnected),
-    /// The other side fell silent.
+    /// Nothing was heard from the other side for too long.
     #[error(
         "the connection was lost: nothing was heard from the other side for a minute; what arrived is kept, the same command goes on from there"
     )]
     ConnectionLost,
-    /// The other side answers, and nothing of what is sent arrives there.
+    /// The other side answers, but no data sent to it arrives.
     #[error(
         "nothing of what was sent arrived for a minute, although the other side answers: the network drops large packets, or blocks the data; what arrived is kept, the same command goes on from there"
     )]
     Standstill,
-    /// Nothing got through, and the quota of a relay is used up, which may be why; what the relay
-    /// says.
+    /// Nothing got through. A relay reports, with this reason, that its quota is used up, which may
+    /// be the cause.
     #[error(
         "the connection was lost: nothing got through for a minute, and a relay says: {0}; what arrived is kept, the same command goes on from there"
     )]
     QuotaUsedUp(Reason),
-    /// The other side made an error, for which this side closed the connection.
+    /// The other side violated the protocol, so this side closed the connection.
     #[error("the connection broke: {0}")]
     ConnectionBroke(String),
     /// The receiver of a tree is another process than the one that the connection is with.
@@ -101,25 +101,25 @@ pub enum TransferError {
     /// stream's beginning is gone.
     #[error("the receiver was started anew: send the stream again, with the ticket that it prints now")]
     StreamReceiverRestarted,
-    /// The receiver takes the other kind of transfer; its reason.
+    /// The receiver accepts only the other kind of transfer. The text is its reason.
     #[error("{0}")]
     OtherKind(String),
-    /// The receiver does not let this sender in; its reason.
+    /// The receiver does not admit this sender. The text is its reason.
     #[error("{0}")]
     NotAdmitted(String),
-    /// The other side found that what arrived is not what was sent; its reason.
+    /// The other side found that the data differ from what was sent. The text is its reason.
     #[error("the other side ended the transfer: {0}")]
     PeerFoundDamage(String),
-    /// The other side cannot go on; its reason.
+    /// The other side failed. The text is its reason.
     #[error("the other side ended the transfer: {0}")]
     PeerFailed(String),
-    /// The other side was stopped.
+    /// The other side was stopped by its user.
     #[error("the other side was interrupted; what arrived is kept, the same command goes on from there")]
     PeerInterrupted,
-    /// The other side took its leave too early.
+    /// The other side ended the connection before the transfer was complete.
     #[error("the other side closed before the transfer was complete: the same command goes on from there")]
     PeerLeft,
-    /// A thread of this side panicked; what it does.
+    /// A thread of this side panicked. The text says what the thread does.
     #[error("the thread that {0} broke down")]
     ThreadDied(&'static str),
     /// The stream to send cannot be read.
@@ -131,13 +131,13 @@ pub enum TransferError {
     /// Nobody reads the stream that comes any more.
     #[error("the reader of standard output has gone before the end of the stream")]
     OutputClosed,
-    /// The receiver says that nobody reads the stream any more.
+    /// The receiver reports that nobody reads the stream any more.
     #[error("the receiver takes no more of the stream: its reader has gone")]
     StreamRefused,
     /// The receiver gave no receipt.
     #[error("the receiver ended the stream before all of it was written")]
     StreamCutShort,
-    /// Another try of a stream does not begin as the first did.
+    /// A retry of a stream does not begin with the same bytes as the first try.
     #[error(
         "the stream was begun again and is another one: {kept} bytes of the first have gone down the pipe; start `byway recv -` again"
     )]
@@ -165,7 +165,7 @@ pub enum NotConnected {
     /// Nobody answers.
     #[error("{0}")]
     NoAnswer(NoAnswer),
-    /// Somebody else is there.
+    /// Another host answers at the receiver's address.
     #[error(
         "the host at the ticket's address has another key than the ticket says: \
          ask the receiver for a new ticket"

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 
-/// A channel in the place of one that is hung up: nobody reads it.
+/// A channel whose receiving end is already dropped.
 #[must_use]
 pub fn hung_up<T>() -> SyncSender<T> {
     sync_channel(1).0
 }
 
-/// What the program asks of an event loop while it runs.
+/// Requests of the program to a running event loop.
 #[derive(Debug, Default)]
 pub struct Requests {
     cancel: AtomicBool,
@@ -28,14 +28,14 @@ impl Requests {
         self.cancel.load(Ordering::Acquire)
     }
 
-    /// Whether this side's bandwidth limit does not hold for now.
+    /// Whether this side's bandwidth limit is lifted at the moment.
     #[must_use]
     pub fn is_lifted(&self) -> bool {
         self.lifted.load(Ordering::Acquire)
     }
 }
 
-/// An event loop with its owner, and what it tells. The owner's type makes it
+/// A running event loop with its owner, as the program's thread sees it:
 /// [`Sending`](crate::Sending), [`Receiving`](crate::Receiving) or
 /// [`Forwarding`](crate::Forwarding).
 pub struct EventLoop<O: Owner, N = TransferEvent> {
@@ -45,7 +45,7 @@ pub struct EventLoop<O: Owner, N = TransferEvent> {
 }
 
 impl<O: Owner, N> EventLoop<O, N> {
-    /// An event loop that runs. Its owner tells `news`, and heeds `requests`.
+    /// A handle for a running event loop. Its owner sends events to `news`, and obeys `requests`.
     #[must_use]
     pub const fn new(driver: Handle<O>, news: Receiver<N>, requests: Arc<Requests>) -> Self {
         Self { driver, news, requests }
@@ -66,37 +66,38 @@ impl<O: Owner, N> EventLoop<O, N> {
         }
     }
 
-    /// Whether it has ended, with nothing more in [`next`](Self::next) once that gave `None`.
+    /// Whether the event loop has ended. If so, and [`next`](Self::next) returns `None`, no event
+    /// will follow.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()
     }
 
-    /// Asks the owner to end: the other side is told.
+    /// Asks the owner to end the transfer, and to tell the other side.
     pub fn cancel(&self) {
         self.requests.cancel.store(true, Ordering::Release);
         self.driver.waker().wake();
     }
 
-    /// Lifts the bandwidth limit that it was started with, or sets it again.
+    /// Lifts the bandwidth limit, or applies it again.
     pub fn lift(&self, lifted: bool) {
         self.requests.lifted.store(lifted, Ordering::Release);
         self.driver.waker().wake();
     }
 
-    /// Wakes it: there is something for it to look at.
+    /// Wakes the event loop, for example after something was queued for it.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         self.driver.waker()
     }
 
-    /// A way to wake it from elsewhere.
+    /// Control of the event loop, for other threads.
     #[must_use]
     pub fn control(&self) -> &Control {
         self.driver.control()
     }
 
-    /// Waits for the end. Its owner, for what it has to tell.
+    /// Waits for the event loop to end. Returns its owner, which holds the results.
     ///
     /// # Errors
     /// The event loop broke.

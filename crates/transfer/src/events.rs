@@ -7,12 +7,12 @@ use crate::received_output::ReceivedTransfer;
 use crate::standing_relays::UselessRelay;
 use crate::ticket::GreetedRelay;
 
-/// What happens while a transfer runs.
+/// An event of a running transfer, for the program.
 #[derive(Debug)]
 pub enum TransferEvent {
-    /// The peer is there; bytes begin to move.
+    /// The session with the peer is established.
     Begun,
-    /// How far it is.
+    /// The progress of the transfer, a few times a second.
     Progress(TransferProgress),
     /// Something that a person should know and that does not end the transfer.
     Warning(String),
@@ -20,29 +20,29 @@ pub enum TransferEvent {
     Path {
         /// The path's number.
         path: u32,
-        /// What to call it.
+        /// The name of the path, for a person.
         name: String,
         /// The path's state from now on.
         state: &'static str,
-        /// Why, for a person.
+        /// The reason for the change, for a person.
         reason: Option<String>,
     },
     /// A relay has come further: it is available, a reserve, in use, unusable or dropped.
     Relay {
-        /// What to call it.
+        /// The name of the relay, for a person.
         name: String,
-        /// How far it has come: see [`RelayOutcome::standing`](crate::RelayOutcome::standing).
+        /// The relay's state, as in [`RelayOutcome::standing`](crate::RelayOutcome::standing).
         standing: &'static str,
-        /// Why, for a person.
+        /// The reason for the change, for a person.
         reason: Option<String>,
     },
-    /// A receiver can be reached through a relay where it stands. The relay takes the word.
+    /// The receiver can now be reached through this relay.
     Reachable(GreetedRelay),
-    /// Nobody will come through a relay where a receiver stands.
+    /// The receiver cannot be reached through this relay, and why.
     UselessRelay(UselessRelay),
     /// One transfer to a receiver is over.
     Received(ReceivedTransfer),
-    /// What was forwarded so far.
+    /// The counters of forwarded connections.
     Forwarded(ForwardCounters),
     /// The receiver of forwarded connections is away, for this reason. [`TransferEvent::Begun`]
     /// follows when it is back.

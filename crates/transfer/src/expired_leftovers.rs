@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::Builder;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Removes unfinished files below a receiver's directory, on a thread of its own.
+/// Removes expired unfinished files below a receiver's directory, in a thread of its own.
 pub(crate) fn expire_beside(directory: PathBuf) {
     let expire = move || expire_partials(&directory, wall_clock());
     // Without a thread it waits for another run.
@@ -18,7 +18,7 @@ pub(crate) fn expire_sent(directory: &Path) {
     expire_journals(directory, wall_clock());
 }
 
-/// The time of day, as file systems have it.
+/// The current time as a file timestamp.
 fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);

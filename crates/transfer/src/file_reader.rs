@@ -26,7 +26,7 @@ const BATCH_OBJECTS: usize = 256;
 const PIPE_BYTES: usize = 64 << 10;
 /// Bytes given before the owner is woken for them, if there is more to give.
 const WAKE_BYTES: usize = 256 << 10;
-/// Bytes for which an answer counts towards `WAKE_BYTES`, besides its payload.
+/// How many bytes of `WAKE_BYTES` each answer counts for, in addition to its payload.
 const ANSWER_COST_BYTES: usize = 4 << 10;
 /// How long counting waits. What is sent within this time is not counted beside: that would cost as
 /// much as finding it to send.
@@ -34,7 +34,7 @@ const COUNT_DELAY: Duration = Duration::from_millis(300);
 /// Stands for a total that is still being counted.
 pub(crate) const UNKNOWN_TOTAL: u64 = u64::MAX;
 
-/// What the owner asks for. Each is answered once.
+/// A request of the owner to the disk thread. Each gets one reply.
 pub(crate) enum DiskRequest {
     Read {
         object: ObjectId,
@@ -49,7 +49,7 @@ pub(crate) enum DiskRequest {
     Reports(Vec<u8>),
 }
 
-/// The answers, and what standard input gives unasked.
+/// A reply of the disk thread, or data that it read from standard input without a request.
 pub(crate) enum DiskReply {
     Bytes {
         object: ObjectId,
@@ -59,9 +59,9 @@ pub(crate) enum DiskReply {
     Records {
         batch: Batch,
         finished: bool,
-        /// Whether there is more to do for the next piece, so that it should be asked for at once.
+        /// Whether the next piece is not empty, so that the owner should ask for it at once.
         busy: bool,
-        /// Bytes so far that do not travel.
+        /// Bytes so far that need no transfer, because the receiver has them.
         skipped: u64,
         /// Bytes in all, once that is known.
         total: Option<u64>,
@@ -70,14 +70,15 @@ pub(crate) enum DiskReply {
     /// use.
     Reports {
         failed: Vec<ObjectId>,
-        /// What the receiver wants at most, in bytes per second, if these reports say so.
+        /// The rate in bytes per second that the receiver permits. `None`: these reports do not
+        /// name one.
         limit: Option<u64>,
     },
     /// The receiver is through with the tree.
     Done(TreeDone),
     /// The next bytes of a pipe.
     Piped(Vec<u8>),
-    /// The end of a pipe, with the hash of all of it.
+    /// The end of the stream, with the BLAKE3 hash of all its bytes.
     PipeEnd([u8; 32]),
     /// The transfer cannot go on.
     Failed(TransferError),
@@ -88,7 +89,7 @@ pub(crate) enum DiskReply {
 pub(crate) struct TreeDone {
     /// Payload bytes that the receiver has in place.
     pub bytes: u64,
-    /// How many of them did not travel, since an earlier try had brought them.
+    /// How many files were not transferred, because the receiver had them from an earlier try.
     pub kept: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
@@ -106,22 +107,22 @@ pub(crate) struct TreeReader {
     asks: BatchReceiver<DiskRequest>,
     answers: SyncSender<DiskReply>,
     waker: Waker,
-    /// What was answered since the owner was woken, in bytes.
+    /// Bytes of answers since the owner was last woken.
     unwoken: usize,
     buffers: Buffers,
     reports: Reports,
     warnings: Warnings,
-    /// What the receiver said last of how much it wants.
+    /// The rate in bytes per second that the receiver last permitted.
     limit: Option<u64>,
-    /// Bytes in all, as they were counted beside.
+    /// The size of everything to send in bytes, once another thread has counted it.
     counted: Arc<AtomicU64>,
-    /// Files of which the receiver says that they failed because this side withdrew them.
+    /// How many files the receiver reports as failed because this side withdrew them.
     withdrawn: u64,
     /// Whether a hash disagreed.
     damaged: bool,
 }
 
-/// The owner has gone.
+/// The owner's end of the channel is closed.
 struct SenderGone;
 
 impl TreeReader {
@@ -148,7 +149,7 @@ impl TreeReader {
         }
     }
 
-    /// Answers until nobody asks any more.
+    /// Handles requests until the owner closes the channel.
     pub fn run(mut self) {
         while self.answer_next().is_ok() {}
     }
@@ -169,7 +170,7 @@ impl TreeReader {
         done.map_or(Ok(()), |done| self.give(DiskReply::Done(done)))
     }
 
-    /// What is asked for next: waits for it.
+    /// Waits for the next request.
     fn next_ask(&mut self) -> Result<DiskRequest, SenderGone> {
         let asked = self.asks.try_recv();
         if asked.is_ok() && self.unwoken < WAKE_BYTES {
@@ -218,7 +219,7 @@ impl TreeReader {
         DiskReply::Records { batch, finished, busy, skipped, total }
     }
 
-    /// Takes in what the receiver says, at the end of which it may be `done`.
+    /// Reads the receiver's reports. After the last one, `done` holds the result of the transfer.
     fn take_reports(&mut self, bytes: &[u8], done: &mut Option<TreeDone>) -> DiskReply {
         let mut failed = Vec::new();
         let taken = self.reports.feed(bytes).and_then(|reports| {
@@ -306,8 +307,7 @@ pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, w
     }
 }
 
-/// What is done beside the sending, once that runs: counting, and removing journals that nobody
-/// will need.
+/// Work beside the transfer: counts the bytes to send, and removes expired journals.
 pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
     if let Some(directory) = journals {
         expire_sent(directory);
@@ -315,7 +315,7 @@ pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<
     count(paths, total);
 }
 
-/// Counts what there is to send; the sum stands in `total` at the end.
+/// Counts the bytes to send, and stores their sum in `total` at the end.
 fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
     std::thread::sleep(COUNT_DELAY);
     // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all

@@ -10,18 +10,19 @@ use std::thread::{Builder, JoinHandle};
 /// batch back, even when it has nothing else to do.
 const MAX_BATCHES: usize = 2;
 
-/// The thread, as the writer sees it.
+/// The thread that makes small files, as the writing thread sees it.
 pub(crate) struct FileThread {
     /// Hung up at the end.
     jobs: Option<SyncSender<Vec<SmallFile>>>,
     made: Receiver<Vec<MadeFile>>,
-    /// Batches that it has and that did not come back.
+    /// Batches that the thread was given and has not returned.
     out: usize,
     thread: Option<JoinHandle<()>>,
 }
 
 impl FileThread {
-    /// Starts it. Without it all is done by the writer.
+    /// Starts the thread. `None`: there is only one core, or no thread can start, so the writer
+    /// makes all files.
     pub fn start() -> Option<Self> {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
@@ -39,7 +40,7 @@ impl FileThread {
         Some(Self { jobs: Some(jobs), made, out: 0, thread: Some(thread) })
     }
 
-    /// Whether it takes another.
+    /// Whether the thread accepts another batch.
     pub const fn has_room(&self) -> bool {
         self.out < MAX_BATCHES
     }
@@ -54,14 +55,15 @@ impl FileThread {
         Ok(())
     }
 
-    /// What it made, if there is anything.
+    /// The next batch of files that the thread has made, if one is ready.
     pub fn next(&mut self) -> Option<Vec<MadeFile>> {
         let made = self.made.try_recv().ok()?;
         self.out -= 1;
         Some(made)
     }
 
-    /// What it makes now, or made before; `None`: nothing any more. An error: it broke down.
+    /// Waits for the next batch of made files. `None`: no batch is under way. An error: the thread
+    /// failed.
     pub fn wait(&mut self) -> Option<Result<Vec<MadeFile>, RecvError>> {
         self.out = self.out.checked_sub(1)?;
         Some(self.made.recv())
@@ -69,7 +71,7 @@ impl FileThread {
 }
 
 impl Drop for FileThread {
-    /// Nothing is written any more once it is gone.
+    /// Stops the thread, and waits for its end. Afterwards it writes nothing.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes verified between two looks at what arrived.
+/// Bytes that are verified before the writer looks for arrived data again.
 const VERIFY_STEP_BYTES: u64 = 4 << 20;
 /// The most tasks that wait for this thread. If fewer could wait, small files would make the event
 /// loop and this thread wake each other more often.
@@ -25,12 +25,12 @@ pub(crate) const MAX_QUEUED_TASKS: usize = 256;
 /// Buffers, and bytes in them, given back before the owner is woken. They are a fraction of what
 /// the owner may have handed over.
 const WAKE_THRESHOLDS: (usize, usize) = (MAX_QUEUED_TASKS / 4, 2 << 20);
-/// Tasks done before their results are reported, if there are more.
+/// The most tasks that are done before their results are reported.
 const TASKS_PER_REPORT: usize = MAX_QUEUED_TASKS / 2;
-/// Bytes of small files that are gathered before they are made together.
+/// Bytes of small files that are collected before they are written together.
 const BATCH_BYTES: usize = 512 << 10;
 
-/// What the owner hands over.
+/// A task for the thread that writes to disk.
 pub(crate) enum DiskTask {
     /// The next bytes of the manifest, or of a pipe.
     Bytes(Vec<u8>),
@@ -38,20 +38,20 @@ pub(crate) enum DiskTask {
     Write(WriteRequest),
     /// All bytes of an object were handed over.
     Complete(ObjectId),
-    /// The pipe is at its end.
+    /// The stream has ended.
     End,
 }
 
-/// What it gets back.
+/// An event of the thread that writes to disk, for the owner.
 pub(crate) enum DiskEvent {
     /// The bytes of a write are on the disk, or not wanted; here is their buffer.
     Buffer(Vec<u8>),
     /// To send to the peer.
     Reports(Vec<u8>),
-    /// Nothing more of this object is wanted.
+    /// The receiver wants no more bytes of this object.
     Forget(ObjectId),
-    /// All is done; these are the last reports. Together, so that the owner knows the end before
-    /// the peer does.
+    /// Everything is written, with the last reports. They come in one event, so that the owner
+    /// knows the end before the peer does.
     Done(Summary, Vec<u8>),
     /// The transfer cannot go on.
     Failed(TransferError),
@@ -60,12 +60,12 @@ pub(crate) enum DiskEvent {
 /// The ends of the channels to and from the owner.
 pub(crate) struct DiskChannels {
     pub tasks: BatchReceiver<DiskTask>,
-    /// When the owner has gone: what it had not handed over.
+    /// Bytes that the owner had not handed over when it ended.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Ends when the writer of an earlier try of this transfer has ended. For a pipe it first tells
-    /// what that writer wrote.
+    /// Closed when the writer of an earlier try of this transfer has ended. For a stream, that
+    /// writer first tells what it wrote.
     pub before: Option<Receiver<PipeTotal>>,
-    /// Held until this writer has come to its end.
+    /// Held until this writer has ended.
     pub ended: SyncSender<PipeTotal>,
     pub back: SyncSender<DiskEvent>,
     pub progress: WriteProgress,
@@ -73,7 +73,7 @@ pub(crate) struct DiskChannels {
     pub waker: Waker,
 }
 
-/// What the disk thread knows of a tree so far, for whoever looks on.
+/// What the disk thread has written of a tree so far, for the progress display.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteProgress(Arc<Mutex<(Summary, TreeTop)>>);
 
@@ -86,12 +86,13 @@ impl WriteProgress {
         }
     }
 
-    /// What arrived so far.
+    /// The counts of what was received so far.
     pub fn summary(&self) -> Summary {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// What the sender named: of several the first, and an ellipsis.
+    /// The name of the file or directory that the sender named. Of several, the first and an
+    /// ellipsis.
     pub fn name(&self) -> Option<String> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = String::from_utf8_lossy(&seen.1.first);
@@ -99,7 +100,7 @@ impl WriteProgress {
     }
 }
 
-/// What has gone down a pipe, and cannot be taken back.
+/// The bytes that were written to a pipe, and cannot be taken back.
 #[derive(Debug, Default)]
 pub(crate) struct PipeTotal {
     hasher: blake3::Hasher,
@@ -113,7 +114,7 @@ impl PipeTotal {
     }
 }
 
-/// The owner has gone.
+/// The owner's end of the channel is closed.
 struct ReceiverGone;
 
 impl DiskChannels {
@@ -136,7 +137,7 @@ impl DiskChannels {
         }
     }
 
-    /// Wakes the owner if it was given something since it was woken last.
+    /// Wakes the owner if it was sent something since its last wake-up.
     fn wake(&self, quiet: &mut (usize, usize)) {
         if std::mem::take(quiet).0 > 0 {
             self.waker.wake();
@@ -150,7 +151,7 @@ impl DiskChannels {
     }
 }
 
-/// Writes a tree until it is complete or the owner has gone.
+/// Writes a tree until it is complete or the owner closes the channel.
 pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], channels: DiskChannels) {
     if let Some(before) = &channels.before {
         // It is hung up: of a tree nothing is told but what is on the disk.
@@ -185,7 +186,8 @@ fn shown(path: &Path) -> String {
 }
 
 struct TreeWriter {
-    /// Dropped first: it writes nothing once the sink is gone.
+    /// The thread that makes small files. It is dropped first, so that it writes nothing after the
+    /// sink is gone.
     file_thread: Option<FileThread>,
     /// Small files to be made next, several at once, and their bytes.
     together: Vec<SmallFile>,
@@ -196,7 +198,7 @@ struct TreeWriter {
     /// against the window, so they are bounded.
     pending: Vec<WriteRequest>,
     finishing: Vec<ObjectId>,
-    /// Reads this side's own reports: which objects failed.
+    /// Reads this side's own reports, to learn which objects failed.
     own_reports: Reports,
     /// Buffers given back since the owner was woken, and their bytes.
     quiet: (usize, usize),
@@ -267,8 +269,8 @@ impl TreeWriter {
         }
     }
 
-    /// The owner has gone, and nobody is to be told any more: what it had received is written, for
-    /// another try.
+    /// Writes what had been received after the owner ended, so that another try can continue from
+    /// it.
     fn save(&mut self) {
         let own = SmallFile::make(std::mem::take(&mut self.together));
         let theirs = std::iter::from_fn(|| self.file_thread.as_mut().and_then(FileThread::wait)?.ok());
@@ -352,7 +354,7 @@ impl TreeWriter {
         self.collect(SmallFile::make(together))
     }
 
-    /// Takes in what was made.
+    /// Passes files that the other thread made to the sink.
     fn collect(&mut self, made: Vec<MadeFile>) -> Result<Result<(), SinkError>, ReceiverGone> {
         for made in made {
             match self.sink.made(made) {
@@ -370,7 +372,7 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// Takes the reports to send, and says what went wrong.
+    /// Takes the reports to send, and tells the owner about failed files.
     fn tell(&mut self) -> Result<Vec<u8>, ReceiverGone> {
         self.channels.progress.note(&self.sink);
         let reports = self.sink.reports();

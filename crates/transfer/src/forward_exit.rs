@@ -23,12 +23,12 @@ type ProgramId = (PublicKey, [u8; 16]);
 #[derive(Clone, Copy, Debug)]
 struct SessionOwner {
     program: ProgramId,
-    /// Where the program is; `None` for this host.
+    /// The network of the sender's host. `None`: it is this host.
     network: Option<NetworkPrefix>,
 }
 
 impl SessionOwner {
-    /// Whether it may have a session beside these.
+    /// Whether another session of this owner may begin beside `sessions`.
     fn may_begin<'a>(&self, sessions: impl Iterator<Item = &'a Self> + Clone) -> bool {
         let free = MAX_SESSIONS.saturating_sub(sessions.clone().count());
         let of_sender = sessions.clone().filter(|other| other.program.0 == self.program.0).count();
@@ -37,12 +37,12 @@ impl SessionOwner {
     }
 }
 
-/// The sessions, and the connections that are made for them.
+/// All sessions that ask for forwarded connections, and these connections.
 pub(crate) struct Exits {
     exit: Exit,
     waker: Waker,
     sessions: BTreeMap<Handle, SessionOwner>,
-    /// Connections made so far, as far as was looked.
+    /// The number of connections made at the last look.
     made: u64,
     served: Option<PublicKey>,
 }
@@ -81,14 +81,14 @@ impl Exits {
         self.sessions.values().any(|known| known.program == *asker)
     }
 
-    /// A session is over.
+    /// Notes that a session ended.
     pub fn leave(&mut self, handle: Handle) {
         if self.sessions.remove(&handle).is_some() {
             self.exit.leave(handle);
         }
     }
 
-    /// Moves what can be moved.
+    /// Moves bytes of all sessions, as far as possible without waiting.
     pub fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) {
         if self.sessions.is_empty() {
             return;

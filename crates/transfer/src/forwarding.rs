@@ -32,32 +32,32 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 const MAX_QUEUED_EVENTS: usize = 256;
 /// How long to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
-/// The silence of the receiver after which a person is told.
+/// The silence of the receiver after which the user is told.
 const SILENCE_WARNING: Duration = Duration::from_secs(5);
 /// How long a warning is not repeated.
 const WARNING_REPEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// How many different warnings are remembered.
 const MAX_KEPT_WARNINGS: usize = 64;
 
-/// What to forward, by whom, and how.
+/// What a forwarder does: its receiver, its ports and its settings.
 pub struct ForwardingPlan {
     /// The key pair of this host.
     pub identity: Identity,
     /// The receiver, at whose side targets are dialled.
     pub ticket: Ticket,
-    /// Relays besides those that the ticket names.
+    /// Relays in addition to those that the ticket names.
     pub relays: Vec<Word>,
     /// A registry to ask for more.
     pub registry: Option<FindPlan>,
-    /// The ports of programs.
+    /// The listening sockets for local programs.
     pub listening: Listening,
-    /// How many connections there are at once, at most.
+    /// The most connections of programs at once.
     pub most: usize,
     /// The class in which the receiver is to send.
     pub class: Class,
     /// Whether TCP takes the place of UDP where that brings no answer, or far less.
     pub tcp: bool,
-    /// Makes what governs all paths of a session, from a seed.
+    /// Makes the congestion controller of a session from a seed.
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
@@ -75,7 +75,7 @@ pub struct ForwardingPlan {
 pub type Forwarding = EventLoop<Forwarder>;
 
 impl Forwarding {
-    /// Starts.
+    /// Starts the event loop in a thread of its own.
     ///
     /// # Errors
     /// The system gives no thread, or no way to watch the ports.
@@ -146,19 +146,19 @@ pub struct Forwarder {
     waker: Waker,
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
-    /// What is sent at most, and what is taken.
+    /// The limits on bytes sent and on bytes received.
     send_limit: SendLimit,
     limit: Option<ReceiveLimit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
-    /// Sentences that were said, and when.
+    /// Sentences that the user was told, and when.
     said: BTreeMap<String, Instant>,
-    /// Whether a person was told that there is no session.
+    /// Whether the user was told that there is no session.
     is_away_told: bool,
-    /// Counts what the receiver sends.
+    /// The progress of what the receiver sends.
     arrival_counter: ProgressCounter,
     counters: ForwardCounters,
-    /// Whether that had changed when it was looked at last.
+    /// Whether the counters had changed at the last look.
     moves: bool,
     ending: Option<Result<(), TransferError>>,
     leave_at: Option<Instant>,
@@ -226,7 +226,7 @@ impl Owner for Forwarder {
 }
 
 impl Forwarder {
-    /// Has limits hold, or not if they are lifted.
+    /// Applies the bandwidth limits, or removes them while they are lifted.
     fn heed_limits(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let lifted = self.requests.is_lifted();
         if self.send_limit.update(None, lifted)
@@ -326,7 +326,7 @@ impl Forwarder {
         self.counters = ForwardCounters { connected: self.keeper.is_connected(), open, opened, forth, back };
     }
 
-    /// News that nobody takes are not worth waiting for.
+    /// Sends an event to the program. If the program does not read its events, this one is lost.
     fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }

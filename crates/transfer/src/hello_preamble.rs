@@ -23,20 +23,20 @@ pub(crate) const APPLICATION_KIND: u8 = 4;
 /// Bytes of the longest preamble.
 const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPurpose {
-    /// A tree of files.
+    /// A transfer of files and directories.
     Tree,
     /// One stream, from standard input to standard output.
     Pipe,
-    /// To see whether the receiver is there.
+    /// A ping: to see whether the receiver answers.
     Ping,
-    /// Connections of programs, which both sides send in this class.
+    /// Forwarded connections of programs. Both sides send with this class.
     Forward(Class),
 }
 
-/// What a sender says first.
+/// The data that a sender puts into its first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preamble {
     /// The purpose of the connection.
@@ -47,10 +47,10 @@ pub struct Preamble {
     pub transfer: [u8; 16],
 }
 
-/// Why a preamble is not one.
+/// Why the data in a HELLO is not a valid preamble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreambleError {
-    /// Another version of the transfer protocol.
+    /// The preamble has another version of the transfer protocol.
     #[error(
         "the sender speaks version {0} of the transfer protocol, this side version 1: update the older one"
     )]
@@ -66,7 +66,7 @@ pub enum PreambleError {
     Application(Protocol),
 }
 
-/// What whoever connects says first.
+/// The first message of a peer that connects: a transfer or an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstMessage {
     /// A sender of files or of a stream, or a ping.
@@ -76,7 +76,7 @@ pub enum FirstMessage {
 }
 
 impl FirstMessage {
-    /// Reads what a HELLO said.
+    /// Reads the data in a HELLO.
     ///
     /// # Errors
     /// It is of another version, or nothing that a byway says.

@@ -8,7 +8,7 @@ use byway_wire::checked_text::{self, TextError};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the text of a public key begins with.
+/// The beginning of a public key as text.
 const KEY_PREFIX: &str = "byway-key-";
 
 /// A host's public key, by which peers know it. Its text is `byway-key-` and base32 with a

@@ -31,45 +31,45 @@ const TASK_BATCH: usize = 32;
 /// The part of its share of the receiver's limit at which a transfer counts as held up by the
 /// limit.
 const USED_SHARE_THRESHOLD: f64 = 0.75;
-/// How long after its start a transfer may have sent nothing before another may take its place. A
+/// A transfer that sends nothing for so long after its start may lose its place to another. A
 /// sender begins at once.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of reports that wait for the sender. When as many wait, what arrives waits too.
 const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
-/// Which of a receiver's transfers one is.
+/// Identifies one of a receiver's transfers.
 #[derive(Clone, Copy)]
 pub(crate) struct InboundId {
     /// The transfer's number, counted since the receiver began.
     pub number: u32,
     /// The sender's public key.
     pub peer: PublicKey,
-    /// What the sender calls it.
+    /// The sender's random id of the transfer, the same in each try.
     pub transfer: [u8; 16],
 }
 
-/// A transfer on its way in.
+/// A transfer that is being received.
 pub(crate) struct Inbound {
     id: InboundId,
-    /// Where the sender is; `None` for this host.
+    /// The network of the sender's host. `None`: it is this host.
     network: Option<NetworkPrefix>,
     came_at: Instant,
     is_pipe: bool,
-    /// Takes what was not handed over when this ends early.
+    /// Receives the bytes that were not handed to the disk thread when the transfer ends early.
     rest: Sender<Vec<WriteRequest>>,
-    /// Hung up when the thread that writes has come to its end.
+    /// Closed when the thread that writes has ended.
     writer: Receiver<PipeTotal>,
     tasks: BatchSender<DiskTask>,
     back: Receiver<DiskEvent>,
     reports: Vec<u8>,
-    /// What the stream is read into.
+    /// The buffer into which the stream is read.
     piece: Vec<u8>,
     opened: bool,
     /// Bytes of the manifest.
     manifest: u64,
-    /// What the thread that writes knows.
+    /// The progress of the thread that writes.
     progress: WriteProgress,
-    /// The stream from the sender is at its end.
+    /// Whether the stream from the sender has ended.
     read: bool,
     /// The end of a pipe was handed over.
     ended: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Inbound {
     done_at: Option<Instant>,
     failure: Option<TransferError>,
     counter: ProgressCounter,
-    /// The sender's share of what is taken, in bytes per second.
+    /// The sender's share of the receiver's rate limit, in bytes per second.
     share: Option<u64>,
 }
 
@@ -153,7 +153,7 @@ impl Inbound {
         Seat { session, network: self.network, is_silent, came_at: self.came_at }
     }
 
-    /// Moves what can be moved.
+    /// Moves bytes between the connection and the disk thread, as far as possible without waiting.
     pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut ReceiveLimit>) {
         if !self.opened {
             self.opened = true;
@@ -188,12 +188,12 @@ impl Inbound {
         self.done_at
     }
 
-    /// Why it cannot go on, once.
+    /// Why the transfer cannot go on. Each failure is returned once.
     pub const fn failure(&mut self) -> Option<TransferError> {
         self.failure.take()
     }
 
-    /// How far it is, now and then.
+    /// The progress, if it is time for another look.
     pub fn look(
         &mut self,
         connection: &mut Connection,
@@ -231,12 +231,12 @@ impl Inbound {
         self.id.peer
     }
 
-    /// Whether this sender sends it.
+    /// Whether this sender sends the transfer.
     pub fn is_of(&self, sender: PublicKey) -> bool {
         self.id.peer == sender
     }
 
-    /// Whether this is a try of the same transfer.
+    /// Whether the transfer has this sender and id.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
         (self.id.peer, self.id.transfer) == (peer, transfer)
     }
@@ -256,7 +256,7 @@ impl Inbound {
         self.writer
     }
 
-    /// How it ended, when `received` bytes of the stream and of files were received.
+    /// The result of the transfer. `received`: bytes of the stream and of files that arrived.
     pub fn end(
         &self,
         outcome: Result<(), TransferError>,
@@ -294,7 +294,7 @@ impl Inbound {
         }
     }
 
-    /// What the disk thread gives back.
+    /// Takes events and buffers back from the disk thread.
     fn take_back(&mut self, incoming: &mut Incoming) {
         while self.reports.len() < MAX_QUEUED_REPORT_BYTES {
             match self.back.try_recv() {
@@ -317,7 +317,7 @@ impl Inbound {
         }
     }
 
-    /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender
+    /// Hands received data to the disk thread as far as it has room. Data that stay slow the sender
     /// down.
     fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut ReceiveLimit>) {
         let allows = |limit: &mut Option<&mut ReceiveLimit>| limit.as_mut().is_none_or(|it| it.allows(now));

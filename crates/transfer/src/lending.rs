@@ -22,12 +22,12 @@ use std::str::FromStr;
 
 /// The port that a lent relay listens on, if the port is free.
 pub const LENDING_PORT: u16 = 4748;
-/// Time between two looks at this host's addresses.
+/// Time between two checks of this host's addresses.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a word of this relay's own would be valid. Nobody is given one.
 const WORD_LIFETIME: Duration = Duration::from_secs(60);
 
-/// How much a host relays for others in all.
+/// How many bytes a host relays for others before it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
     /// The most bytes a day (UTC).
@@ -60,7 +60,7 @@ impl fmt::Display for Quota {
     }
 }
 
-/// What to lend, and who finds it.
+/// The settings of a host that relays for others, and the registry that lists it.
 pub struct LendingPlan {
     /// How many bytes the host relays in all.
     pub quota: Quota,
@@ -74,14 +74,14 @@ pub struct LendingPlan {
     pub allow: Vec<Prefix>,
 }
 
-/// What happens to a host that lends.
+/// An event of a host that relays for others.
 #[derive(Debug)]
 pub enum LendingEvent {
-    /// The registry lists this host at these addresses.
+    /// The registry lists this host as a relay at these addresses.
     Listed(Vec<SocketAddr>),
     /// Something a person should know.
     Told(String),
-    /// What was relayed so far, as was asked.
+    /// The counters of what was relayed, as requested.
     Relayed(Box<RelaySummary>),
 }
 
@@ -91,7 +91,7 @@ pub struct Lending {
     enrolling: Enrolling,
     plan: LendingPlan,
     key: Secret<[u8; 32]>,
-    /// What the sockets are bound to.
+    /// The addresses to which the sockets are bound.
     bound: Vec<SocketAddr>,
     addresses: Vec<SocketAddr>,
     clock: Clock,
@@ -99,7 +99,7 @@ pub struct Lending {
     told: Option<String>,
     busy: bool,
     waiting: Vec<LendingEvent>,
-    /// Held while it lends: the quota is one process's.
+    /// A lock, held while the host lends: only one process at a time uses the quota.
     _lock: File,
 }
 
@@ -163,7 +163,7 @@ impl Lending {
         })
     }
 
-    /// What is lent, to whom, and until when: one sentence.
+    /// A sentence that says how much is lent, to whom, and until when.
     #[must_use]
     pub fn terms(&self) -> String {
         let rate = match self.plan.rate {
@@ -181,7 +181,7 @@ impl Lending {
         )
     }
 
-    /// Whether this host has a transfer of its own: registries offer others first.
+    /// Sets whether this host has a transfer of its own. Registries then prefer other relays.
     pub fn set_busy(&mut self, busy: bool) {
         if busy != self.busy && self.relaying.set_busy(busy) {
             self.busy = busy;
@@ -220,7 +220,7 @@ impl Lending {
         }
     }
 
-    /// Enrols again if this host's addresses changed.
+    /// Enrols again at the registry if this host's addresses have changed.
     fn move_on(&mut self) {
         let addresses = addresses(&self.plan, &self.bound);
         if addresses != self.addresses
@@ -258,7 +258,7 @@ impl Lending {
         }
     }
 
-    /// Tells registries, stops, keeps what was relayed, and says what it was.
+    /// Tells registries that the relay ends, stops it, and returns its counters.
     ///
     /// # Errors
     /// The event loop broke before.
@@ -275,7 +275,7 @@ fn lends(trouble: Option<LendingTrouble>) -> String {
     }
 }
 
-/// One process at a time has the quota.
+/// Takes the lock that lets only one process use the quota.
 fn lock(path: &std::path::Path) -> Result<File, Error> {
     let file = File::open(path).map_err(|source| StateError::Io {
         what: "lock the relay key in".into(),
@@ -286,7 +286,7 @@ fn lock(path: &std::path::Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Where others find this host: what was advertised, or else its own addresses.
+/// The addresses at which others find this host: those advertised, or else its own.
 fn addresses(plan: &LendingPlan, bound: &[SocketAddr]) -> Vec<SocketAddr> {
     let port = bound.first().map_or(LENDING_PORT, SocketAddr::port);
     let mut addresses = match plan.advertise.as_slice() {

@@ -10,8 +10,8 @@ use std::path::Path;
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// Bytes of memory that are assumed if neither the host's nor the cgroup's can be read.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
-/// How many times its window a session takes at most: room ahead of what arrives, and what is cut
-/// up.
+/// A session takes at most this many times its window in memory: for room ahead of arriving data,
+/// and for fragments.
 const WINDOW_MEMORY_FACTOR: u64 = 4;
 /// The least bytes that all windows share.
 const MIN_WINDOW_BYTES: usize = 1 << 20;
@@ -44,12 +44,12 @@ fn total(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A process's cgroup (version 2), from its /proc/PID/cgroup.
+/// The path of a process's cgroup (version 2), from the text of its `/proc/PID/cgroup`.
 fn path_of(text: &str) -> &str {
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/")
 }
 
-/// The least `memory.max` of a cgroup and of those above it; `None`: no limit.
+/// The smallest `memory.max` of a cgroup and of those above it, in bytes. `None`: no limit.
 fn allowed(root: &Path, own: &str) -> Option<u64> {
     let own = root.join(own.trim_start_matches('/'));
     let above = own.ancestors().take_while(|cgroup| cgroup.starts_with(root));

@@ -25,8 +25,8 @@ const MAX_READ_BYTES: usize = 16 << 20;
 const MAX_UNSENT_READS: usize = 512;
 /// Reads requested at once, mostly.
 const ASK_BATCH: usize = 32;
-/// Messages that wait between the two threads. It is more than are ever under way, so that the disk
-/// thread need not wait.
+/// The most messages that wait between the two threads. It exceeds what can be under way, so the
+/// disk thread never waits.
 pub(crate) const MAX_QUEUED_MESSAGES: usize = MAX_READS + 16;
 /// Reports that may wait for the disk thread.
 const MAX_QUEUED_REPORTS: usize = 8;
@@ -39,14 +39,14 @@ const MANIFEST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(crate) const RECEIPT_LEN: usize = 8 + 32;
 
-/// What a connection sends.
+/// What a connection sends: a tree or a stream.
 pub(crate) enum Outbound {
     Tree(Box<OutboundTree>),
     Pipe(Box<OutboundPipe>),
 }
 
 impl Outbound {
-    /// Moves what can be moved.
+    /// Moves bytes between the disk thread and the engine, as far as possible without waiting.
     pub fn drive(&mut self, out: &mut Outgoing, now: Instant) {
         match self {
             Self::Tree(tree) => tree.drive(out, now),
@@ -54,7 +54,7 @@ impl Outbound {
         }
     }
 
-    /// Takes what the receiver says.
+    /// Handles what the receiver sent.
     pub fn take(&mut self, incoming: &mut Incoming) {
         // What comes is read below whether it was announced or not.
         while incoming.next_event().is_some() {}
@@ -72,7 +72,7 @@ impl Outbound {
         }
     }
 
-    /// Bytes per second that the receiver wants at most, when it said so; 0: as many as there are.
+    /// The rate in bytes per second that the receiver permits, if it sent a new one. 0: no limit.
     pub const fn take_limit(&mut self) -> Option<u64> {
         match self {
             Self::Tree(tree) => tree.limit.take(),
@@ -80,7 +80,7 @@ impl Outbound {
         }
     }
 
-    /// Asks for nothing more: who read files for it has nothing left to do.
+    /// Ends all requests to the thread that reads files, so that it can end.
     pub fn hang_up(&mut self) {
         match self {
             Self::Tree(tree) => tree.asks = batch_channel(1).0,
@@ -88,7 +88,7 @@ impl Outbound {
         }
     }
 
-    /// How it ended, once it has.
+    /// How the transfer ended. `None`: it goes on.
     pub fn ending(&mut self) -> Option<Result<TreeDone, TransferError>> {
         match self {
             Self::Tree(tree) => tree.ending.take(),
@@ -96,7 +96,7 @@ impl Outbound {
         }
     }
 
-    /// How much is done, as far as it was acknowledged.
+    /// How much of the transfer the receiver has acknowledged.
     pub fn progress(&self, out: &Outgoing) -> TransferAmount {
         let acked = out.progress().acked;
         match self {
@@ -110,7 +110,7 @@ impl Outbound {
     }
 }
 
-/// The next piece of the manifest: its objects may be sent once all of it stands in the stream.
+/// A piece of the manifest. Its objects may be sent once all of the piece is written to the stream.
 #[derive(Default)]
 struct ManifestPiece {
     bytes: Vec<u8>,
@@ -125,7 +125,7 @@ impl ManifestPiece {
     }
 }
 
-/// A tree being sent.
+/// A tree that is being sent.
 pub(crate) struct OutboundTree {
     asks: BatchSender<DiskRequest>,
     answers: Receiver<DiskReply>,
@@ -134,11 +134,12 @@ pub(crate) struct OutboundTree {
     manifest_piece: ManifestPiece,
     /// Whether a piece of the manifest was asked for.
     asked: bool,
-    /// Since when nothing happened that could make a piece other than the last, which was empty.
+    /// When the last piece came, if it was empty and nothing has changed since. The next request
+    /// waits for a while after it.
     quiet: Option<Instant>,
     finished: bool,
     reads: usize,
-    /// Bytes of the reads that are under way.
+    /// Bytes of the reads that the disk thread was asked for and has not answered.
     reading: usize,
     reports: usize,
     /// Objects that the engine has and the receiver has not.
@@ -146,7 +147,7 @@ pub(crate) struct OutboundTree {
     manifest_sent: u64,
     /// Bytes that do not travel: the receiver has them from an earlier try, or they are holes.
     skipped: u64,
-    /// What the receiver wants at most, if it said so since somebody asked.
+    /// The rate in bytes per second that the receiver permits, if it sent a new one.
     limit: Option<u64>,
     ending: Option<Result<TreeDone, TransferError>>,
 }
@@ -298,10 +299,10 @@ impl OutboundTree {
     }
 }
 
-/// A stream being sent.
+/// A stream that is being sent.
 pub(crate) struct OutboundPipe {
     answers: Receiver<DiskReply>,
-    /// Nobody else sends it meanwhile.
+    /// Locks the transfer, so that no other process sends the same stream.
     journals: Option<Journals>,
     opened: bool,
     piece: Vec<u8>,
@@ -387,7 +388,7 @@ impl OutboundPipe {
         }
     }
 
-    /// Compares what the receiver wrote with what was read here.
+    /// Compares the receiver's hash of the stream with this side's.
     fn judge(&mut self) {
         let (Some(hash), true) = (self.hash, self.receipt.len() == RECEIPT_LEN) else {
             self.ending.get_or_insert(Err(TransferError::StreamCutShort));

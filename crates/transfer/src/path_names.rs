@@ -25,13 +25,14 @@ pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
     }
 }
 
-/// `udp` or `tcp`: what carries the datagrams of a path.
+/// The transport of a path's datagrams: `udp` or `tcp`.
 #[must_use]
 pub const fn carrier(route: &Route) -> &'static str {
     if route.local.is_connection() { "tcp" } else { "udp" }
 }
 
-/// `relay ADDRESS`, and where several local addresses are in use, from which one.
+/// The name `relay ADDRESS`. If several local addresses are in use, it also names the local
+/// address.
 #[must_use]
 pub fn relay_name(relay: SocketAddr, local: Local, locals: &[SocketAddr]) -> String {
     match source(relay.is_ipv4(), local, locals) {
@@ -40,7 +41,7 @@ pub fn relay_name(relay: SocketAddr, local: Local, locals: &[SocketAddr]) -> Str
     }
 }
 
-/// The local address, where it is not the only one of its family.
+/// The local address of a path. `None`: it is the only one of its family.
 fn source(v4: bool, local: Local, locals: &[SocketAddr]) -> Option<IpAddr> {
     let several = locals.iter().filter(|it| it.is_ipv4() == v4).count() > 1;
     locals.get(usize::from(local.0)).filter(|_| several).map(SocketAddr::ip)

@@ -7,7 +7,7 @@ use byway_engine::connection::status::{ConnectionStatus, PathStatus};
 use byway_engine::data::Blocked;
 use byway_wire::Duration;
 
-/// Why a transfer or a path carries less than it could.
+/// Why a transfer or a path carries less than possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
     /// Somebody else uses the line; background transfers make room.
@@ -16,15 +16,15 @@ pub enum PauseReason {
     ApplicationLimited,
     /// The receiver takes no more for now.
     ReceiverLimited,
-    /// The relay's quota for this word is used up.
+    /// The quota of this path's relay is used up.
     RelayQuota,
-    /// The limit of this side caps it.
+    /// This side's bandwidth limit is reached.
     BandwidthLimit,
-    /// The receiver's limit caps it.
+    /// The receiver's bandwidth limit is reached.
     ReceiverBandwidthLimit,
     /// Nothing is heard from the receiver.
     NoAnswer,
-    /// No delay can be measured here, so it cannot yield safely.
+    /// The path's delay cannot be measured, so the background class cannot yield safely.
     CannotSense,
 }
 
@@ -50,13 +50,13 @@ impl PauseReason {
 const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
 /// Datagrams of the smallest window that a path gets.
 const MIN_WINDOW_DATAGRAMS: u64 = 4;
-/// Packets after which the peer should have reported one-way delays.
+/// The peer should have reported one-way delays after so many packets.
 const DELAY_REPORT_PACKETS: u64 = 200;
 
 /// Timeouts in a row after which a path counts as dead.
 const DEAD_PATH_TIMEOUTS: u32 = 2;
 
-/// Silence after which a person is told.
+/// The silence after which the user is told.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Whether the receiver seems silent: one path in use had a retransmission timeout, and every other
@@ -68,19 +68,19 @@ pub(crate) fn is_silent(status: &ConnectionStatus) -> bool {
     is_overdue && used.all(|path| path.silent > 0 || path.in_flight > 0)
 }
 
-/// Packets that were acknowledged on paths that live: if they grow, something was heard.
+/// Packets acknowledged on the present paths. While the number grows, the peer is heard.
 pub(crate) fn acknowledged(status: &ConnectionStatus) -> u64 {
     status.paths.iter().map(|path| path.totals.acked).sum()
 }
 
-/// What the paths do not tell.
+/// Facts beside the state of the paths that explain a slow transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Circumstances {
     /// For how long nothing is heard.
     pub silence: Duration,
     /// Whether a relay's quota is used up: where nothing else does, it is what that would carry.
     pub used_up: bool,
-    /// Whether the limit that caps is the receiver's.
+    /// Whether the limit that applies is the receiver's.
     pub receivers_limit: bool,
     /// Whether everything was sent, and only the receiver has still something to do.
     pub sent: bool,

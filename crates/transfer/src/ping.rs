@@ -28,7 +28,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 const FIRST_ROUND: Duration = Duration::from_millis(2500);
 /// How long the first round waits for more paths, where no relay is in play.
 const FIRST_DIRECT_ROUND: Duration = Duration::from_millis(1000);
-/// How long a later round waits for the paths of those before.
+/// How long a later round waits for the paths that earlier rounds found.
 const LATER_ROUND: Duration = Duration::from_millis(1500);
 /// How long the first round waits for the answer of a registry.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ pub struct PingPlan {
     pub identity: Identity,
     /// The ticket of the receiver.
     pub ticket: Ticket,
-    /// Relays besides those that the ticket names.
+    /// Relays in addition to those that the ticket names.
     pub relays: Vec<Word>,
     /// A registry to ask for more.
     pub registry: Option<FindPlan>,
@@ -51,24 +51,24 @@ pub struct PingPlan {
     pub rounds: u32,
 }
 
-/// How one way answered.
+/// The answers on one path: direct or through a relay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PingSummary {
-    /// What to call it.
+    /// The name of the path, for a person.
     pub name: String,
-    /// How many rounds there were.
+    /// The number of rounds.
     pub sent: u32,
-    /// The round-trip time of each round in which it worked.
+    /// The round-trip time in each round in which the path answered.
     pub rtts: Vec<Duration>,
 }
 
-/// What a round of pings found out.
+/// The result of all rounds.
 pub struct Pings {
-    /// Every way that worked at least once.
+    /// Every path that answered at least once.
     pub routes: Vec<PingSummary>,
     /// Relays that did not work, or a registry that does not help, and why.
     pub troubles: Vec<String>,
-    /// Why nobody answered, if so, and what came back on each way.
+    /// Why nobody answered, and the reply on each path. `None`: the receiver answered.
     pub unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
 
@@ -134,7 +134,7 @@ struct Pinger {
     rounds: u32,
     /// Rounds that are over.
     round: u32,
-    /// When this round's session began.
+    /// When the session of this round was established.
     connected_at: Instant,
     /// Until when the first round waits for the registry.
     asks_until: Instant,
@@ -196,7 +196,7 @@ impl Pinger {
         }
     }
 
-    /// How long this round waits for more paths.
+    /// How long this round waits for more paths to answer.
     fn patience(&self) -> Duration {
         let relays = self.keeper.relays().len();
         let probes = PROBE_INTERVAL * u32::try_from(relays).unwrap_or(u32::MAX);
@@ -207,7 +207,7 @@ impl Pinger {
         }
     }
 
-    /// Notes what answered, and ends the round when nothing more is to be expected.
+    /// Notes the paths that answered, and ends the round when no more are expected.
     fn look(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let Some(connection) = self.keeper.session(endpoint) else { return };
         let paths = connection.status().paths.into_iter();

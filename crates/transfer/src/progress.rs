@@ -13,34 +13,35 @@ use std::net::SocketAddr;
 /// Time between two looks at the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Which of its transfers a receiver speaks of.
+/// Identifies one transfer of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferId {
     /// The transfer's number, counted from 1 since the receiver began.
     pub transfer: u32,
     /// The sender's public key.
     pub from: PublicKey,
-    /// What comes: the file or directory that the sender named; of several the first, and an
-    /// ellipsis. Unknown for a stream.
+    /// The name of the file or directory that the sender sends. Of several, the first and an
+    /// ellipsis. `None` for a stream.
     pub name: Option<String>,
 }
 
 /// A look at a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct TransferProgress {
-    /// Whose transfer it is, at a receiver.
+    /// Which transfer it is. `None` at a sender, which has only one.
     pub origin: Option<TransferId>,
-    /// Seconds since the connection was there.
+    /// Seconds since the session was established.
     pub seconds: f64,
     /// Payload bytes that the receiver has.
     pub bytes: u64,
-    /// Payload bytes in all, once they are counted.
+    /// Payload bytes of the whole transfer. `None`: they are not counted yet.
     pub total: Option<u64>,
-    /// Payload bits per second since the last look, of what travelled.
+    /// Payload bits per second since the last look. Bytes that the receiver already had do not
+    /// count.
     pub rate_bps: f64,
-    /// Why it is not as fast as it could be.
+    /// Why the transfer is slower than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
-    /// Every path that there is now.
+    /// Every present path.
     pub paths: Vec<PathCounters>,
     /// Where both sides send, the paths on which the other side did so far; those that go by one
     /// name are one.
@@ -52,7 +53,7 @@ pub struct TransferProgress {
 pub struct PathCounters {
     /// The path's number.
     pub path: u32,
-    /// What to call it.
+    /// The name of the path, for a person.
     pub name: String,
     /// How the path's datagrams travel.
     pub route: Route,
@@ -67,9 +68,9 @@ pub struct PathCounters {
     pub rtt: Duration,
     /// How many packets were lost.
     pub lost: u64,
-    /// Why it carries less than it could.
+    /// Why the path carries less than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
-    /// Whether it ever was in use.
+    /// Whether the path was ever in use.
     pub used: bool,
 }
 
@@ -80,12 +81,12 @@ pub struct TransferAmount {
     pub bytes: u64,
     /// Payload bytes that travelled.
     pub travelled: u64,
-    /// Payload bytes in all, once they are counted.
+    /// Payload bytes of the whole transfer. `None`: they are not counted yet.
     pub total: Option<u64>,
 }
 
 impl TransferAmount {
-    /// Of a tree: what does not travel is `skipped`.
+    /// The amount of a tree. `skipped` counts bytes that the receiver already had.
     #[must_use]
     pub fn of_tree(travelled: u64, skipped: u64, total: Option<u64>) -> Self {
         let bytes = travelled.saturating_add(skipped).min(total.unwrap_or(u64::MAX));
@@ -93,10 +94,10 @@ impl TransferAmount {
     }
 }
 
-/// What was forwarded so far.
+/// The counters of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwardCounters {
-    /// Whether there is a session with the receiver.
+    /// Whether the forwarder has a session with the receiver.
     pub connected: bool,
     /// How many connections programs have now.
     pub open: usize,
@@ -122,19 +123,19 @@ pub struct ProgressCounter {
 }
 
 impl ProgressCounter {
-    /// The connection is there: looks are counted from now.
+    /// Notes that the session is established. Time counts from now.
     pub fn begin(&mut self, now: Instant) {
         self.begun.get_or_insert(now);
         self.looked.get_or_insert(now);
     }
 
-    /// Seconds since the connection was there.
+    /// Seconds since the session was established.
     #[must_use]
     pub fn seconds(&self, now: Instant) -> f64 {
         self.begun.map_or(0.0, |begun| now.since(begun).as_secs_f64())
     }
 
-    /// Whether it is time for another look.
+    /// Whether the last look is at least [`PROGRESS_INTERVAL`] ago.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.looked.is_some_and(|at| now.since(at) >= PROGRESS_INTERVAL)
@@ -221,7 +222,7 @@ impl ProgressCounter {
         )
     }
 
-    /// Bits per second of what came since the last look.
+    /// A function that turns bytes since the last look into bits per second.
     fn rate(&self, now: Instant) -> impl Fn(u64) -> f64 + use<> {
         let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
         move |more| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 }

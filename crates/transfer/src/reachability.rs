@@ -5,7 +5,7 @@ use crate::sockets::is_private;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// A host that others send to first.
+/// The role of a host that waits for others to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A receiver, which a ticket leads to.
@@ -14,15 +14,15 @@ pub enum Role {
     Sink,
     /// A relay, which a word leads to.
     Relay {
-        /// Whether it relays over TCP too.
+        /// Whether the relay also forwards over TCP.
         tcp: bool,
     },
-    /// A registry, which its words lead to.
+    /// A registry, whose words contain its addresses.
     Registry,
 }
 
 impl Role {
-    /// What others do there.
+    /// What other hosts do with this host, as words of a sentence.
     const fn purpose(self) -> &'static str {
         match self {
             Self::Receiver | Self::Sink => "send here",
@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// What names its addresses.
+    /// What contains the host's addresses, as words of a sentence.
     const fn name(self) -> &'static str {
         match self {
             Self::Receiver | Self::Sink => "the ticket",
@@ -40,7 +40,7 @@ impl Role {
         }
     }
 
-    /// What it is reached over.
+    /// The transports by which the host is reached, as words of a sentence.
     const fn carriers(self) -> &'static str {
         match self {
             Self::Receiver | Self::Registry | Self::Relay { tcp: false } => "UDP",
@@ -49,7 +49,7 @@ impl Role {
         }
     }
 
-    /// Why others may not find it at these addresses, if nothing else leads there.
+    /// A warning if other hosts may not find this one at these addresses. `None`: they may.
     #[must_use]
     pub fn warning(self, addresses: &[SocketAddr]) -> Option<String> {
         let (purpose, name, carriers) = (self.purpose(), self.name(), self.carriers());
@@ -72,7 +72,7 @@ impl Role {
         })
     }
 
-    /// What a firewall has to let in.
+    /// A sentence that says what a firewall must let in.
     #[must_use]
     pub fn firewall(self, ports: &BTreeSet<u16>) -> String {
         let shown: Vec<String> = ports.iter().map(u16::to_string).collect();
@@ -81,7 +81,8 @@ impl Role {
     }
 }
 
-/// What a firewall has to let in for a receiver that is also reached through relays.
+/// A sentence that says what a firewall must let in for a receiver that is also reached through
+/// relays.
 #[must_use]
 pub fn firewall_beside_relays(ports: &BTreeSet<u16>) -> String {
     format!(

@@ -4,23 +4,23 @@
 
 use byway_wire::{Duration, Instant, Meter};
 
-/// What the rate gives in this time may be taken at once after a pause. Owners get their turn a few
-/// times a second.
+/// The burst that may be received at once after a pause, as a time at the limit. Owners get a turn
+/// a few times a second.
 const BURST_TIME: Duration = Duration::from_millis(250);
-/// Bytes that are worth a turn of those who wait, where a rate gives them within an eighth of a
-/// second.
+/// The fewest bytes that are worth a turn of a waiting transfer, if the limit permits them within
+/// an eighth of a second.
 const MIN_TURN_BYTES: usize = 16 << 10;
 /// Bytes of the smallest and of the largest window of a receiver with a limit. A sender may have as
 /// many on their way before it is told of the limit.
 const WINDOW_RANGE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
 
-/// A meter of bytes. The last piece may be larger than what there was.
+/// A limit on received bytes. The last piece may exceed it, and later pieces wait longer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimit {
     /// Bytes per second, at least 1.
     rate: u64,
     meter: Meter,
-    /// When it was asked last.
+    /// When the limit was last asked.
     at: Instant,
 }
 
@@ -56,7 +56,7 @@ impl ReceiveLimit {
     }
 }
 
-/// The window to give senders: a second of what is taken.
+/// The flow-control window in bytes for senders: what the limit permits in a second.
 pub(crate) fn window(bytes_per_second: u64) -> usize {
     // The range is far below what any usize holds.
     bytes_per_second.clamp(*WINDOW_RANGE_BYTES.start(), *WINDOW_RANGE_BYTES.end()) as usize

@@ -7,7 +7,7 @@ use byway_files::Modes;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Where to put what is received.
+/// Where received data are written.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// A directory, made if it is missing; and which bits of modes are set there.
@@ -27,20 +27,20 @@ impl Destination {
     }
 }
 
-/// How one transfer ended.
+/// The result of one transfer at a receiver.
 #[derive(Debug)]
 pub struct ReceivedTransfer {
-    /// `Ok`: complete, but for what failed.
+    /// Whether the transfer is complete. Files that failed are counted separately.
     pub outcome: Result<(), TransferError>,
-    /// Whether the sender knows that it is complete.
+    /// Whether the sender knows that the transfer is complete.
     pub confirmed: bool,
-    /// Whether the sender says that it could not read some entries, which are missing here.
+    /// Whether the sender reported that it could not read some entries, which are missing here.
     pub is_partial: bool,
-    /// Which it was, and who sent it.
+    /// Which transfer it was, and its sender.
     pub origin: TransferId,
     /// Payload bytes in place.
     pub bytes: u64,
-    /// How many of them did not travel, since an earlier try had brought them.
+    /// How many files were not transferred, because an earlier try had brought them.
     pub kept: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
@@ -48,19 +48,19 @@ pub struct ReceivedTransfer {
     pub failed: u64,
     /// Seconds from the first contact to the end.
     pub seconds: f64,
-    /// What there is of a tree that did not come to its end.
+    /// What has arrived of a tree whose transfer broke off. `None`: the transfer is complete.
     pub broken_off: Option<PartialTransfer>,
-    /// Every path that it came over.
+    /// Every path on which the data came.
     pub paths: Vec<PathCounters>,
 }
 
-/// What there is of a tree that did not come to its end, in payload bytes.
+/// What has arrived of a tree whose transfer broke off, in payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialTransfer {
     /// Bytes that are here and kept for another try.
     pub arrived: u64,
-    /// Bytes that this try brought.
+    /// Bytes that this try transferred.
     pub travelled: u64,
-    /// Bytes of the whole tree, if the sender said so.
+    /// Bytes of the whole tree. `None`: the sender did not tell.
     pub total: Option<u64>,
 }

@@ -46,14 +46,14 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 const MAX_QUEUED_EVENTS: usize = 1024;
 /// How long to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
-/// How long to wait until a sender closes that has been told everything.
+/// How long a receiver waits for the sender to close after it told the sender everything.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long to wait at the end until what has arrived is written.
+/// How long the end waits until received data are written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Relays that are known to work, or of which a warning was given. Beyond this number no warnings
 /// are given of relays that senders offer.
 const MAX_KNOWN_RELAYS: usize = 128;
-/// Connections of programs at once, unless told otherwise.
+/// The most forwarded connections at once by default.
 const DEFAULT_MAX_FORWARDS: usize = 1024;
 /// Transfers taken at once.
 const MAX_TRANSFERS: usize = 64;
@@ -62,19 +62,19 @@ const MAX_TRANSFERS: usize = 64;
 pub struct ReceivingPlan {
     /// The key pair of this host.
     pub identity: Identity,
-    /// What the ticket says, and its holder knows.
+    /// The secret in the ticket, which a sender must present.
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
     pub allow: Vec<PublicKey>,
     /// Whose the ticket is.
     pub owner: TicketOwner,
-    /// Where to put it.
+    /// Where received data are written.
     pub destination: Destination,
-    /// What programs of senders are connected to.
+    /// The targets to which senders' programs may be connected.
     pub forwards: Allow,
-    /// How many connections to targets of [`forwards`](Self::forwards) there are at once, at most.
+    /// The most connections at once to targets of [`forwards`](Self::forwards).
     pub most_forwards: usize,
-    /// End after one complete transfer.
+    /// Whether the receiver ends after one complete transfer.
     pub once: bool,
     /// Bytes per second that are taken at most, of all senders together; `config` is to fit
     /// ([`receiving_config`]).
@@ -114,7 +114,7 @@ impl ReceivingPlan {
         })
     }
 
-    /// What a sender needs in order to send here directly.
+    /// The ticket for senders that reach this receiver directly.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         Ticket {
@@ -130,7 +130,8 @@ impl ReceivingPlan {
 pub type Receiving = EventLoop<Server>;
 
 impl Receiving {
-    /// Starts. [`TransferEvent::Reachable`] tells of each relay that could be greeted.
+    /// Starts the event loop in a thread of its own. [`TransferEvent::Reachable`] reports each
+    /// relay that works.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -209,12 +210,12 @@ pub struct Server {
     requests: Arc<Requests>,
     /// Whether the limit does not hold for now.
     lifted: bool,
-    /// Transfers begun so far.
+    /// The number of transfers begun so far.
     begun: u32,
     /// How transfers ended of which the program takes no news for now.
     untold: VecDeque<TransferEvent>,
     inbound: BTreeMap<Handle, Inbound>,
-    /// Writers of transfers that ended early, which still write what had arrived.
+    /// Writers of transfers that ended early. They still write what had arrived.
     leaving: Vec<Receiver<PipeTotal>>,
     /// Transfers that are over and were complete.
     complete: u64,
@@ -223,9 +224,9 @@ pub struct Server {
     leave_at: Option<Instant>,
     /// Where TCP connections come in.
     entrance: Entrance,
-    /// Those at which it stands.
+    /// The relays through which the receiver can be reached.
     standing: StandingRelays,
-    /// Relays that work, and those of senders of which it was said that they do not.
+    /// Relays of which the user was told: that they work, or that a sender's relay does not.
     relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
 }
@@ -308,7 +309,7 @@ impl Owner for Server {
 }
 
 impl Server {
-    /// Whether it takes one transfer and no more.
+    /// Whether the receiver takes only one transfer.
     const fn is_single(&self) -> bool {
         self.once || matches!(self.destination, Destination::Pipe(_))
     }
@@ -346,8 +347,8 @@ impl Server {
         }
     }
 
-    /// Whether the stream that this receiver is for has gone down the pipe, to its end: whatever
-    /// comes under its name is another.
+    /// Whether the receiver's one stream is completely written. Whatever comes under its name now
+    /// is another stream.
     fn is_written(&self, before: Option<Handle>) -> bool {
         let done =
             before.and_then(|before| self.inbound.get(&before)).is_some_and(|it| it.done_at().is_some());
@@ -502,7 +503,7 @@ impl Server {
         }
     }
 
-    /// Tells every sender its share of what is taken.
+    /// Tells every sender its share of the receiver's rate limit.
     fn share(&mut self) {
         let Some(limit) = &self.limit else { return };
         let share = match self.lifted {
@@ -512,7 +513,7 @@ impl Server {
         self.inbound.values_mut().for_each(|inbound| inbound.limit_to(share));
     }
 
-    /// News that nobody takes are not worth waiting for.
+    /// Sends an event to the program. If the program does not read its events, this one is lost.
     fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// What is advertised is no address of a host.
+/// The advertised text is no address of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "--advertise {0} leads to no host: write an address that senders can send to, with a port if another than the one listened on"
@@ -17,9 +17,10 @@ pub struct NoHost(pub SocketAddr);
 /// Where a receiver can be reached directly.
 #[derive(Debug)]
 pub struct DirectAddresses {
-    /// For the ticket: what was advertised first, then this host's own, [`MAX_ENTRIES`] at most.
+    /// Addresses for the ticket: those advertised, then the host's own. There are at most
+    /// [`MAX_ENTRIES`].
     pub addresses: Vec<SocketAddr>,
-    /// UDP ports that a firewall of this host has to let in.
+    /// UDP ports that this host's firewall must let in.
     pub ports: BTreeSet<u16>,
 }
 
@@ -48,14 +49,14 @@ impl DirectAddresses {
         Ok(Self { addresses, ports: bound.iter().map(SocketAddr::port).collect() })
     }
 
-    /// Whether no address means anything in other networks.
+    /// Whether no address is reachable from other networks.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.addresses.iter().all(|address| is_private(address.ip()))
     }
 }
 
-/// What to run where the data is; `ticket` as it is to be shown.
+/// The command that a sender runs. `ticket`: the ticket as it is to be shown.
 #[must_use]
 pub fn command(piped: bool, ticket: &str) -> String {
     format!("byway send {} {ticket}", if piped { "-" } else { "PATH" })

@@ -67,21 +67,21 @@ const MAX_LAST_EPOCH_SECONDS: u64 = 3_600;
 
 /// How to relay.
 pub struct RelayingPlan {
-    /// What all words follow from.
+    /// The secret from which all words of the relay are derived.
     pub key: Secret<[u8; 32]>,
     /// The destinations that the relay sends to.
     pub policy: Policy,
-    /// To listen on: one per address family.
+    /// The sockets to listen on, one for each address family.
     pub sockets: Vec<Socket>,
     /// To listen on for TCP connections that carry the same datagrams: [`listeners`].
     pub listeners: Vec<Listener>,
-    /// What the kernel controls the congestion of TCP connections with.
+    /// The kernel's congestion control for the relay's TCP connections.
     pub tcp_congestion: TcpCongestion,
     /// Buffer per TCP connection, as a count of packets of 1,500 bytes, in this process and in each
     /// kernel buffer. `None`: at most 16 KiB in this process, and the kernel chooses its buffers'
     /// sizes. The rate is at most one buffer per round trip.
     pub tcp_buffer: Option<usize>,
-    /// Where senders find it: one to four addresses.
+    /// The addresses at which senders reach the relay: one to four.
     pub addresses: Vec<SocketAddr>,
     /// How long the word is good for.
     pub expires: Duration,
@@ -95,11 +95,11 @@ pub struct RelayingPlan {
     pub per_month: Option<u64>,
     /// How many accounts are kept at most: [`Config::accounts`].
     pub accounts: Option<usize>,
-    /// Where it keeps what it carried:
-    /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). Without, a
-    /// restart forgets it.
+    /// The file for counts that survive a restart, see
+    /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). `None`:
+    /// they do not.
     pub keep: Option<PathBuf>,
-    /// The public keys of the registries whose words it carries.
+    /// The public keys of the registries that may make words for this relay.
     pub registries: Vec<[u8; 32]>,
     /// The line that the relay lends, if it is an end host's: the one that leads to an address.
     pub lend: Option<LendLine>,
@@ -120,7 +120,7 @@ pub fn listeners(sockets: &[Socket]) -> Result<Vec<Listener>, Error> {
     sockets.iter().map(bind).collect()
 }
 
-/// What an end host lends: the line by which it reaches an address elsewhere.
+/// The line that an end host lends, given by an address to which it leads, and how much of it.
 #[derive(Clone, Copy, Debug)]
 pub struct LendLine {
     /// Bytes per second of either direction; `None`: as many as the line has shown.
@@ -129,39 +129,39 @@ pub struct LendLine {
     pub towards: IpAddr,
 }
 
-/// What a relay tells.
+/// An event of a running relay.
 #[derive(Debug)]
 pub enum RelayRunEvent {
-    /// What it did so far, as was asked.
+    /// The counters of the relay, as requested.
     Relayed(Box<RelaySummary>),
-    /// A datagram was dropped.
+    /// The relay dropped a datagram.
     Dropped(LogEvent),
-    /// What it carried could not be written to the disk. It goes on, and tries again.
+    /// The counts could not be written to disk. The relay goes on, and tries again.
     NotKept(io::Error),
-    /// What it carried is on the disk again.
+    /// The counts are written to disk again.
     KeptAgain,
     /// The relay lends nothing for this reason. `None`: it lends again.
     Lends(Option<LendingTrouble>),
 }
 
-/// What a relay did.
+/// The counters of a relay since its start, and its present state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelaySummary {
     /// What the relay counted since its start.
     pub counters: RelayCounters,
-    /// On this day and in this month, over restarts.
+    /// Bytes carried on this day and in this month, over restarts.
     pub used: Used,
     /// The relay's load now.
     pub load: Load,
-    /// How often it could not be written to the disk.
+    /// How often the counts could not be written to disk.
     pub not_kept: u64,
-    /// How many TCP connections there are now.
+    /// The number of open TCP connections.
     pub connections: usize,
-    /// How far it lends, if it is an end host.
+    /// How much the relay lends. `None`: it is not on an end host that lends its line.
     pub lending: Option<LendingState>,
 }
 
-/// What a registry has to be told at enrolment.
+/// What a registry is told when the relay enrols.
 #[derive(Clone, Debug)]
 pub struct Enrolment {
     /// The relay's name at registries.
@@ -172,7 +172,7 @@ pub struct Enrolment {
     pub key: RangeKey,
 }
 
-/// What a program orders.
+/// An order of the program to the relay's thread.
 enum RelayCommand {
     Enrolled { range: u8, epoch: u32, last_holds: Duration },
     Watch { range: u8, addresses: Vec<SocketAddr>, first: Duration },
@@ -189,21 +189,21 @@ pub struct Relaying {
     flags: Arc<RelayFlags>,
     enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
-    /// What other words are made with.
+    /// The key from which words for others are made.
     issuer: RelayKey,
     clock: Clock,
 }
 
-/// What both sides look at.
+/// Flags that the program's thread and the relay's thread share.
 #[derive(Default)]
 struct RelayFlags {
-    /// The program wants to know what was done.
+    /// Whether the program requested the counters.
     report: AtomicBool,
-    /// The disk wants to know what was carried.
+    /// Whether the state writer requested the counts to save.
     snapshot: Arc<AtomicBool>,
-    /// What the relay may carry, since the disk took it.
+    /// The reserve that the relay may carry, because the disk has its count.
     reserve: Arc<ReserveOffer>,
-    /// When the relay last carried anything, by its clock; 0: never.
+    /// When the relay last carried anything, in nanoseconds of its clock. 0: never.
     carried: AtomicU64,
     not_kept: Arc<AtomicU64>,
 }
@@ -291,14 +291,14 @@ impl Relaying {
         })
     }
 
-    /// The word for senders.
+    /// The relay's word, for senders.
     #[must_use]
     pub const fn word(&self) -> &Word {
         &self.word
     }
 
-    /// A word for somebody else, with the rate and the quota of the first. Words of one `name`
-    /// share them, also over restarts.
+    /// A word for another host, with the rate and quota of the first. All words for one `name`
+    /// share them, also after a restart.
     #[must_use]
     pub fn word_for(&self, name: &[u8; 32], expires: Duration) -> Option<Word> {
         let [a, b, c, d, ..] = blake3::derive_key("byway relay v1 grant of a peer", name);
@@ -308,7 +308,7 @@ impl Relaying {
         self.issuer.issue(grant, self.word.relays().to_vec()).ok()
     }
 
-    /// What a registry of the plan has to be told.
+    /// What the registry with this key is told at enrolment. `None`: the plan does not name it.
     #[must_use]
     pub fn enrolment(&self, registry: &[u8; 32]) -> Option<&Enrolment> {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
@@ -331,7 +331,8 @@ impl Relaying {
         self.order(RelayCommand::Busy(busy))
     }
 
-    /// Takes no new word from now on, and tells registries that the end is near. False as above.
+    /// Refuses new words from now on, and tells registries that the relay ends soon. Returns false
+    /// if the order could not be queued.
     pub fn drain(&self) -> bool {
         self.order(RelayCommand::Drain)
     }
@@ -342,7 +343,7 @@ impl Relaying {
         sent
     }
 
-    /// For how long it carried nothing; all time, if it never did.
+    /// How long the relay has carried nothing. `Duration::MAX`: it never carried anything.
     #[must_use]
     pub fn idle(&self) -> Duration {
         match self.flags.carried.load(Ordering::Acquire) {
@@ -362,13 +363,13 @@ impl Relaying {
         self.news.recv_timeout(patience).ok()
     }
 
-    /// Whether it ended by itself: the event loop broke.
+    /// Whether the relay ended by itself, because its event loop failed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()
     }
 
-    /// Stops it, keeps what it carried, and says what it did.
+    /// Stops the relay, saves its counts, and returns its counters.
     ///
     /// # Errors
     /// The event loop broke before.
@@ -395,7 +396,7 @@ impl RelaySummary {
     }
 }
 
-/// What registries are to be told. The relay carries on with the epochs that it knew of them.
+/// What each registry is told at enrolment. The relay continues with the epochs of the saved state.
 fn enrolments(
     relay: &mut Relay,
     kept: &mut SavedState,
@@ -439,13 +440,13 @@ struct Operator {
     commands: Receiver<RelayCommand>,
     snapshots: Option<SyncSender<Snapshot>>,
     flags: Arc<RelayFlags>,
-    /// Packets carried until the last turn.
+    /// The number of packets carried at the last turn.
     packets: u64,
     /// Epochs known until the last snapshot.
     changes: u64,
-    /// The line that is lent, if it can be measured.
+    /// The counters of the lent line. `None`: the line cannot be measured.
     uplink_counters: Option<UplinkCounters>,
-    /// What was last told of it.
+    /// The last reported reason for lending nothing.
     trouble: Option<LendingTrouble>,
     /// When the system's date is looked at again.
     clock_at: Instant,

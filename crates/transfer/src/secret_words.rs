@@ -16,28 +16,28 @@ use thiserror::Error as ThisError;
 /// How many words a file may hold, and how many an option may have in all.
 pub const MAX_WORDS: usize = 1_000;
 
-/// Why there is no word.
+/// Why a word could not be read.
 #[derive(Debug, ThisError)]
 pub enum NoWord {
-    /// The text is no word, for this reason.
+    /// The text is no valid word, for this reason.
     #[error("{0}")]
     Wrong(Box<dyn Error + Send + Sync>),
-    /// What a file holds is none.
+    /// The file does not contain a valid word.
     #[error("the word in {}: {why}", .path.display())]
     InFile {
         /// The file's path.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: Box<dyn Error + Send + Sync>,
     },
-    /// What stands in a line of a file is none.
+    /// A line of the file is no valid word.
     #[error("line {number} of {}: {why}", .path.display())]
     InLine {
         /// The file's path.
         path: PathBuf,
         /// The line's number, counted from 1.
         number: usize,
-        /// What is wrong.
+        /// The mistake.
         why: Box<dyn Error + Send + Sync>,
     },
     /// A file has no line with a word.
@@ -51,19 +51,19 @@ pub enum NoWord {
     Read {
         /// The file's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// More than an option takes.
     #[error("{0} words, and {MAX_WORDS} are the most")]
     TooMany(usize),
-    /// An option has no word for this reason.
+    /// The option with this name has no valid word.
     #[error("{0}")]
     Of(&'static str, #[source] Box<NoWord>),
 }
 
 impl NoWord {
-    /// Whether what was written is wrong; else the system did not give what is there.
+    /// Whether the user's input is wrong. Otherwise the system could not read a file.
     #[must_use]
     pub fn is_mistyped(&self) -> bool {
         match self {
@@ -175,12 +175,12 @@ fn first_of<T: FromStr>(line: &str, rest: &[(usize, &str)]) -> std::result::Resu
     whole.expose().parse().map(|value| (value, parts.len() - 1)).map_err(|_| error)
 }
 
-/// Whether a line of a file begins with a word, and not within one.
+/// Whether a line begins with `byway`, as every word does.
 fn begins_word(line: &str) -> bool {
     line.get(.."byway".len()).is_some_and(|head| head.eq_ignore_ascii_case("byway"))
 }
 
-/// The first value among the words of a text, each of which stands between white space.
+/// The first value of this type in a text whose words are separated by white space.
 fn among_others<T: FromStr>(text: &str) -> Option<T> {
     text.split_whitespace().filter(|word| begins_word(word)).find_map(|word| word.parse().ok())
 }
@@ -205,7 +205,7 @@ where
     Ok(all)
 }
 
-/// What a file says, or its beginning.
+/// Reads a file, at most `most` bytes and one more.
 fn read(path: &Path, most: usize) -> Result<Secret<String>> {
     let text = File::open(path).and_then(|file| {
         let mut text = String::new();

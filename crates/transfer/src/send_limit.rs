@@ -1,12 +1,12 @@
 //! What a sender sends at most: the lower of its own limit and the one that the receiver told.
 
-/// Both limits, in bytes per second.
+/// The limits of a sender: its own and the receiver's, in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimit {
     own: Option<u64>,
-    /// Whether its own limit does not hold for now.
+    /// Whether the sender's own limit is lifted.
     is_lifted: bool,
-    /// What the receiver wants at most; 0: as many as there are.
+    /// The rate in bytes per second that the receiver permits. 0: no limit.
     wanted: u64,
 }
 
@@ -30,7 +30,7 @@ impl SendLimit {
         own.into_iter().chain(wanted).min()
     }
 
-    /// Whether the limit that holds is the receiver's.
+    /// Whether the receiver's limit is the one that applies.
     pub fn is_receivers(&self) -> bool {
         self.wanted > 0 && self.bytes_per_second() == Some(self.wanted)
     }

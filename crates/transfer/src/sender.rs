@@ -39,17 +39,17 @@ const MAX_QUEUED_EVENTS: usize = 256;
 /// How long to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
 
-/// What to send, whom to, and how.
+/// What a sender sends: the data, the receiver and the settings.
 pub struct SendingPlan {
     /// The key pair of this host.
     pub identity: Identity,
     /// The ticket of the receiver.
     pub ticket: Ticket,
-    /// Relays besides those that the ticket names.
+    /// Relays in addition to those that the ticket names.
     pub relays: Vec<Word>,
     /// A registry to ask for more.
     pub registry: Option<FindPlan>,
-    /// What to send.
+    /// The data to send.
     pub payload: Payload,
     /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
     pub journals: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub struct SendingPlan {
     pub follow: Option<Vec<IpAddr>>,
     /// Whether TCP takes the place of UDP where that brings no answer.
     pub tcp: bool,
-    /// What the kernel controls the congestion of TCP connections with.
+    /// The kernel's congestion control for the sender's TCP connections.
     pub tcp_congestion: TcpCongestion,
     /// How the session behaves.
     pub config: Config,
@@ -95,14 +95,14 @@ impl SendingPlan {
     }
 }
 
-/// How it ended.
+/// The result of a transfer at a sender.
 #[derive(Debug)]
 pub struct SentTransfer {
-    /// `Ok`: the receiver has it all, except what is counted here.
+    /// Whether the receiver has everything. Files that failed are counted separately.
     pub outcome: Result<(), TransferError>,
     /// Payload bytes that the receiver verified.
     pub bytes: u64,
-    /// How many of them did not travel, since an earlier try had brought them.
+    /// How many files were not transferred, because an earlier try had brought them.
     pub kept: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
@@ -112,16 +112,16 @@ pub struct SentTransfer {
     pub unsent: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
-    /// Seconds from the connection to the last that the receiver said.
+    /// Seconds from the start of the session to the receiver's last message.
     pub seconds: f64,
-    /// Every path that there was.
+    /// Every path that was used.
     pub paths: Vec<PathCounters>,
-    /// What became of each relay that was tried.
+    /// The state of each relay that was tried, and what it carried.
     pub relays: Vec<RelayOutcome>,
     /// Whether relays helped, and if not why, in a sentence for a person. `None`: there was no
     /// relay.
     pub verdict: Option<String>,
-    /// If the receiver did not answer: what came back on each way.
+    /// The reply on each path, if the receiver did not answer.
     pub tried: Vec<AttemptResult>,
 }
 
@@ -230,9 +230,9 @@ struct SendEnd {
     outcome: Result<(), TransferError>,
     done: TreeDone,
     seconds: f64,
-    /// If the receiver did not answer: what came back on each way.
+    /// The reply on each path, if the receiver did not answer.
     tried: Vec<AttemptResult>,
-    /// When to leave, once the receiver was told.
+    /// When the sender leaves, after it told the receiver of the end.
     leave_at: Option<Instant>,
 }
 
@@ -377,7 +377,7 @@ impl Sender {
         TreeDone { bytes: self.keeper.counter().bytes(), ..TreeDone::default() }
     }
 
-    /// Ends, unless it has ended before.
+    /// Sets the result of the transfer, unless it is set already.
     fn end(
         &mut self,
         outcome: Result<(), TransferError>,
@@ -389,7 +389,7 @@ impl Sender {
         self.ending.get_or_insert(SendEnd { outcome, done, seconds, tried, leave_at: None });
     }
 
-    /// Progress that nobody takes is not worth waiting for, and warnings neither.
+    /// Sends an event to the program. If the program does not read its events, this one is lost.
     fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }

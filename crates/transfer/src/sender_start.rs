@@ -21,20 +21,20 @@ use std::thread::{Builder, JoinHandle};
 /// Pieces of standard input that wait to be sent.
 const MAX_QUEUED_PIECES: usize = 16;
 
-/// What to send.
+/// The data to send: files and directories, or a stream.
 pub enum Payload {
     /// Files and directories are sent.
     Tree {
-        /// Where they are.
+        /// The paths of the files and directories.
         paths: Vec<PathBuf>,
         /// With their setuid and setgid bits, too.
         keep_modes: bool,
     },
-    /// A stream is sent.
+    /// A stream, for example standard input.
     Pipe(Box<dyn Read + Send>),
 }
 
-/// What gives the data, its kind, the transfer's name, and the thread that reads files.
+/// The sender's data, the kind of the transfer, its id, and the thread that reads files.
 pub(crate) type Started = (Outbound, ConnectionPurpose, [u8; 16], Option<JoinHandle<()>>);
 
 /// Starts the thread that reads.
@@ -109,7 +109,7 @@ pub(crate) fn start_outbound(
     }
 }
 
-/// What is kept of a transfer to a receiver, for this run alone.
+/// Opens the journals of a transfer to this receiver, and locks them for this run.
 fn alone(directory: &Path, transfer: [u8; 16], ticket: &Ticket) -> io::Result<Journals> {
     let hash = blake3::hash(&[&transfer[..], &ticket.key.0].concat());
     Journals::open(&directory.join(hash.to_hex().get(..32).unwrap_or_default()))

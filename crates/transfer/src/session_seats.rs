@@ -10,22 +10,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A session that has a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat<K> {
-    /// The session.
+    /// The session that has the seat.
     pub session: K,
-    /// Where its peer is; `None` for this host.
+    /// The network of the session's peer. `None`: it is on this host.
     pub network: Option<NetworkPrefix>,
-    /// Whether the peer has said nothing yet of what it came for.
+    /// Whether the peer has not said yet what it wants.
     pub is_silent: bool,
-    /// When it came.
+    /// When the session began.
     pub came_at: Instant,
 }
 
-/// What becomes of a newcomer.
+/// Whether a new session gets a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatDecision<K> {
     /// There is a place.
     Free,
-    /// There is one if this session ends.
+    /// The new session gets a seat if this one ends.
     InPlaceOf(K),
     /// There is none.
     Full,
@@ -47,7 +47,7 @@ pub fn seat<K: Copy>(seats: &[Seat<K>], network: Option<NetworkPrefix>, most: us
     oldest.map_or(SeatDecision::Full, |seat| SeatDecision::InPlaceOf(seat.session))
 }
 
-/// The network that a session's peer is in; `None` for this host.
+/// The network of a session's peer. `None`: it is on this host.
 #[must_use]
 pub fn network_of(endpoint: &Endpoint, session: Handle) -> Option<NetworkPrefix> {
     let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(NetworkPrefix::of);

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// Addresses that stand for the Internet where the system is asked for a route to it:
-/// a.root-servers.net. Nothing is sent to them.
+/// Addresses in the Internet (a.root-servers.net) for which the system is asked for a route.
+/// Nothing is sent to them.
 const INTERNET_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];
 
-/// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
+/// The most sockets opened by default. A host with more addresses has them for other purposes.
 pub(crate) const DEFAULT_MAX_SOCKETS: usize = 8;
 
 /// Ports that are tried where any will do, until TCP is free at one, too.
@@ -150,13 +150,13 @@ fn best_first(
     ranked.into_iter().map(|(.., address)| address).collect()
 }
 
-/// Whether datagrams from an address leave by its interface. If the system does not tell, they may.
+/// Whether datagrams from an address leave by its own interface. True if the system does not tell.
 fn leads_to(own: &Interface, destination: IpAddr) -> bool {
     own.address.is_ipv4() == destination.is_ipv4()
         && way_out(own.address, destination).map_or(true, |by| by == Some(own.index))
 }
 
-/// Binds what was asked for.
+/// Binds a socket to each of these addresses.
 ///
 /// # Errors
 /// One of them cannot be bound.
@@ -178,21 +178,21 @@ pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError
     Ok([Some(v4), v6].into_iter().flatten().collect())
 }
 
-/// What is to be said of their buffers, if the system gives any of these sockets less than was
-/// asked for.
+/// A warning if the system gave a socket smaller buffers than were requested. `None`: it did not.
 #[must_use]
 pub fn clipped(sockets: &[Socket]) -> Option<String> {
     let mut buffers = sockets.iter().map(Socket::buffers);
     buffers.find(Buffers::clipped).map(|buffers| buffers.to_string())
 }
 
-/// Where others find these sockets: for one bound to all addresses, each of the host's.
+/// The addresses at which others reach these sockets. A socket bound to all addresses gives each
+/// address of the host.
 #[must_use]
 pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
     reachable(sockets.iter().map(Socket::address))
 }
 
-/// Where others find sockets that are bound to these addresses.
+/// The addresses at which others reach sockets that are bound to these addresses.
 pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     // Without the list there is still the unspecified address.
     let own = best_first(interfaces().unwrap_or_default(), &INTERNET_ADDRESSES, |_| true);

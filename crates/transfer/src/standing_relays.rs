@@ -12,12 +12,12 @@ use std::net::{IpAddr, SocketAddr};
 /// Bits of the network to propose for a relay to send to, for IPv4 and IPv6.
 const PROPOSED_PREFIX_BITS: (u8, u8) = (24, 64);
 
-/// A relay by which nobody will come.
+/// A relay through which this host cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UselessRelay {
     /// Its word.
     pub word: Word,
-    /// What to say of it.
+    /// The sentence for the user about the relay.
     pub message: String,
 }
 
@@ -33,14 +33,14 @@ struct StandingWord {
     /// Addresses of the relay that were tried.
     tried: Vec<SocketAddr>,
     failed: BTreeSet<SocketAddr>,
-    /// Whether one of the addresses has led here.
+    /// Whether one of the relay's addresses has led here.
     works: bool,
     told: bool,
 }
 
 impl StandingRelays {
-    /// Stands at the relay of a word, which is checked there. If nothing leads to the relay, what
-    /// to say of it.
+    /// Registers this host with the relay of a word, and has the relay check it. Returns a warning
+    /// if the relay cannot be used.
     pub fn stand(&mut self, endpoint: &mut Endpoint, now: Instant, word: Word) -> Option<UselessRelay> {
         let tried = endpoint.stand_at_with_check(now, &word);
         let (tried, trouble) = match tried {
@@ -90,7 +90,7 @@ impl StandingWord {
     }
 }
 
-/// What to say of a relay at these addresses, all of which were tried.
+/// The warning about a relay, after all its addresses were tried.
 fn useless(word: &Word, addresses: &[SocketAddr], trouble: RelayTrouble) -> UselessRelay {
     let shown: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let from = addresses.first().and_then(|relay| source_for(relay.ip()));
@@ -107,7 +107,7 @@ fn why(trouble: RelayTrouble, from: Option<IpAddr>) -> String {
     format!("it sends to no private address: start it with --allow-destination {network}")
 }
 
-/// The network of an address as far as one is usually of one operator.
+/// A network of the usual size of one operator around an address.
 fn proposed(address: IpAddr) -> Prefix {
     Prefix::of(address, if address.is_ipv4() { PROPOSED_PREFIX_BITS.0 } else { PROPOSED_PREFIX_BITS.1 })
 }

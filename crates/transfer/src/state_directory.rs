@@ -23,7 +23,7 @@ const IDENTITY_FILE: KeyFile = KeyFile { prefix: "byway-identity-secret-", what:
 /// The file of a relay's key.
 const RELAY_KEY_FILE: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
 
-/// Why something cannot be kept, or what is kept cannot be used.
+/// Why a file of the state directory cannot be written or used.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// No directory was given, and the environment names none.
@@ -32,14 +32,14 @@ pub enum StateError {
     /// The system gives no randomness.
     #[error("the system gives no randomness: {0}")]
     NoRandomness(getrandom::Error),
-    /// The system refused something.
+    /// The operating system reported an error.
     #[error("cannot {what} {}", .path.display())]
     Io {
-        /// What was to be done.
+        /// What byway tried to do, as words of a sentence.
         what: String,
         /// To which file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A key may have been seen.
@@ -75,7 +75,7 @@ impl StateError {
 
 type Result<T> = std::result::Result<T, StateError>;
 
-/// The directory that holds it all.
+/// The directory with all files that byway keeps between runs.
 #[derive(Clone, Debug)]
 pub struct StateDir {
     root: PathBuf,
@@ -99,7 +99,7 @@ impl StateDir {
         Self::identity_in(&self.identity_path())
     }
 
-    /// Where [`StateDir::identity`] keeps it.
+    /// The file of [`StateDir::identity`].
     #[must_use]
     pub fn identity_path(&self) -> PathBuf {
         self.root.join("identity")
@@ -122,7 +122,7 @@ impl StateDir {
         self.root.join("registries")
     }
 
-    /// Where a registry on this host keeps what it knows, unless told otherwise.
+    /// The default file of a registry on this host.
     #[must_use]
     pub fn registry_path(&self) -> PathBuf {
         self.root.join("registry.db")
@@ -140,7 +140,7 @@ impl StateDir {
         TicketState::open(&path)
     }
 
-    /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.
+    /// The default file of [`StateDir::relay_key`].
     #[must_use]
     pub fn relay_key_path(&self) -> PathBuf {
         self.root.join("relay-key")
@@ -185,14 +185,14 @@ pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 
-/// One kind of key file.
+/// A kind of key file: its prefix and its name in errors.
 struct KeyFile {
     prefix: &'static str,
     what: &'static str,
 }
 
 impl KeyFile {
-    /// Reads the key, or makes one if there is no file.
+    /// Reads the key, or makes one if the file does not exist.
     fn open(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
         match File::open(path) {
             Ok(file) => self.read(path, file),
@@ -250,7 +250,7 @@ impl KeyFile {
         self.read(path, File::open(path).map_err(cannot())?)
     }
 
-    /// A new key's line.
+    /// A new random key as a line of the file.
     fn generate(&self) -> Result<Secret<String>> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(StateError::NoRandomness)?;

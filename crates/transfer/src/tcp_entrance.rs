@@ -10,7 +10,7 @@ const FIRST_LISTENER_TOKEN: u32 = u32::MAX;
 /// How long listeners rest after a failure for want of descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Listeners, and the connections that they took.
+/// TCP listeners, and the connections that they accepted.
 pub struct Entrance {
     listeners: Vec<Listener>,
     /// Indices of the listeners at which connections may wait.
@@ -22,7 +22,7 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// Has these listeners watched.
+    /// An entrance with these listeners, added to the event loop's watched sockets.
     ///
     /// # Errors
     /// What the system says: no descriptor is left to watch.
@@ -33,7 +33,7 @@ impl Entrance {
         Ok(Self { listeners, waiting: Vec::new(), rest_until: None, accepted: Vec::new() })
     }
 
-    /// Takes in that a descriptor is ready. Whether it is one of these.
+    /// Handles a ready descriptor. Returns whether it is one of the listeners.
     pub fn ready(&mut self, ready: Ready) -> bool {
         let listener = usize::try_from(FIRST_LISTENER_TOKEN - ready.token.0).ok();
         let own = listener.filter(|listener| *listener < self.listeners.len());
@@ -61,7 +61,7 @@ impl Entrance {
         !self.waiting.is_empty() && self.rest_until.is_none()
     }
 
-    /// When there is to be a turn, whatever happens until then.
+    /// When listeners that pause are tried again. `None`: none pause.
     pub const fn deadline(&self) -> Option<Instant> {
         self.rest_until
     }

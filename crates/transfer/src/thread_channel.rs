@@ -5,13 +5,13 @@
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::vec::IntoIter;
 
-/// The sending end.
+/// The sending end of the channel.
 pub(crate) struct BatchSender<T> {
     channel: SyncSender<Vec<T>>,
     held: Option<Vec<T>>,
 }
 
-/// The receiving end: gives messages one by one.
+/// The receiving end of the channel. It returns messages one by one.
 pub(crate) struct BatchReceiver<T> {
     channel: Receiver<Vec<T>>,
     taken: IntoIter<T>,
@@ -32,7 +32,7 @@ impl<T> BatchSender<T> {
         self.held.is_none()
     }
 
-    /// Hangs up: what did not fit comes back, the rest will still be read.
+    /// Closes the channel. Returns the batch that did not fit. The receiver still reads the others.
     pub fn into_held(self) -> Vec<T> {
         self.held.unwrap_or_default()
     }
@@ -55,7 +55,7 @@ impl<T> BatchSender<T> {
 }
 
 impl<T> BatchReceiver<T> {
-    /// The next message, if there is one.
+    /// The next message, if one is ready.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         loop {
             match self.taken.next() {
@@ -65,7 +65,7 @@ impl<T> BatchReceiver<T> {
         }
     }
 
-    /// The next message: waits for it.
+    /// Waits for the next message.
     pub fn recv(&mut self) -> Result<T, RecvError> {
         loop {
             match self.taken.next() {

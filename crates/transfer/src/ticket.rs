@@ -21,10 +21,10 @@ use std::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize;
 
-/// What the text of a ticket begins with.
+/// The beginning of a ticket's text.
 const TICKET_PREFIX: &str = "byway1-";
 
-/// How many addresses one ticket names at most, and how many relays.
+/// The most addresses that a ticket names, and the most relays.
 pub const MAX_ENTRIES: usize = 16;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
@@ -32,12 +32,12 @@ const ADDRESS_MAX: usize = 1 + 16 + 2;
 const RELAY_MAX: usize = 1 + 255 + ADDRESS_MAX + CONSENT_LEN;
 const TICKET_MAX: usize = 32 + 16 + 2 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX);
 
-/// Where a receiver is, who it is, and the permission to send to it.
+/// A receiver's addresses and public key, with the permission to send to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The receiver's public key.
     pub key: PublicKey,
-    /// What the receiver recognises its own ticket by.
+    /// The secret by which the receiver recognises its own ticket.
     pub permission: Secret<[u8; 16]>,
     /// Where the receiver can be reached directly; at most [`MAX_ENTRIES`].
     pub addresses: Vec<SocketAddr>,
@@ -48,7 +48,7 @@ pub struct Ticket {
 /// A relay that the receiver has greeted, and what a sender needs to reach the receiver through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GreetedRelay {
-    /// What the sender may use of the relay.
+    /// The word that permits the sender to use the relay.
     pub word: relay::Word,
     /// The receiver's address as the relay saw it: where the relay is asked to deliver.
     pub address: SocketAddr,
@@ -63,16 +63,16 @@ pub enum TicketError {
     /// Begins like nothing byway prints.
     #[error("this is not a ticket: one begins with byway1- and is printed by `byway recv`")]
     Unknown,
-    /// Another of byway's words.
+    /// The text is another kind of byway's words, such as a relay word.
     #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
     OtherKind(&'static str),
     /// Printed by a byway that speaks another version.
     #[error("this ticket is of version {0}, this byway reads version 1: update the older side")]
     OtherVersion(u32),
-    /// The end is missing.
+    /// The text is cut off at its end.
     #[error("this ticket is cut short: copy it again, to its end")]
     Truncated,
-    /// The checksum disagrees.
+    /// The checksum is wrong, so the text was copied wrongly.
     #[error("this ticket was mistyped: copy it again")]
     Mistyped,
     /// A character that no ticket contains.
@@ -175,14 +175,14 @@ impl GreetedRelay {
     }
 }
 
-/// Whether `text` is meant as a ticket, good or bad: what tells the last argument of `send` from a
+/// Whether `text` is meant as a ticket, valid or not. It tells the last argument of `send` from a
 /// path.
 #[must_use]
 pub fn looks_like_ticket(text: &str) -> bool {
     version_of(text).is_some()
 }
 
-/// What a text without a ticket's prefix is instead.
+/// The error for a text without a ticket's prefix: what the text is instead.
 fn foreign(text: &str) -> TicketError {
     if let Some(version) = version_of(text) {
         TicketError::OtherVersion(version)

@@ -23,7 +23,7 @@ pub enum UnitError {
     /// The text is not an amount of bytes in a time.
     #[error("`{0}` is no quota: write for example 500M/day or 20G/month")]
     Quota(String),
-    /// A limit of nothing.
+    /// The limit is 0.
     #[error("a limit of 0 never lets anything through: write `off` for no limit")]
     Zero,
     /// The limit is a timetable.

@@ -4,10 +4,10 @@
 use crate::events::TransferEvent;
 use std::sync::mpsc::SyncSender;
 
-/// Warnings of one transfer that a person gets to read.
+/// The most warnings of one transfer that the user sees.
 const MAX_WARNINGS: u64 = 100;
 
-/// Where the warnings of one transfer go.
+/// The warnings of one transfer, and how many were given.
 pub(crate) struct Warnings {
     news: SyncSender<TransferEvent>,
     given: u64,
@@ -18,7 +18,7 @@ impl Warnings {
         Self { news, given: 0 }
     }
 
-    /// Gives another one, whose text is made only if somebody gets to read it.
+    /// Gives another warning. Its text is made only if the user will see it.
     pub fn give(&mut self, text: impl FnOnce() -> String) {
         self.given += 1;
         let text = match self.given {

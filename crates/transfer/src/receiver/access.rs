@@ -10,10 +10,10 @@ use byway_engine::{Admission, Admit};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// Why a sender is not let in, as it is told.
+/// Why a sender is not admitted, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    /// The peer did not say what a sender says.
+    /// The peer's first message is no sender's.
     #[error(transparent)]
     Preamble(#[from] PreambleError),
     /// The peer's ticket is another receiver's, or was replaced.
@@ -40,16 +40,16 @@ pub(crate) enum Refusal {
     /// The peer wants connections, and the receiver makes none.
     #[error("the receiver connects nobody to anything: let it run with `--allow-forward HOST:PORT`")]
     NoForwards,
-    /// One transfer is taken, and it has come.
+    /// The receiver takes only one transfer, and has had it.
     #[error("the receiver takes one transfer only, and has it")]
     Taken,
-    /// The receiver has as many transfers at once as it takes.
+    /// The receiver has the largest permitted number of transfers.
     #[error("the receiver has as many transfers as it takes: try again later")]
     TooMany,
 }
 
 impl Refusal {
-    /// What the connection is closed with.
+    /// The code with which the connection is closed.
     pub const fn code(self) -> CloseCode {
         match self {
             Self::Preamble(PreambleError::Application(_)) => CloseCode::OtherKind,
@@ -65,19 +65,19 @@ impl Refusal {
 /// Admits a sender whose HELLO has the ticket's permission, and whose key is on the list of allowed
 /// keys, if there is one. Stores nothing about an admitted sender, because a HELLO may be a replay.
 pub(crate) struct AccessControl {
-    /// What the ticket says.
+    /// The secret in the ticket, which a sender must present.
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
     pub allow: Vec<identity::PublicKey>,
     /// Whose the ticket is.
     pub owner: TicketOwner,
-    /// What is taken: a tree or a pipe.
+    /// The kind of transfer that is accepted: a tree or a stream.
     pub kind: ConnectionPurpose,
-    /// Whether connections are made for those who ask.
+    /// Whether the receiver connects senders' programs to targets.
     pub forwards: bool,
-    /// The only transfer that is taken, if there is one.
+    /// The only transfer that is accepted, if there is one.
     pub single_transfer: SingleTransfer,
-    /// The seed of the controllers of what is sent back.
+    /// The seed of the congestion controllers.
     pub seed: u64,
 }
 
@@ -99,28 +99,28 @@ impl TicketOwner {
         Self(Arc::new(Mutex::new(owner)))
     }
 
-    /// The owner, if there is one yet.
+    /// The sender to which the ticket is bound. `None`: it is bound to none yet.
     #[must_use]
     pub fn key(&self) -> Option<identity::PublicKey> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds the ticket to `sender`, if it is nobody's yet.
+    /// Binds the ticket to `sender`, unless it is bound already.
     pub fn bind(&self, sender: identity::PublicKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(sender);
     }
 }
 
-/// Who sends, and what he calls it.
+/// The sender's public key, and its id of the transfer.
 type Transfer = (PublicKey, [u8; 16]);
 
 impl SingleTransfer {
-    /// Takes no other from now on, or any if `None`.
+    /// Accepts only this transfer from now on. `None`: any.
     pub fn set(&self, transfer: Option<Transfer>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
     }
 
-    /// Whether this one is not taken.
+    /// Whether only another transfer is accepted.
     pub fn shuts_out(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.is_some_and(|taken| taken != (peer, transfer))

@@ -9,33 +9,34 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 
-/// What came of standing at the relays of some words.
+/// The results of a receiver's registration with the relays of some words.
 #[derive(Debug, Default)]
 pub struct GreetedRelays {
-    /// For the ticket. One way through each relay: the first to answer is the shortest.
+    /// The relays that work, for the ticket. There is one route for each relay: the first to
+    /// answer, which is the shortest.
     pub greeted: Vec<GreetedRelay>,
-    /// What to say of the others.
+    /// Sentences about the relays that do not work.
     pub troubles: Vec<String>,
-    /// Words of relays by which nobody will come.
+    /// Words of relays that do not lead here.
     useless: Vec<Word>,
 }
 
 impl GreetedRelays {
-    /// A relay leads here.
+    /// Notes that a relay leads to this receiver.
     pub fn on_reachable(&mut self, relay: GreetedRelay) {
         if !self.greeted.iter().any(|known| known.word == relay.word) {
             self.greeted.push(relay);
         }
     }
 
-    /// A relay does not.
+    /// Notes that a relay does not lead to this receiver, and why.
     pub fn on_useless(&mut self, relay: UselessRelay) {
         self.greeted.retain(|known| known.word != relay.word);
         self.useless.push(relay.word);
         self.troubles.push(relay.message);
     }
 
-    /// Whether it is known of each of these words what came of it.
+    /// Whether the result is known for each of these words.
     #[must_use]
     pub fn is_complete(&self, words: &[Word]) -> bool {
         words.iter().all(|word| self.is_known(word))
@@ -57,8 +58,8 @@ impl GreetedRelays {
     }
 }
 
-/// Waits for the relays to answer: those that did, and what to say of the others. `receiving` was
-/// started with these `words`.
+/// Waits until the relays of `words` have answered, but at most `patience`. `receiving` was started
+/// with these words.
 #[must_use]
 pub fn greet_relays(receiving: &Receiving, words: &[Word], patience: Duration) -> GreetedRelays {
     let mut found = GreetedRelays::default();

@@ -23,7 +23,7 @@ pub fn path_of(directory: &Path, word: &RegistryWord) -> PathBuf {
     directory.join(name.get(..32).unwrap_or_default())
 }
 
-/// The list, if there is one that is whole and good at `unix` (seconds).
+/// Reads the stored list. `None`: there is none, or it is damaged or expired at `unix` (seconds).
 pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MAX_ANSWER_LEN as u64 + 64).read_to_end(&mut bytes).ok()?;
@@ -37,7 +37,7 @@ pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
     (reader.is_empty() && list.until > unix).then_some(list)
 }
 
-/// Puts a list in place of the one before.
+/// Writes a list, in place of the stored one.
 pub fn write(path: &Path, list: &RelayList) -> io::Result<()> {
     let mut bytes = vec![0; MAX_ANSWER_LEN];
     let mut writer = Writer::new(&mut bytes);

@@ -26,7 +26,7 @@ const MAX_QUEUED_EVENTS: usize = 16;
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// How often a relay that is enrolled says so again, in case the registry forgot it or its
+/// Time between two enrolments of a relay. A new one helps if the registry lost the relay or its
 /// addresses changed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
@@ -36,45 +36,45 @@ pub struct EnrollingPlan {
     pub key: Secret<[u8; 32]>,
     /// The registry's word for joining.
     pub word: RegistryWord,
-    /// Bytes per second that it lends to a client; `None`: any.
+    /// Bytes per second that the relay grants to a client. `None`: no limit.
     pub rate: Option<u64>,
-    /// Bytes per day that it lends to a client; `None`: any.
+    /// Bytes per day that the relay grants to a client. `None`: no limit.
     pub quota: Option<u64>,
-    /// Whose it is: answers are spread over operators.
+    /// The name of the relay's operator. Registries spread their answers over operators.
     pub operator: String,
-    /// Where it is, for a person.
+    /// The region of the relay, for a person.
     pub region: String,
-    /// Where it can be reached.
+    /// The addresses and ports of the relay.
     pub addresses: Vec<SocketAddr>,
-    /// Whether the relay may stand behind a NAT. It is reached where its heartbeats come from, if
-    /// others are let in there.
+    /// Whether the relay may be behind a NAT. The registry then tests and lists the source address
+    /// of its heartbeats.
     pub seen: bool,
 }
 
-/// What happens while a relay is enrolled.
+/// An event of a relay's enrolment at a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnrolEvent {
     /// The relay carries what is minted in this epoch from now on, and is tested.
     Epoch {
         /// The number of the epoch.
         epoch: u32,
-        /// For how long the one before holds.
+        /// How long the previous epoch's words stay valid.
         last_holds: Duration,
     },
-    /// The relay is enrolled.
+    /// The registry has enrolled the relay.
     Enrolled {
         /// When the first heartbeat is due.
         beat: Duration,
-        /// Where it is listed.
+        /// The addresses at which the registry lists the relay.
         passed: Vec<SocketAddr>,
-        /// Where it is not, and why.
+        /// The addresses at which it does not list the relay, and why.
         failed: Vec<(SocketAddr, Failure)>,
     },
     /// The relay is not enrolled for now.
     Failed {
-        /// Why the registry did not enrol it.
+        /// Why the registry did not enrol the relay.
         error: AskError,
-        /// When it is tried again.
+        /// The time until the next attempt.
         again: Duration,
     },
 }
@@ -88,7 +88,7 @@ pub struct Enrolling {
     /// The addresses of the registry that heartbeats go to.
     registry: Vec<SocketAddr>,
     beats: bool,
-    /// The registry is to see where heartbeats come from, before it lists the relay.
+    /// Whether the registry must see the source of heartbeats before it lists the relay.
     seen: bool,
 }
 

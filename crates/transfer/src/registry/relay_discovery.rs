@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 /// Lists that wait for the program.
 const MAX_QUEUED_LISTS: usize = 8;
 
-/// What came of asking.
+/// The result of a request to a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindEvent {
     /// Relays to try, perhaps some that were known, with words that hold for longer.
@@ -57,7 +57,7 @@ impl RelayDiscovery {
 
 struct Seeker {
     finder: Finder,
-    /// What found no room among the news.
+    /// An event that did not fit into the program's queue.
     waiting: Option<FindEvent>,
     news: SyncSender<FindEvent>,
 }

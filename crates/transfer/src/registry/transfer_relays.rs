@@ -21,7 +21,7 @@ use std::path::PathBuf;
 const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// How long after its answer a registry that knows of no relay is asked again.
+/// A registry that has no relays is asked again after this time.
 const EMPTY_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Seconds before their end at which grants are renewed, or after half of their life if that is
 /// later.
@@ -34,7 +34,7 @@ const EPOCH_REQUEST_INTERVAL: Duration = Duration::from_secs(15);
 /// Requests for new grants after the end of an epoch. A new grant restarts only paths that have
 /// failed, and some fail only after the first request.
 const EPOCH_REQUEST_COUNT: u32 = 3;
-/// How long after the end of an epoch no other end is looked for.
+/// How long after a reported end of an epoch further reports are ignored.
 const MIN_EPOCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Which registry to ask.
@@ -42,7 +42,7 @@ const MIN_EPOCH_INTERVAL: Duration = Duration::from_secs(60);
 pub struct FindPlan {
     /// The registry's word for use.
     pub word: RegistryWord,
-    /// Directory for the last list; `None`: it is not kept.
+    /// The directory for the last list of relays. `None`: the list is not stored.
     pub cache: Option<PathBuf>,
     /// How many relays to ask for at first, and to renew: at most 100.
     pub first: usize,
@@ -71,47 +71,47 @@ pub(crate) struct Finder {
     /// Whether the request is a complaint, whose answer does not matter.
     complains: bool,
     complaints: Complaints,
-    /// First addresses of relays that serve TCP, as the registry says.
+    /// First addresses of relays that forward over TCP, as the registry reported.
     tcp: BTreeSet<SocketAddr>,
     /// How many of the draw are here.
     had: usize,
     /// How many are asked for at first.
     first: usize,
-    /// What was asked for last.
+    /// How many relays of its list the registry skipped in the last request.
     skip: usize,
     most: usize,
-    /// Whether the registry has others.
+    /// Whether the registry has more relays.
     more: bool,
-    /// Whether all relays were tried since it was last asked for others.
+    /// Whether all relays were tried since the registry was last asked for more.
     used_up: bool,
     /// When to ask next.
     next: Option<Instant>,
     failures: u32,
-    /// Why the registry failed the last time, until it is told.
+    /// Why the registry failed the last time, until the user is told.
     trouble: Option<String>,
     told: bool,
     /// No sooner are grants asked for again because an epoch ended.
     renew_from: Instant,
-    /// How often they are still asked for.
+    /// How many more renewals of the relays' words are due.
     renewals: u32,
 }
 
-/// What a person is told when a registry failed and its client goes on; `trouble` is why.
+/// The sentence for the user when a registry failed and the transfer goes on. `trouble`: the cause.
 pub(crate) fn goes_on_without(trouble: &str) -> String {
     format!("the registry does not help now: {trouble}; byway goes on without it")
 }
 
-/// What came of looking.
+/// The result of one look for relays.
 #[derive(Default)]
 pub(crate) struct FoundRelays {
     /// The words of the relays to try.
     pub words: Vec<relay::Word>,
-    /// Why the registry is of no use for now; told once.
+    /// Why the registry failed. Each failure is returned once.
     pub trouble: Option<String>,
 }
 
 impl Finder {
-    /// What asks, and the relays of the last list.
+    /// A finder, and the relays of the last stored list.
     pub fn new(plan: FindPlan) -> (Self, Vec<relay::Word>) {
         let list = plan.last_list();
         let cache = plan.cache.map(|directory| cache::path_of(&directory, &plan.word));
@@ -144,7 +144,7 @@ impl Finder {
         (finder, kept)
     }
 
-    /// Whether a relay that the registry named serves TCP.
+    /// Whether the registry reported that this relay forwards over TCP.
     pub fn serves_tcp(&self, word: &relay::Word) -> bool {
         word.relays().first().is_some_and(|address| self.tcp.contains(address))
     }
@@ -154,8 +154,7 @@ impl Finder {
         self.exchange.is_some() && !self.complains
     }
 
-    /// All relays were tried. Others are asked for as soon as no other question is under way and
-    /// the registry answers.
+    /// Notes that all relays were tried. More are requested once the present request is over.
     pub const fn ask_for_more(&mut self) {
         self.used_up = true;
     }
@@ -165,7 +164,8 @@ impl Finder {
         self.complaints.look(now, relays);
     }
 
-    /// A relay says that the epoch of its grant is over: there are new grants, for all relays.
+    /// Notes that a relay reported the end of its grant's epoch. New grants of all relays are
+    /// requested.
     pub fn on_epoch_over(&mut self, now: Instant) {
         if now >= self.renew_from && self.failures == 0 {
             (self.renew_from, self.renewals) = (now + MIN_EPOCH_INTERVAL, EPOCH_REQUEST_COUNT);
@@ -178,7 +178,7 @@ impl Finder {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Takes in an event of the endpoint; whether it is about the registry.
+    /// Handles an event of the endpoint. Returns whether it was about the registry.
     pub fn on_event(&mut self, event: &EndpointEvent, now: Instant) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
         match exchange.on_event(event) {
@@ -190,7 +190,7 @@ impl Finder {
         }
     }
 
-    /// Asks if it is time, and takes what was answered.
+    /// Sends a request if one is due, and returns what was answered.
     pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant) -> FoundRelays {
         let mut found = FoundRelays::default();
         if let Some(request) = self.exchange.is_none().then(|| self.request(now)).flatten() {
@@ -223,7 +223,7 @@ impl Finder {
         self.told(found)
     }
 
-    /// What is asked now, if anything is: for relays, or that those of no use be tested.
+    /// The request that is due now. It asks for relays, or for tests of relays that failed.
     fn request(&mut self, now: Instant) -> Option<Request> {
         let due = self.next.is_some_and(|next| next <= now);
         let more = !due && self.used_up && self.more && self.had < MAX_ASKED_RELAYS && self.failures == 0;
@@ -309,7 +309,7 @@ impl Finder {
     }
 }
 
-/// Takes in what a list says of TCP.
+/// Notes which relays of a list forward over TCP.
 fn learn_tcp(tcp: &mut BTreeSet<SocketAddr>, list: &RelayList) {
     for listed in &list.relays {
         let Some(address) = listed.word.relays().first() else { continue };

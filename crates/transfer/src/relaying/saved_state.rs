@@ -21,21 +21,21 @@ use std::fmt;
 use std::str::{FromStr, Lines};
 use thiserror::Error;
 
-/// The first line of the file: its kind and version.
+/// The first line of the file, with its kind and version.
 const FIRST_LINE: &str = "byway-relay-kept 1";
 /// Bytes of the longest file: every range, and the rest.
 pub(super) const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// What a relay keeps over restarts.
+/// The state of a relay that survives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedState {
-    /// Whose heartbeats and ranges they are. Another key of the relay's makes it another.
+    /// The relay to which the heartbeats and ranges belong. A new key makes it another relay.
     pub relay: Option<RelayId>,
-    /// What the relay carried.
+    /// Bytes that the relay carried.
     pub used: Used,
-    /// The number of its last heartbeat.
+    /// The number of the relay's last heartbeat.
     pub beats: u64,
-    /// The ranges that it gave to registries, each once.
+    /// The ranges of grants that the relay gave to registries, one for each registry.
     pub ranges: Vec<KeptRange>,
 }
 
@@ -52,13 +52,13 @@ pub struct KeptRange {
     pub last_until: u64,
 }
 
-/// What is kept is damaged.
+/// The saved state is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("holds no whole account of what a relay carried")]
 pub struct NotKept;
 
 impl SavedState {
-    /// The range of a registry, or one that nobody had yet; `None` if there is none left.
+    /// The range of a registry, or a new one. `None`: no range is left.
     pub fn range_of(&mut self, registry: &[u8; 32]) -> Option<&mut KeptRange> {
         if let Some(at) = self.ranges.iter().position(|range| range.registry == *registry) {
             return self.ranges.get_mut(at);

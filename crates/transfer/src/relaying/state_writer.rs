@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// carry.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Heartbeats between two writes, if there is nothing else to keep.
+/// Heartbeats between two writes, if nothing else has changed.
 const HEARTBEATS_PER_WRITE: u64 = 1_024;
 
-/// Reads what was kept; nothing if there is no file.
+/// Reads the saved state. Empty if there is no file.
 pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
     let cannot = |source| StateError::Io {
         what: "read what the relay carried in".into(),
@@ -42,13 +42,13 @@ pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
     })
 }
 
-/// What is to be kept.
+/// The values of a relay to be saved.
 pub(super) struct Snapshot {
     used: Used,
-    /// What the relay may carry once this is kept.
+    /// The reserve that the relay may carry once this is saved.
     reserve: Reserve,
     beats: u64,
-    /// Range, epoch, and for how long the one before holds.
+    /// Ranges of grants: the number, the epoch, and how long the previous epoch's words stay valid.
     epochs: Vec<(u8, u32, Duration)>,
 }
 
@@ -66,12 +66,12 @@ impl Snapshot {
     }
 }
 
-/// What the relay may carry since the disk took it, until the relay has it.
+/// A reserve whose count is on the disk, until the relay takes it over.
 #[derive(Default)]
 pub(super) struct ReserveOffer(Mutex<Option<Reserve>>);
 
 impl ReserveOffer {
-    /// Lets the relay carry it.
+    /// Gives the reserve to the relay, if there is one.
     pub(super) fn give(&self, relay: &mut Relay, now: Instant) {
         let reserve = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reserve) = reserve {
@@ -84,16 +84,16 @@ impl ReserveOffer {
     }
 }
 
-/// Writes what the relay must remember to the disk.
+/// Writes the state that a relay needs after a restart.
 pub(super) struct StateWriter {
     path: PathBuf,
-    /// What is to be kept.
+    /// The state to write.
     kept: SavedState,
     news: SyncSender<RelayRunEvent>,
-    /// Times that it could not be written.
+    /// How often the state could not be written.
     failures: Arc<AtomicU64>,
     reserve: Arc<ReserveOffer>,
-    /// What is on the disk, if anything is since the start.
+    /// The state on the disk. `None`: nothing was written since the start.
     written: Option<SavedState>,
     failing: bool,
 }
@@ -135,7 +135,7 @@ impl StateWriter {
         self.reserve.set(reserve);
     }
 
-    /// Writes, if there is something new. Whether it is on the disk.
+    /// Writes the state if it changed. Returns whether it is on the disk.
     fn write(&mut self, snapshot: &Snapshot) -> bool {
         (self.kept.used, self.kept.beats) = (snapshot.used, snapshot.beats);
         let unix = unix_seconds();

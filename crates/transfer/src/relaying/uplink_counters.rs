@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// Time between two questions to the system which interface the line is.
 const ROUTE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Whether an address is another host's. What stays on this one uses no line.
+/// Whether an address is another host's. Traffic to this host's own addresses uses no line.
 pub(super) fn is_elsewhere(address: IpAddr) -> bool {
     !address.is_loopback() && !sockets::own_addresses().contains(&address)
 }
@@ -23,7 +23,7 @@ pub(super) struct UplinkCounters {
     looked: Option<Instant>,
     /// Of the sockets by which strangers' datagrams leave.
     limits: Vec<SendLimit>,
-    /// What these were set to.
+    /// The limit of the send queue that was last set, in bytes.
     queue: u64,
 }
 
@@ -32,7 +32,7 @@ impl UplinkCounters {
         Self { towards, route: None, traffic: None, asked: None, looked: None, limits, queue: 0 }
     }
 
-    /// Tells what the counters say, if `every` has passed since the last time.
+    /// Passes the interface's counters to `lending`, if `every` has passed since the last time.
     pub(super) fn look(&mut self, lending: &mut LendingControl, now: Instant, every: Duration) {
         let due = |last: Option<Instant>, every| last.is_none_or(|last| now.since(last) >= every);
         if !due(self.looked, every) {

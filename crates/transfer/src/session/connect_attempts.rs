@@ -15,46 +15,47 @@ const FIRST_KNOCK_DELAY: Duration = Duration::from_millis(1_000);
 /// Time between two knocks at one address. Hosts send about one refusal a second (Linux:
 /// `icmp_ratelimit`).
 const KNOCK_INTERVAL: Duration = Duration::from_millis(1_000);
-/// How long a receiver that is being started is waited for, though nobody listens there.
+/// How long a sender waits for a receiver that may be starting, although its host answers that
+/// nothing listens.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Refusals in a row that say that nobody listens.
+/// After so many refusals in a row, nothing listens at the address.
 const REFUSAL_THRESHOLD: u32 = 2;
 
-/// A way that was tried, and what came back.
+/// One path to the receiver that was tried, and the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptResult {
     /// Where datagrams went first.
     pub address: SocketAddr,
-    /// What came back.
+    /// The reply to the attempt.
     pub heard: AttemptReply,
 }
 
-/// What came back.
+/// The reply to an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptReply {
     /// From the address: nothing, or a refusal.
     Direct(Option<IcmpError>),
     /// From the address, over TCP: a connection, and no byway.
     OtherOverTcp,
-    /// Through a relay: nothing, or why it is of no use.
+    /// The reply through a relay: nothing, or why the relay is of no use.
     Relay(Option<RelayTrouble>),
 }
 
 impl AttemptResult {
-    /// Whether the receiver's own network alone leads there.
+    /// Whether the address is private, so that only the receiver's own network leads there.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self.heard, AttemptReply::Direct(_) | AttemptReply::OtherOverTcp)
             && is_private(self.address.ip())
     }
 }
 
-/// The ways to a receiver.
+/// The attempts to reach a receiver on all paths.
 pub struct ConnectAttempts {
     begun: Option<Instant>,
     knock_at: Instant,
     direct: Vec<DirectAttempt>,
     relays: Vec<(Word, Option<RelayTrouble>)>,
-    /// What this side sends from.
+    /// The local addresses that this side sends from.
     locals: Vec<SocketAddr>,
 }
 
@@ -64,9 +65,9 @@ struct DirectAttempt {
     heard: Option<IcmpError>,
     /// Refusals in a row, the last knock's included.
     refusals: u32,
-    /// Whether one came since the last knock.
+    /// Whether an error came back since the last probe.
     answered: bool,
-    /// Whether a TCP connection was accepted there.
+    /// Whether the address accepted a TCP connection.
     over_tcp: bool,
 }
 
@@ -91,7 +92,8 @@ impl ConnectAttempts {
         }
     }
 
-    /// Knocks where it is time to, and listens. To be called now and then while nobody answers.
+    /// Sends probes that are due, and reads the replies. Call this regularly while the receiver
+    /// does not answer.
     pub fn look(&mut self, now: Instant) {
         if self.begun.is_none() {
             self.begun = Some(now);
@@ -104,7 +106,7 @@ impl ConnectAttempts {
         }
     }
 
-    /// Whether nobody listens at any address, and no relay is left to wait for.
+    /// Whether nothing listens at any address, and no relay is left to wait for.
     pub fn are_hopeless(&self, now: Instant) -> bool {
         self.begun.is_some_and(|begun| now.since(begun) >= STARTUP_TIMEOUT)
             && !self.direct.is_empty()
@@ -112,7 +114,7 @@ impl ConnectAttempts {
             && self.relays.iter().all(|(_, trouble)| trouble.is_some())
     }
 
-    /// What was found out about a relay.
+    /// Notes why a relay does not work.
     pub fn on_relay(&mut self, relay: SocketAddr, trouble: RelayTrouble) {
         for (word, known) in &mut self.relays {
             if word.relays().contains(&relay) {
@@ -128,7 +130,7 @@ impl ConnectAttempts {
         }
     }
 
-    /// What became of each, if no session did.
+    /// The reply on each path, after no session was established.
     pub fn tried(&mut self) -> Vec<AttemptResult> {
         if self.direct.iter().any(|way| way.probe.is_none()) {
             // At least what the system says at once.

@@ -15,9 +15,10 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The silence of a path that was in use after which TCP is dialled. Most shorter ones are no
 /// outages.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The first token: the owner's other descriptors have smaller tokens, and listeners larger ones.
+/// The first token of dialled connections. Other descriptors of the owner have smaller tokens, and
+/// listeners have larger ones.
 const FIRST_TOKEN: u32 = 1 << 30;
-/// Tokens of one session: first those of its peer's addresses, then those of relays.
+/// The number of tokens of one session: first those of its peer's addresses, then those of relays.
 const TOKENS_PER_SESSION: u32 = 128;
 /// The most addresses of a peer that are dialled beside UDP.
 const MAX_PEER_ADDRESSES: usize = 8;
@@ -27,7 +28,7 @@ const MAX_KEPT: usize = (TOKENS_PER_SESSION / 2) as usize;
 const KEPT_DELAYS: RetryDelays =
     RetryDelays { first: Duration::from_millis(500), max: Duration::from_secs(5) };
 
-/// What TCP is used for.
+/// When a session uses TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TcpUse {
     /// Nothing: the session has UDP alone.
@@ -39,9 +40,9 @@ pub enum TcpUse {
     Alone(Vec<IpAddr>),
 }
 
-/// What dials for one session.
+/// The TCP dialers of one session.
 pub struct Dialers {
-    /// The first of its tokens.
+    /// The first token of this session.
     first_token: u32,
     tcp_use: TcpUse,
     peer: TcpDialer,
@@ -93,12 +94,12 @@ impl Dialers {
         dialers
     }
 
-    /// Dials one more relay.
+    /// Adds a relay to the addresses that are dialled.
     pub fn add(&mut self, relay: &Word) {
         self.relays.add_relay(relay, locals(&self.tcp_use));
     }
 
-    /// Another session with the same peer begins: nobody has answered it yet.
+    /// Starts again for a new session with the same peer.
     pub fn begin(&mut self) {
         (self.begun, self.trials) = (None, Trials::default());
         self.peer.begin();
@@ -164,7 +165,7 @@ impl Dialers {
         self.peer.accepted()
     }
 
-    /// Whether TCP is all that the session has.
+    /// Whether the session uses TCP only.
     #[must_use]
     pub const fn is_alone(&self) -> bool {
         matches!(self.tcp_use, TcpUse::Alone(_))
@@ -175,7 +176,7 @@ impl Dialers {
         self.warnings.pop().or_else(|| self.peer.next_warning()).or_else(|| self.relays.next_warning())
     }
 
-    /// Takes in that a descriptor is ready. Whether it is one of these.
+    /// Handles a ready descriptor. Returns whether it belongs to these dialers.
     pub fn ready(&mut self, ready: Ready) -> bool {
         let own = (self.first_token..self.first_token + TOKENS_PER_SESSION).contains(&ready.token.0);
         own && (self.peer.ready(ready) || self.relays.ready(ready))

@@ -41,15 +41,15 @@ use std::net::SocketAddr;
 /// The wait before another session is tried for.
 const RETRY_DELAYS: RetryDelays =
     RetryDelays { first: Duration::from_millis(500), max: Duration::from_secs(15) };
-/// The most relays that are remembered from one session to the next.
+/// The most relays that are carried over from one session to the next.
 const MAX_RELAYS: usize = 1024;
 
-/// A relay, and how it leads to the receiver, if the ticket tells.
+/// A relay. If the ticket tells how it leads to the receiver, also that.
 #[derive(Clone, Debug)]
 pub struct KnownRelay {
-    /// The relay's word.
+    /// The relay's word: the permission to use the relay.
     pub word: Word,
-    /// Where the receiver is met behind it.
+    /// The receiver's address behind the relay, as the ticket tells. `None`: it does not tell.
     pub route: Option<RelayRoute>,
 }
 
@@ -68,7 +68,7 @@ impl KnownRelay {
         Self { word: word.clone(), route: Some(route) }
     }
 
-    /// Where the relay is dialled over TCP: its first address of each family.
+    /// The addresses at which the relay is dialled over TCP: its first one of each family.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         dialled_addresses(&self.word)
     }
@@ -87,24 +87,24 @@ impl KnownRelay {
 
 /// With whom, and how.
 pub struct SessionPlan {
-    /// The receiver's key.
+    /// The receiver's public key.
     pub peer: PublicKey,
     /// The receiver's own addresses.
     pub addresses: Vec<SocketAddr>,
-    /// Relays that may lead there.
+    /// Relays that may lead to the receiver.
     pub relays: Vec<KnownRelay>,
     /// A registry to ask for more.
     pub registry: Option<FindPlan>,
-    /// What TCP is used for.
+    /// When the session uses TCP.
     pub tcp: TcpUse,
     /// Number of the keeper among those of the same event loop, whose descriptors differ by it.
     pub number: u16,
-    /// What the first message says to the receiver's application.
+    /// The data in the HELLO, for the receiver's application.
     pub hello: Vec<u8>,
     /// The first message of a second connection, in which the receiver is asked whether it still
     /// has the session. `None`: it is not asked.
     pub restart_question: Option<Vec<u8>>,
-    /// Makes what governs all paths of a session, from a seed.
+    /// Makes the congestion controller of a session from a seed.
     pub controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
     /// The seed of the first session's controller. Each later one's is greater by 1.
     pub seed: u64,
@@ -137,14 +137,14 @@ impl SessionPlan {
     }
 }
 
-/// What happened to the session.
+/// An event of a kept session, for its owner.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// The session begins.
+    /// The session is established.
     Connected,
     /// The session ended, or could not begin. Another is tried for.
     Lost(LostSession),
-    /// The receiver does not serve this host, and will not later.
+    /// The receiver refused this host for good.
     Refused(LostSession),
     /// A relay is of no use, and what to warn a person of, if that is worth a line.
     RelayTrouble(SocketAddr, RelayTrouble, Option<String>),
@@ -157,23 +157,23 @@ pub enum SessionEvent {
 /// Why a session ended, or could not begin.
 #[derive(Debug)]
 pub struct LostSession {
-    /// Why.
+    /// The error that ended the session.
     pub error: TransferError,
-    /// The CLOSE that ended it, if one did.
+    /// The CLOSE that ended the session. `None`: no CLOSE was sent or received.
     pub close: Option<SessionClose>,
-    /// If the receiver did not answer: what came back on each way.
+    /// The reply on each path, if the receiver did not answer.
     pub tried: Vec<AttemptResult>,
 }
 
-/// A CLOSE.
+/// A CLOSE that ended a session: its code and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionClose {
     /// Its code. Those of [`CloseCode`](crate::close::CloseCode) and of the application are below
     /// 65536.
     pub code: u64,
-    /// Its reason, a line of text of whoever closed.
+    /// The reason in the CLOSE, as text.
     pub reason: String,
-    /// Whether the other side closed.
+    /// Whether the peer sent the CLOSE.
     pub by_peer: bool,
 }
 
@@ -186,7 +186,7 @@ enum Stage {
     Connected(Handle),
 }
 
-/// A relay, and whether the session that is tried for or used has it.
+/// A relay, and whether the present session or attempt has it.
 struct EnteredRelay {
     relay: KnownRelay,
     is_entered: bool,
@@ -201,10 +201,10 @@ pub struct SessionKeeper {
     lacks_relays: bool,
     /// Sessions in a row that did not begin.
     failures: u32,
-    /// Asks a silent receiver whether it has the session, if that can be asked.
+    /// How to ask a silent receiver whether it still has the session. `None`: that cannot be asked.
     question: Option<RestartQuestion>,
     restart: Option<RestartCheck>,
-    /// The ways to a receiver that has not answered yet.
+    /// The attempts to reach a receiver that has not answered yet.
     attempts: ConnectAttempts,
     finder: Option<Finder>,
     counter: ProgressCounter,
@@ -215,7 +215,7 @@ pub struct SessionKeeper {
 }
 
 impl SessionKeeper {
-    /// Keeps no session yet. `locals`: the addresses that this side sends from.
+    /// A keeper without a session yet. `locals`: the local addresses that this side sends from.
     #[must_use]
     pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], watch: &Watch) -> Self {
         let mut relays = std::mem::take(&mut plan.relays);
@@ -252,7 +252,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Takes in that a descriptor is ready. Whether it is one of this keeper's.
+    /// Handles a ready descriptor. Returns whether it belongs to this keeper.
     pub fn ready(&mut self, ready: Ready) -> bool {
         self.dialers.ready(ready)
     }
@@ -262,13 +262,13 @@ impl SessionKeeper {
         self.dialers.opened()
     }
 
-    /// Whether there is a session.
+    /// Whether a session is established.
     #[must_use]
     pub const fn is_connected(&self) -> bool {
         matches!(self.stage, Stage::Connected(_))
     }
 
-    /// The session that there is, or that is tried for.
+    /// The session that is established or being established.
     #[must_use]
     pub const fn handle(&self) -> Option<Handle> {
         match self.stage {
@@ -277,13 +277,13 @@ impl SessionKeeper {
         }
     }
 
-    /// The session, if there is one that may be used.
+    /// The established session. `None`: there is none that can be used.
     pub fn session<'a>(&self, endpoint: &'a mut Endpoint) -> Option<&'a mut Connection> {
         let Stage::Connected(handle) = self.stage else { return None };
         endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
     }
 
-    /// Whether nothing is left of the session: it was closed, and the receiver was told.
+    /// Whether the session has ended, and the receiver was told.
     #[must_use]
     pub fn is_gone(&self, endpoint: &Endpoint) -> bool {
         self.handle().and_then(|handle| endpoint.connection(handle)).is_none_or(Connection::is_closed)
@@ -295,13 +295,13 @@ impl SessionKeeper {
         self.counter.silence(now)
     }
 
-    /// Payload bytes at the last look, seconds of the session, and its paths.
+    /// The session's progress at the last look: payload bytes, seconds, and paths.
     #[must_use]
     pub const fn counter(&self) -> &ProgressCounter {
         &self.counter
     }
 
-    /// What became of relays.
+    /// The states of the relays.
     pub(crate) const fn log(&self) -> &RelayLog {
         &self.log
     }
@@ -389,7 +389,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Takes words that are good for longer than those of the same relays.
+    /// Replaces words of the same relays by these, which expire later.
     pub fn renew(&mut self, words: &[Word]) {
         for EnteredRelay { relay, is_entered } in &mut self.relays {
             *is_entered &= !relay.renew(words);
@@ -397,7 +397,7 @@ impl SessionKeeper {
         self.lacks_relays = true;
     }
 
-    /// Takes in an event of the endpoint; whether it is about this keeper's connections.
+    /// Handles an event of the endpoint. Returns whether it was about this keeper's connections.
     pub fn on_event(
         &mut self,
         endpoint: &mut Endpoint,
@@ -473,7 +473,7 @@ impl SessionKeeper {
         Some(self.counter.look(now, connection, locals, circumstances, amount))
     }
 
-    /// Tells what has become of relays since the last look.
+    /// Reports what changed about relays since the last look.
     pub fn look_at_relays(&mut self, endpoint: &Endpoint, locals: &[SocketAddr], now: Instant) {
         let Stage::Connected(handle) = self.stage else { return };
         let relays = endpoint.relays(now, handle);
@@ -481,7 +481,7 @@ impl SessionKeeper {
         self.events.extend(self.log.look(relays, locals).into_iter().map(SessionEvent::News));
     }
 
-    /// Ends the session, and the keeping of it: the receiver is told why.
+    /// Ends the session for good, and tells the receiver why.
     pub fn close(&self, endpoint: &mut Endpoint, code: u64, reason: &str, now: Instant) {
         if let Some(handle) = self.handle() {
             endpoint.close(now, handle, code, reason);
@@ -540,7 +540,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Takes what the registry offers, if there is one.
+    /// Adds the relays that the registry offers, if there is a registry.
     fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let Some(finder) = &mut self.finder else { return };
         let found = finder.look(endpoint, now);

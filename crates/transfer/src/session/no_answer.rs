@@ -8,10 +8,10 @@ use thiserror::Error;
 /// Bytes of the headers of IPv4 and UDP, and of IPv6 and UDP.
 const HEADER_BYTES: (usize, usize) = (20 + 8, 40 + 8);
 
-/// Why nobody answers, most likely.
+/// The most probable reason why nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
-    /// A link on the way takes no packets of the size that byway needs.
+    /// A link to the receiver does not carry packets of the size that byway needs.
     #[error(
         "the way to {address} is too narrow: byway needs packets of {} bytes{}; raise the MTU of the tunnel or \
          link on the way, or use a relay (--relay)",
@@ -21,7 +21,7 @@ pub enum NoAnswer {
     TooNarrow {
         /// The address that the path leads to.
         address: SocketAddr,
-        /// Bytes of a packet that it takes, if that is known.
+        /// The largest packet in bytes that the link carries. `None`: unknown.
         mtu: Option<u32>,
     },
     /// A relay does not let the packets through.
@@ -38,10 +38,10 @@ pub enum NoAnswer {
          start `byway recv` there, and use the ticket that it prints"
     )]
     NotRunning,
-    /// A firewall of this host, or one on the path, forbids to send there.
+    /// A firewall, on this host or on the route, forbids sending to the receiver.
     #[error("a firewall forbids to send to the receiver: let UDP out of this host")]
     Firewall,
-    /// The ticket names addresses of one network alone.
+    /// The ticket has only private addresses.
     #[error(
         "the receiver does not answer, and every address of the ticket is private: none leads there from \
          another network; let it run with `--advertise` or a relay. In the same network: does it run, and does a \
@@ -54,7 +54,7 @@ pub enum NoAnswer {
          stand between. Open a page in a browser and log in if it asks for that, or use a relay (--relay)"
     )]
     OtherOverTcp {
-        /// Where it answers.
+        /// The address that accepts the TCP connections.
         address: SocketAddr,
     },
     /// No packet came back.
@@ -63,7 +63,7 @@ pub enum NoAnswer {
          and does a firewall let UDP through? A relay may help (--relay)"
     )]
     Silent,
-    /// No network of this host leads there.
+    /// This host has no route to the receiver.
     #[error(
         "the receiver cannot be reached from here: no network leads to any address of the ticket; \
          a relay may help (--relay)"
@@ -80,7 +80,7 @@ fn takes(mtu: &Option<u32>) -> String {
     mtu.map(|mtu| format!(" (it takes {mtu})")).unwrap_or_default()
 }
 
-/// What to do about a relay that refuses.
+/// Advice for a relay that refuses with this reason.
 const fn advice(reason: &Reason) -> &'static str {
     match reason {
         Reason::Destination => "its operator may allow them with --allow-destination",

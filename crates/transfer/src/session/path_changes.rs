@@ -11,19 +11,21 @@ use byway_wire::relay::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// What is known of the paths of a connection.
+/// The last reported state of a connection's paths.
 #[derive(Default)]
 pub struct PathChanges {
-    /// What to call the paths that are up, and where they go first.
+    /// The name of each path that is up, and the address that its packets go to first.
     names: BTreeMap<PathId, (String, SocketAddr)>,
-    /// What which relays said, by name: once is enough, though each is asked again now and then.
+    /// Notices of relays that were reported: the relay's name, and the reason's number. Each is
+    /// reported once.
     notices: BTreeSet<(String, u8)>,
-    /// What relays said whose quota is used up; `None`: one on a path that was never of use.
+    /// Relays that reported a used-up quota, with their reason. `None`: a relay on a path that was
+    /// never useful.
     used_up: BTreeMap<Option<SocketAddr>, Reason>,
 }
 
 impl PathChanges {
-    /// Takes in what happened in the connection; what there is to tell of it.
+    /// Handles an event of the connection. Returns what to report, if anything.
     pub fn on_event(
         &mut self,
         event: Event,
@@ -82,14 +84,14 @@ impl PathChanges {
         }
     }
 
-    /// Whether a relay says that its quota is used up.
+    /// Whether a relay reported that its quota is used up.
     #[must_use]
     pub fn is_quota_used_up(&self) -> bool {
         !self.used_up.is_empty()
     }
 
-    /// Why a session came to its end. If nothing got through, and a relay says that its quota is
-    /// used up, both are told.
+    /// The error to report for a lost session. If nothing got through and a relay's quota is used
+    /// up, the error names both.
     #[must_use]
     pub fn explain(&self, error: TransferError) -> TransferError {
         match (&error, self.used_up.values().next()) {

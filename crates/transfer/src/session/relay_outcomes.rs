@@ -10,21 +10,21 @@ use std::net::SocketAddr;
 
 /// Relays of no use that a person is warned of one by one. A longer list is not read.
 const MAX_NAMED_RELAYS: usize = 3;
-/// Relays that carried less than this share of all bytes did not help.
+/// Relays that carried less than this percentage of all bytes did not help.
 const HELPED_PERCENT: u64 = 5;
 
-/// What became of a relay.
+/// The final state of a relay in a transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayOutcome {
-    /// What to call it.
+    /// The name of the relay, for a person.
     pub name: String,
     /// `untried`, `trying`, `available`, `reserve`, `used`, `unusable` or `dropped`.
     pub standing: &'static str,
-    /// Why it is a reserve, unusable or dropped.
+    /// Why the relay is spare, unusable or dropped. `None`: it is in use.
     pub reason: Option<String>,
-    /// The round-trip time of its latest probe that was answered.
+    /// The round-trip time of the latest answered probe. `None`: no probe was answered.
     pub rtt: Option<Duration>,
-    /// Bytes sent through it (UDP payload).
+    /// Bytes sent through the relay (UDP payload).
     pub bytes: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct RelayLog {
 }
 
 impl RelayLog {
-    /// Takes in how far relays are; what has changed.
+    /// Compares the states of relays with the last ones. Returns the changes to report.
     pub fn look(&mut self, relays: Vec<RelayStatus>, locals: &[SocketAddr]) -> Vec<TransferEvent> {
         let mut news = Vec::new();
         let mut best: BTreeMap<RelayKey, RelayStatus> = BTreeMap::new();
@@ -67,7 +67,7 @@ impl RelayLog {
         news
     }
 
-    /// What to warn a person of about a relay that is of no use, if it is worth a line of its own.
+    /// The warning about a relay that does not work. `None`: enough relays were named already.
     pub fn on_trouble(&mut self, relay: SocketAddr, trouble: RelayTrouble) -> Option<String> {
         self.warned += 1;
         match self.warned {
@@ -79,7 +79,7 @@ impl RelayLog {
         }
     }
 
-    /// What became of each relay that was more than a word, with the bytes that paths carried.
+    /// The state of each relay that was tried, with the bytes that its paths carried.
     pub fn tallies(&self, paths: &[PathCounters], locals: &[SocketAddr]) -> Vec<RelayOutcome> {
         let tried = self.known.values().filter(|status| status.standing != RelayState::Untried);
         tried
@@ -94,7 +94,7 @@ impl RelayLog {
             .collect()
     }
 
-    /// Whether relays helped, and if not why. `None`: there was no relay.
+    /// A sentence that says whether relays helped, or why not. `None`: there was no relay.
     pub fn verdict(&self, paths: &[PathCounters]) -> Option<String> {
         let count = |of: RelayState| self.known.values().filter(|status| status.standing == of).count();
         let all = self.known.len();
@@ -129,7 +129,7 @@ fn name(status: &RelayStatus, locals: &[SocketAddr]) -> String {
     if status.local.is_connection() { format!("{name} over TCP") } else { name }
 }
 
-/// Which of several connections to a relay says most: the highest.
+/// The rank of a state, if several connections lead to one relay: the highest is reported.
 const fn rank(standing: RelayState) -> u8 {
     match standing {
         RelayState::Unusable => 0,

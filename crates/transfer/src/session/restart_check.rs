@@ -15,32 +15,31 @@ use std::net::SocketAddr;
 /// questions.
 const ASK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What to do about a silence.
+/// What to do about a silent receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeAction {
     /// Nothing is to be done now.
     Wait,
     /// Try a second connection.
     Ask,
-    /// The receiver is there and does not have the session: begin a new one, with what it has.
+    /// The receiver is running and does not have the session: begin a new one.
     Renew,
 }
 
-/// Whom to ask, and what to say.
+/// How to ask a silent receiver whether it has the session: its key, addresses and relays.
 #[derive(Clone)]
 pub(crate) struct RestartQuestion {
     pub peer: PublicKey,
     pub addresses: Vec<SocketAddr>,
-    /// Where it is met at relays, without what others offered: it knows of those only in the old
-    /// connection.
+    /// The relays that lead to the receiver. Relays that a peer offered in the old connection are
+    /// left out.
     pub relays: Vec<RelayRoute>,
     /// A ping that names the session.
     pub application: Vec<u8>,
 }
 
 impl RestartQuestion {
-    /// Asks in a connection of its own, over all ways that lead there. Without any, it is asked
-    /// again later.
+    /// Opens a second connection to ask the receiver. `None`: no address or relay leads there now.
     fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
         let connect = Connect {
             peer: self.peer,
@@ -60,7 +59,7 @@ impl RestartQuestion {
 pub(crate) struct RestartCheck {
     question: RestartQuestion,
     probe: SilenceProbe,
-    /// The second connection, while there is one.
+    /// The second connection. `None`: there is none.
     asking: Option<Handle>,
 }
 
@@ -69,7 +68,7 @@ impl RestartCheck {
         Self { question, probe: SilenceProbe::default(), asking: None }
     }
 
-    /// Takes in an event of the second connection; whether it is one.
+    /// Handles an event of the second connection. Returns whether it was one.
     pub fn on_event(&mut self, endpoint: &mut Endpoint, event: &EndpointEvent) -> bool {
         match event {
             EndpointEvent::Connected(handle) if Some(*handle) == self.asking => {}
@@ -99,7 +98,7 @@ impl RestartCheck {
         next == ProbeAction::Renew
     }
 
-    /// Takes in what the receiver answered.
+    /// Handles the receiver's answer on the second connection.
     fn hear(&mut self, endpoint: &mut Endpoint) {
         let Some(connection) = self.asking.and_then(|handle| endpoint.connection_mut(handle)) else { return };
         while let Some(event) = connection.next_event() {
@@ -116,16 +115,16 @@ fn denies(code: u64) -> bool {
     matches!(CloseCode::from_number(code), Some(CloseCode::SessionUnknown | CloseCode::NotAdmitted))
 }
 
-/// What is known of a silence.
+/// The state of one silence of the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct SilenceProbe {
     asked: Option<Instant>,
-    /// The receiver said that it does not have the session.
+    /// Whether the receiver answered that it does not have the session.
     is_unknown: bool,
 }
 
 impl SilenceProbe {
-    /// What to do after `silence`.
+    /// What to do after a silence of this length.
     fn judge(&mut self, now: Instant, silence: Duration) -> ProbeAction {
         if silence.is_zero() {
             // An answer to what was asked in a silence that is over tells nothing.

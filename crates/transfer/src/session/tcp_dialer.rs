@@ -27,7 +27,7 @@ const FIRST_RELAY_TOKEN: u32 = 1 << 29;
 pub struct RetryDelays {
     /// The wait after the first failure.
     pub first: Duration,
-    /// The longest wait.
+    /// The longest wait between two attempts.
     pub max: Duration,
 }
 
@@ -35,28 +35,28 @@ impl RetryDelays {
     /// Of TCP in place of UDP: a network that refuses it once does so for long.
     pub(crate) const TCP: Self = Self { first: Duration::from_secs(5), max: Duration::from_secs(30) };
 
-    /// The wait after one more failure than `failures`.
+    /// The wait after so many failures in a row and one more.
     #[must_use]
     pub fn after(self, failures: u32) -> Duration {
         self.first.saturating_mul(1 << failures.min(16)).min(self.max)
     }
 }
 
-/// What is to be done about an address.
+/// Whether an address is to be dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DialNeed {
-    /// It is not dialled, and an attempt under way is given up.
+    /// The address is not to be dialled. An attempt under way is given up.
     Unwanted,
-    /// It is dialled.
+    /// The address is to be dialled.
     Wanted,
-    /// A connection leads there.
+    /// The address already has a connection.
     Served,
 }
 
 /// Dials addresses over TCP.
 pub struct TcpDialer {
     watch: Watch,
-    /// The token of the first target; the others follow.
+    /// The token of the first target. Those of the others count up from it.
     first_token: u32,
     max_targets: usize,
     delays: RetryDelays,
@@ -66,12 +66,12 @@ pub struct TcpDialer {
     warnings: Vec<String>,
 }
 
-/// An address, from one local address.
+/// A remote address to dial, with the local address to dial from.
 pub(crate) struct DialTarget {
     /// The local address; `None`: the system's choice.
     from: Option<IpAddr>,
     pub address: SocketAddr,
-    /// The attempt, and when it is given up.
+    /// The present attempt, and when it times out.
     under_way: Option<(Dialing, Instant)>,
     next_at: Instant,
     failures: u32,
@@ -97,7 +97,7 @@ impl DialTarget {
         }
     }
 
-    /// Whether the last connection that was made to it is still open.
+    /// Whether the last connection to this target is still open.
     pub fn is_open(&self) -> bool {
         self.open.strong_count() > 0
     }
@@ -115,7 +115,7 @@ impl DialTarget {
 }
 
 impl TcpDialer {
-    /// Dials nobody yet, and `max_targets` at most.
+    /// A dialer without targets. It takes at most `max_targets`.
     pub(crate) fn new(watch: &Watch, first_token: u32, max_targets: usize, delays: RetryDelays) -> Self {
         Self {
             watch: watch.clone(),
@@ -129,7 +129,7 @@ impl TcpDialer {
         }
     }
 
-    /// A dialer of the relays that these words name, for an endpoint that stands at them.
+    /// A dialer for the relays of these words, for an endpoint that is reached through them.
     pub fn of_relays<'a>(watch: &Watch, words: impl Iterator<Item = &'a Word>) -> Self {
         let mut dialer = Self::new(watch, FIRST_RELAY_TOKEN, MAX_RELAYS, RetryDelays::TCP);
         words.for_each(|word| dialer.add_relay(word, &[]));
@@ -146,7 +146,7 @@ impl TcpDialer {
         }
     }
 
-    /// Dials a relay at its first address of each family.
+    /// Adds a relay, which is dialled at its first address of each family.
     pub(crate) fn add_relay(&mut self, word: &Word, from: &[IpAddr]) {
         for address in dialled_addresses(word) {
             self.add(address, from);
@@ -211,7 +211,7 @@ impl TcpDialer {
         }
     }
 
-    /// Another session is begun: nobody has answered it yet.
+    /// Starts again for a new session.
     pub(crate) fn begin(&mut self) {
         self.look_at = Instant::ZERO;
         for target in &mut self.targets {
@@ -219,12 +219,12 @@ impl TcpDialer {
         }
     }
 
-    /// The addresses that it dials.
+    /// The addresses that are dialled.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.targets.iter().map(|target| target.address)
     }
 
-    /// Whether it dials from this local address.
+    /// Whether addresses are dialled from this local address.
     pub(crate) fn dials_from(&self, from: IpAddr) -> bool {
         self.targets.iter().any(|target| target.from == Some(from))
     }
@@ -239,7 +239,7 @@ impl TcpDialer {
         self.warnings.pop()
     }
 
-    /// Takes in that a descriptor is ready. Whether it is one of these.
+    /// Handles a ready descriptor. Returns whether it belongs to this dialer.
     pub fn ready(&mut self, ready: Ready) -> bool {
         let at = ready.token.0.checked_sub(self.first_token).and_then(|at| usize::try_from(at).ok());
         let Some(target) = at.and_then(|at| self.targets.get_mut(at)) else { return false };
@@ -260,14 +260,14 @@ impl TcpDialer {
     }
 }
 
-/// Where a relay is dialled: its first address of each family.
+/// The addresses at which a relay is dialled: its first one of each family.
 pub fn dialled_addresses(word: &Word) -> impl Iterator<Item = SocketAddr> + '_ {
     let first = |v4| word.relays().iter().find(|address| address.is_ipv4() == v4).copied();
     [true, false].into_iter().filter_map(first)
 }
 
-/// Whether the way to an address seems to lose large TCP segments: a connection is accepted, and
-/// nothing is heard by it.
+/// Detects that large TCP segments to an address are lost: it accepts a connection, but nothing
+/// arrives.
 #[derive(Clone, Copy, Debug, Default)]
 struct NarrowWay {
     open_since: Option<Instant>,

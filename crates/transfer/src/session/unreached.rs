@@ -7,7 +7,7 @@ use byway_engine::{ConnectError, RelayTrouble};
 use byway_net::IcmpError;
 use std::fmt;
 
-/// Why there is no connection, for a person.
+/// The error to report when no connection could be made, by the reply on each path.
 #[must_use]
 pub fn not_connected(error: ConnectError, tried: &[AttemptResult]) -> NotConnected {
     match error {
@@ -21,7 +21,7 @@ pub fn not_connected(error: ConnectError, tried: &[AttemptResult]) -> NotConnect
     }
 }
 
-/// What most likely stands between sender and receiver.
+/// The most probable reason why the receiver does not answer.
 fn unanswered(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
     let direct = || tried.iter().filter(|way| matches!(way.heard, AttemptReply::Direct(_)));
     let all = |echo: IcmpError| {

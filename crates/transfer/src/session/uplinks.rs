@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The sockets of a sender that was not told which addresses to use.
+/// The sockets of a sender whose local addresses were not chosen by the user.
 pub struct Uplinks {
     /// By their numbers, and whether the host has the address.
     sockets: Vec<(SocketAddr, bool)>,
@@ -19,25 +19,26 @@ pub struct Uplinks {
     opened: Vec<Socket>,
 }
 
-/// What an address did.
+/// A change in the host's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// The address of the socket with this index went away.
+    /// The host lost the address of the socket with this index.
     Left(usize),
     Returned(usize),
-    /// None of a socket.
+    /// The host has a new address, which no socket has yet.
     Came(IpAddr),
 }
 
 impl Uplinks {
-    /// Of a sender with these sockets, which sends to one of `destinations` first.
+    /// The uplinks of a sender with these sockets. It sends to one of `destinations` first.
     #[must_use]
     pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
         let sockets = sockets.iter().map(|address| (*address, true)).collect();
         Self { sockets, destinations, look_at: None, opened: Vec::new() }
     }
 
-    /// What the machine has to be told of sockets that it knows. New ones are to be taken then.
+    /// The changes of known sockets to report to the machine. New sockets are then returned by
+    /// [`opened`](Self::opened).
     pub fn look(&mut self, now: Instant) -> Vec<LinkChange> {
         if self.look_at.replace(now + ADDRESS_CHECK_INTERVAL).is_none() {
             return Vec::new(); // the sockets are new
@@ -65,20 +66,20 @@ impl Uplinks {
         told
     }
 
-    /// Whether it is time to [look](Self::look).
+    /// Whether the next [`look`](Self::look) is due.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.look_at.is_none_or(|at| now >= at)
     }
 
-    /// Sockets of addresses that came; their numbers go on from those before.
+    /// Sockets for new addresses. Their numbers continue those of the existing sockets.
     pub fn opened(&mut self) -> Vec<Socket> {
         std::mem::take(&mut self.opened)
     }
 }
 
-/// What differs between the sockets and the addresses that the host has, as far as these may lead
-/// to one of `destinations`.
+/// The differences between the sockets and the host's addresses. Only addresses that may lead to
+/// one of `destinations` count.
 fn changes(sockets: &[(SocketAddr, bool)], found: &[IpAddr], destinations: &[IpAddr]) -> Vec<Change> {
     let of_an_uplink = |ip: IpAddr| !ip.is_unspecified() && !ip.is_loopback();
     let mut changes = Vec::new();

@@ -12,14 +12,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What the line of the file begins with.
+/// The beginning of the file's line.
 const SECRET_PREFIX: &str = "byway-receiver-secret-";
-/// What stands in the file before a ticket does. An empty file is a damaged one.
+/// The file's content before it holds a ticket. An empty file counts as damaged.
 const PLACEHOLDER_LINE: &str = "byway-receiver-begun\n";
-/// Bytes of what is kept: permission, port, and the sender's key. Zeros, which are no sender's key,
-/// stand for nobody.
+/// Bytes of the stored state: permission, port, and the sender's key. A key of zeros means that the
+/// ticket has no owner.
 const PAYLOAD_LEN: usize = 16 + 2 + 32;
-/// Bytes of what was kept before tickets had an owner.
+/// Bytes of the stored state in older files, which have no owner's key.
 const UNBOUND_PAYLOAD_LEN: usize = 16 + 2;
 
 /// The permission, port and sender of a receiver's ticket, saved for one receiving directory. The
@@ -33,17 +33,17 @@ pub struct TicketState {
     kept: Option<LockedFile>,
 }
 
-/// A locked file, with one word or what stands there before.
+/// A locked file with the stored state, or with the placeholder.
 #[derive(Debug)]
 struct LockedFile {
     path: PathBuf,
     file: File,
-    /// Whether no ticket stands in it.
+    /// Whether the file holds no ticket.
     is_empty: bool,
 }
 
 impl TicketState {
-    /// One that is not kept.
+    /// A ticket that is not stored.
     ///
     /// # Errors
     /// The system gives no randomness.
@@ -72,7 +72,7 @@ impl TicketState {
         Ok(Self { kept: Some(kept), ..standing })
     }
 
-    /// What the receiver recognises its ticket by.
+    /// The secret by which the receiver recognises its ticket.
     #[must_use]
     pub const fn permission(&self) -> &Secret<[u8; 16]> {
         &self.permission
@@ -84,19 +84,20 @@ impl TicketState {
         self.port
     }
 
-    /// The sender that completed the first transfer: the ticket is good for no other.
+    /// The sender that completed the first transfer. The ticket is valid for no other.
     #[must_use]
     pub const fn sender(&self) -> Option<PublicKey> {
         self.sender
     }
 
-    /// Whether another process that receives into the directory has the ticket that is kept.
+    /// Whether the ticket is not stored, because another process that receives into this directory
+    /// uses the stored one.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Whether the next run will have it.
+    /// Whether the ticket is stored, so that the next run has it.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| !kept.is_empty)
@@ -172,14 +173,14 @@ impl LockedFile {
         known.map(Some).ok_or_else(|| StateError::Damaged { path: self.path.clone(), holds: holds() })
     }
 
-    /// Writes over what was there, which has the same length: a run that is killed meanwhile leaves
-    /// the one or the other.
+    /// Overwrites the file's line with one of the same length. If the process is killed meanwhile,
+    /// the file holds one or the other.
     fn overwrite(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all_at(line.as_bytes(), 0)?;
         self.file.set_len(line.len() as u64)
     }
 
-    /// Writes over what was there, and syncs it to the disk.
+    /// Overwrites the file's line, and syncs it to disk.
     fn write(&mut self, line: &str) -> io::Result<()> {
         self.overwrite(line)?;
         self.file.sync_all()
