@@ -18,7 +18,7 @@ const REPEAT_COMPLAINT_DELAY: Duration = Duration::from_secs(600);
 /// Relays that are known at most: more than a session has.
 const MAX_RELAYS: usize = 4_096;
 
-/// The complaints of one sender.
+/// Decides which relays one sender complains of, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Complaints {
     /// Who is at an address.
@@ -68,7 +68,7 @@ impl Complaints {
         relays
     }
 
-    /// When there may be something to complain of.
+    /// When the next complaint may be due. `None`: nothing is to be complained of.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.next

@@ -5,9 +5,9 @@
 use crate::store::{Epoch, LAST_EPOCH_SECONDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 
-/// Seconds for which an epoch lasts if nobody ends it sooner.
+/// Seconds that an epoch lasts, unless the operator ends it sooner.
 pub const EPOCH_LIFE: u64 = 24 * 3_600;
-/// The serial number of what the registry mints for itself, to test relays with.
+/// The serial number of the grant with which the registry itself tests relays.
 pub const REGISTRY_SERIAL: u32 = 0;
 
 /// When relay words (permissions to use a relay) of `epoch` expire at the latest. The result is in

@@ -29,19 +29,19 @@ use byway_wire::{DecodeError, Reader, Writer};
 use core::fmt;
 use core::net::SocketAddr;
 
-/// Relays that one answer names at most.
+/// The most relays in one answer.
 pub const MAX_RELAYS: usize = 100;
-/// Addresses of a relay at most: as many as its words name.
+/// The most addresses of a relay: as many as its words contain.
 pub const MAX_ADDRESSES: usize = relay::MAX_ADDRESSES;
-/// Relays that one complaint names at most.
+/// The most relays in one complaint.
 pub const MAX_COMPLAINTS: usize = 16;
 /// Bytes of a text at most.
 pub const MAX_TEXT_LEN: usize = 48;
 /// Bytes of the longest request.
 pub const MAX_REQUEST_LEN: usize = 512;
-/// The flag of a list after which there are more relays.
+/// The flag of a list that is not complete: the registry has more relays.
 const MORE_RELAYS: u8 = 1;
-/// The flag of a list whose entries tell carriers.
+/// The flag of a list whose entries tell over which transports the relays forward.
 const TELLS_CARRIERS: u8 = 2;
 /// The bits of an entry's carriers.
 const CARRIER_UDP: u8 = 1;
@@ -54,7 +54,7 @@ pub const MAX_ANSWER_LEN: usize = 40_000;
 pub struct Label(String);
 
 impl Label {
-    /// What of `text` may stand in a label, cut to its length.
+    /// A label from `text`, without control characters and cut to the longest length.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut label = String::new();
@@ -67,7 +67,7 @@ impl Label {
         Self(label)
     }
 
-    /// The label's text.
+    /// The label as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -95,54 +95,54 @@ impl fmt::Display for Label {
 /// A relay that wants to be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enrol {
-    /// The word that lets it in.
+    /// Proof that the relay holds a word that permits it to enrol.
     pub proof: WordProof,
-    /// The relay's name.
+    /// The name of the relay.
     pub relay: RelayId,
-    /// The range of grants that it gives: 0 to 127.
+    /// The number of the range of grants that the relay gives the registry, 0 to 127.
     pub range: u8,
-    /// What the registry mints with.
+    /// The key with which the registry mints grants of the range.
     pub range_key: RangeKey,
-    /// Bytes per second that it lends to a client at most.
+    /// The most bytes per second that the relay grants to a client.
     pub rate: RateClass,
-    /// Bytes per day that it lends to a client at most.
+    /// The most bytes per day that the relay grants to a client.
     pub quota: QuotaClass,
-    /// Whose it is: answers are spread over operators.
+    /// The name of the relay's operator. Answers are spread over operators.
     pub operator: Label,
-    /// Where it is, in its operator's words.
+    /// The region of the relay, as its operator named it.
     pub region: Label,
-    /// Where it can be reached: one to [`MAX_ADDRESSES`].
+    /// The relay's addresses: one to [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
-    /// Whether the relay may stand behind a NAT. Then the address that its heartbeats come from is
-    /// tested, too.
+    /// Whether the relay may be behind a NAT. If so, the source address of its heartbeats is tested
+    /// too.
     pub seen: bool,
 }
 
 /// A question for relays. It does not name a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayQuery {
-    /// The word that lets it ask.
+    /// Proof that the client holds a word that permits it to ask for relays.
     pub proof: WordProof,
     /// How many, at most.
     pub most: u8,
-    /// How many of the same draw it has already.
+    /// How many relays of the same draw the client has already. They are skipped.
     pub skip: u16,
 }
 
-/// What the registry is asked.
+/// A request of a relay or a client to the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// To list a relay.
     Enrol(alloc::boxed::Box<Enrol>),
-    /// To test it: it knows the epoch now.
+    /// The relay knows the epoch now, and asks to be tested.
     Ready,
-    /// A request for relays.
+    /// A client asks for relays.
     Ask(RelayQuery),
     /// To test these relays again.
     Complain {
-        /// The word that lets it ask.
+        /// Proof that the client holds a word that permits it to ask for relays.
         proof: WordProof,
-        /// Which ones are of no use.
+        /// The relays that do not work.
         relays: Vec<RelayId>,
     },
 }
@@ -160,7 +160,7 @@ pub enum Reason {
     /// The word has expired.
     #[error("this word has expired")]
     Expired = 3,
-    /// The word was used as often as it may be.
+    /// The word has enrolled as many relays as it may.
     #[error("this word was used as often as it may be")]
     UsedUp = 4,
     /// A client's word does not enrol, and a relay's does not ask.
@@ -174,34 +174,35 @@ pub enum Reason {
     /// The store does not answer.
     #[error("the registry cannot write to its store now")]
     StoreGone = 7,
-    /// As many relays as are taken stand at one of the addresses.
+    /// The largest permitted number of relays is already at one of the addresses.
     #[error("two relays are enrolled at this address already")]
     Crowded = 8,
-    /// Another key enrolled this relay before.
+    /// Another key has enrolled this relay.
     #[error("another key enrolled this relay before")]
     OtherKey = 9,
     /// No packet came back through the relay.
     #[error("no packet came back through the relay on any of its addresses")]
     Untested = 10,
-    /// Nothing that a byway says.
+    /// The request is malformed.
     #[error("the registry does not understand the request")]
     Malformed = 11,
-    /// The registry has as much to do as it can.
+    /// The registry is too busy.
     #[error("the registry has as much to do as it can")]
     Busy = 12,
-    /// A NAT or a firewall lets the registry in, and nobody else.
+    /// A NAT or firewall in front of the relay admits only the registry's packets.
     #[error(
         "a NAT or a firewall stands before it, which lets in nobody but the registry: forward a UDP port, and name the outside \
          address with --advertise"
     )]
     Filtered = 13,
-    /// A NAT stands before it, and the registry cannot tell what that lets in.
+    /// A NAT is in front of the relay, and the registry cannot test whether it admits packets of
+    /// others.
     #[error(
         "a NAT stands before it, and the registry has no second address (--probe-from) to try what that lets in: forward a UDP \
          port, and name the outside address with --advertise"
     )]
     Unprobed = 14,
-    /// The relay's clock is ahead, so that every grant has expired there.
+    /// The relay's clock is so far ahead that every grant has expired there.
     #[error(
         "its clock is ahead of the registry's by a day or more, so that words have expired there before they are used: set the \
          clock that is wrong, as by NTP"
@@ -229,7 +230,7 @@ impl Reason {
         Self::Clock,
     ];
 
-    /// One word for it.
+    /// The reason's name, in lower case with underscores.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -271,26 +272,27 @@ impl Reason {
     }
 }
 
-/// Why a relay did not pass at one of its addresses.
+/// Why a relay failed the test of one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub enum Failure {
     /// The relay did not answer a greeting.
     #[error("no answer to a greeting")]
     NoAnswer = 1,
-    /// The relay answered, and no packet came back through it.
+    /// The relay answered the greeting, but did not forward the test packet.
     #[error("a packet did not come back; the relay may not be allowed to send to the registry's address")]
     NoPacket = 2,
-    /// The relay answered that it does not forward.
+    /// The relay reported that it does not forward the test packet.
     #[error("the relay refused to forward")]
     Refused = 3,
-    /// The registry has no socket of this address family.
+    /// The registry has no socket of this address family, so it could not test.
     #[error("the registry cannot reach this address family")]
     NoSocket = 4,
-    /// Nothing from elsewhere gets in where its heartbeats come from.
+    /// Only packets of the registry reach the source address of the relay's heartbeats.
     #[error("a NAT or a firewall lets in nobody but the registry")]
     Filtered = 5,
-    /// Nobody knows what gets in where its heartbeats come from.
+    /// The registry could not test whether packets of others reach the source address of the
+    /// relay's heartbeats.
     #[error("the registry has no second address to try what the NAT lets in")]
     Unprobed = 6,
     /// The relay answered that a grant made just now has expired.
@@ -314,72 +316,72 @@ impl Failure {
     }
 }
 
-/// A relay that a client is told of.
+/// A relay in a list for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The relay's name.
+    /// The name of the relay.
     pub relay: RelayId,
     /// The name of the relay's operator.
     pub operator: Label,
-    /// Where it is, in its operator's words.
+    /// The region of the relay, as its operator named it.
     pub region: Label,
-    /// Seconds since it was heard of.
+    /// Seconds since the relay's last heartbeat.
     pub seen: u16,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub load: u64,
-    /// Whether it passed a test over TCP, and not over UDP alone.
+    /// Whether the relay passed its test over TCP, and not only over UDP.
     pub tcp: bool,
-    /// What the client may use of it.
+    /// The word that permits the client to use the relay.
     pub word: relay::Word,
 }
 
-/// What a client is told.
+/// A list of relays, as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayList {
-    /// When it was made, in seconds of Unix time by the registry's clock.
+    /// When the list was made, in seconds of Unix time by the registry's clock.
     pub made: u64,
     /// Until when the words are good, likewise. A client renews before.
     pub until: u64,
-    /// Whether there are more relays.
+    /// Whether the registry has more relays.
     pub more: bool,
     /// The relays, in no order of merit.
     pub relays: Vec<Listed>,
 }
 
-/// What the registry answers.
+/// An answer of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The epoch of the relay's range, which it must know to be tested.
+    /// The present epoch. The relay must know it before it is tested.
     Epoch {
         /// The number of the epoch.
         epoch: u32,
-        /// For how many seconds the one before holds.
+        /// How many more seconds words of the previous epoch are valid.
         last_holds: u32,
     },
     /// The relay is enrolled, and will be after a restart of the registry.
     Enrolled {
         /// After how many ms the first heartbeat shall come.
         beat_millis: u32,
-        /// Where it will be listed.
+        /// The addresses at which the registry will list the relay.
         passed: Vec<SocketAddr>,
-        /// Where it will not, and why.
+        /// The addresses at which it will not list the relay, and why.
         failed: Vec<(SocketAddr, Failure)>,
     },
     /// Relays to try.
     List(RelayList),
-    /// The complaint was heard.
+    /// The registry has received the complaint.
     Heard,
-    /// The request was refused.
+    /// The registry refuses the request.
     Refused {
         /// The reason of the refusal.
         reason: Reason,
-        /// Seconds after which it may succeed; 0: never, or nobody knows.
+        /// Seconds after which the request may succeed. 0: never, or unknown.
         retry: u32,
     },
 }
 
 impl Request {
-    /// Reads a request, all of it.
+    /// Reads a request from a whole record.
     ///
     /// # Errors
     /// It is none.
@@ -416,7 +418,7 @@ impl Request {
         if reader.is_empty() { Ok(request) } else { Err(DecodeError::Range("length")) }
     }
 
-    /// The record. Addresses and relays beyond what is taken are left out.
+    /// The encoded request. Addresses and relays beyond their limits are left out.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(MAX_REQUEST_LEN, |writer| match self {
@@ -452,7 +454,7 @@ impl Request {
 }
 
 impl Listed {
-    /// What it forwards over, by name.
+    /// The names of the transports over which the relay forwards.
     #[must_use]
     pub const fn carriers(&self) -> &'static [&'static str] {
         carriers(self.tcp)
@@ -482,7 +484,7 @@ impl Listed {
     }
 }
 
-/// What a relay forwards over, by name, if it does over TCP or not.
+/// The names of the transports of a relay: `udp`, and `tcp` if it also forwards over TCP.
 #[must_use]
 pub const fn carriers(tcp: bool) -> &'static [&'static str] {
     if tcp { &["udp", "tcp"] } else { &["udp"] }
@@ -500,7 +502,7 @@ impl RelayList {
         Ok(Self { made, until, more: flags & MORE_RELAYS != 0, relays })
     }
 
-    /// Writes it, without relays beyond [`MAX_RELAYS`].
+    /// Writes the list, with at most [`MAX_RELAYS`] relays.
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.made);
         writer.u64(self.until);
@@ -512,7 +514,7 @@ impl RelayList {
 }
 
 impl Answer {
-    /// Reads an answer, all of it.
+    /// Reads an answer from a whole record.
     ///
     /// # Errors
     /// It is none.
@@ -573,7 +575,7 @@ impl Answer {
     }
 }
 
-/// What `write` writes, which is not longer than `most`.
+/// The bytes that `write` writes, at most `most`.
 fn to_bytes(most: usize, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut bytes = vec![0; most];
     let mut writer = Writer::new(&mut bytes);

@@ -44,14 +44,14 @@ use sessions::{SessionStep, Sessions};
 use store_queue::{PendingReply, StoreQueue};
 use words::Words;
 
-/// Time between two looks at what changed in the store.
+/// Time between two requests for the changes in the store.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two reports to the store of which relays sent heartbeats.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
-/// Draws of relays per word and hour. Hosts that share a word are divided among them, so nobody
-/// with the word sees more.
+/// Draws of relays per word and hour. Hosts that share a word are divided among them, so sharing
+/// reveals no more relays.
 const DRAW_SLOTS: u8 = 16;
-/// The shortest time until the next heartbeat of a relay that is told of a new epoch.
+/// The shortest time from a notice of a new epoch to the relay's next heartbeat.
 const EPOCH_HEARTBEAT_DELAY: Duration = Duration::from_secs(1);
 /// Answers to heartbeats that wait to be sent at most.
 const MAX_QUEUED_ANSWERS: usize = 4_096;
@@ -59,17 +59,18 @@ const MAX_QUEUED_ANSWERS: usize = 4_096;
 /// until it misses heartbeats.
 const RECENT_SECONDS: u64 = 600;
 
-/// What a registry is made with.
+/// The configuration of a registry.
 pub struct RegistryConfig {
-    /// What everything secret follows from: 32 bytes of entropy that are kept.
+    /// The secret from which all keys of the registry are derived: 32 random bytes, kept in the
+    /// store.
     pub secret: [u8; 32],
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
     /// Unix time in ms now.
     pub unix_millis: u64,
-    /// Ciphers of its sessions.
+    /// The ciphers that the registry's sessions may use.
     pub suites: Suites,
-    /// What the store keeps.
+    /// The content of the store at the start.
     pub begin: Changes,
 }
 
@@ -94,7 +95,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry that knows what its store keeps.
+    /// A registry with the content of its store.
     #[must_use]
     pub fn new(config: RegistryConfig, now: Instant) -> Self {
         let secrets = Secrets::new(&config.secret);
@@ -148,18 +149,18 @@ impl Registry {
         self.endpoint.public_key()
     }
 
-    /// What it did so far.
+    /// The counters since the start.
     #[must_use]
     pub const fn counters(&self) -> &RegistryCounters {
         &self.counters
     }
 
-    /// Sessions and attempts at one.
+    /// The number of sessions, including those being established.
     pub fn sessions(&self) -> usize {
         self.endpoint.handles().count()
     }
 
-    /// The relays that it knows.
+    /// The relays that the registry knows.
     #[must_use]
     pub const fn book(&self) -> &RelayDirectory {
         &self.directory
@@ -171,7 +172,7 @@ impl Registry {
         self.epoch
     }
 
-    /// Corrects the Unix time: it is `unix_millis` at `now`.
+    /// Sets the Unix time: it is `unix_millis` at `now`.
     pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
         (self.unix_millis, self.started) = (unix_millis, now);
     }
@@ -221,7 +222,7 @@ impl Registry {
         self.unix_millis.saturating_add_signed(now.signed_nanos_since(self.started) / 1_000_000) / 1_000
     }
 
-    /// Takes in what changed, `now` unless it is everything there is.
+    /// Applies changes from the store. `now` is `None` for the content at the start.
     fn learn(&mut self, changes: Changes, now: Option<Instant>) {
         self.store_queue.set_revision(changes.revision);
         self.set_epoch(changes.epoch);
@@ -325,13 +326,13 @@ impl Registry {
         }
     }
 
-    /// From which network a session's client asks. All that are gone meanwhile are one.
+    /// The network of a session's client. All clients that are gone share one network.
     fn network_of(&self, handle: Handle) -> NetworkPrefix {
         let network = self.endpoint.network_of(handle);
         network.unwrap_or(NetworkPrefix::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
     }
 
-    /// Reads what a session asks, and answers what can be.
+    /// Reads the requests of a session, and answers those that can be answered at once.
     fn serve(&mut self, now: Instant, handle: Handle) {
         loop {
             let Some(connection) = self.endpoint.connection_mut(handle) else { return };
@@ -431,7 +432,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A relay knows the epoch: it is tested.
+    /// Handles a relay's message that it knows the epoch: starts its tests.
     fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
         let tested = self.tester.test(now, handle, &self.epoch, &self.locals);
         if tested { Ok(()) } else { Err(Reason::Malformed) }
@@ -483,7 +484,7 @@ impl Registry {
         }
     }
 
-    /// All addresses of a relay that wants in are tested.
+    /// Handles the end of all tests of a relay that wants to enrol.
     fn tested(&mut self, now: Instant, mut applicant: Applicant) {
         if applicant.row.addresses.is_empty() {
             self.counters.tests_failed += 1;
@@ -498,7 +499,7 @@ impl Registry {
         self.store_queue.enrol(applicant, at);
     }
 
-    /// The store has written an enrolment, or refused it.
+    /// Handles the store's answer to an enrolment: it is written or refused.
     fn enrolled(&mut self, now: Instant, applicant: Applicant, outcome: Result<(), store::EnrolRefusal>) {
         let Applicant { handle, row, failed, .. } = applicant;
         let reason = match outcome {
@@ -530,7 +531,7 @@ impl Registry {
         self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
     }
 
-    /// What is due of its own.
+    /// Does what is due at this time.
     fn tend(&mut self, now: Instant) {
         self.tester.tests().wake(now);
         self.epoch_notices.wake(now);
@@ -557,7 +558,7 @@ impl Registry {
         }
     }
 
-    /// Gives a datagram to whom it is for.
+    /// Passes a datagram to the part that it is for: a session, a heartbeat or a test.
     fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         let Datagram { local, remote, .. } = datagram;
         let first = datagram.payload.first().copied();

@@ -17,26 +17,26 @@ pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Relays that a transfer asks for at first.
 pub const FIRST_ASK_RELAYS: usize = 24;
-/// Relays that a transfer asks for each time after it tried all.
+/// How many relays a transfer asks for after it has tried all it has.
 pub const NEXT_ASK_RELAYS: usize = 48;
-/// Relays that one transfer asks for at most.
+/// The most relays that one transfer asks for.
 pub const MAX_ASKED_RELAYS: usize = 400;
 
-/// The stream of requests.
+/// The stream with the client's requests.
 const REQUEST_STREAM: StreamId = StreamId(0);
-/// The stream of answers.
+/// The stream with the registry's answers.
 const ANSWER_STREAM: StreamId = StreamId(1);
 
-/// Why there is no answer.
+/// Why a request to a registry got no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
     /// No session with the registry could be had.
     #[error("the registry cannot be reached: {0}")]
     Connect(#[from] ConnectError),
-    /// The session ended.
+    /// The session ended. The text is the reason.
     #[error("the registry ended the session: {0}")]
     Closed(String),
-    /// The registry said something that is no answer.
+    /// The registry's message is malformed.
     #[error("what the registry says makes no sense: it {0}")]
     Malformed(#[from] DecodeError),
     /// The registry's answer was too long.
@@ -55,7 +55,7 @@ pub enum AskError {
 pub struct ClientExchange {
     handle: Handle,
     connected: bool,
-    /// What is not written yet.
+    /// Bytes of the request that are not written to the stream yet.
     out: Vec<u8>,
     finishing: bool,
     finished: bool,
@@ -88,7 +88,7 @@ impl ClientExchange {
         })
     }
 
-    /// Which session it is.
+    /// The session of this exchange.
     #[must_use]
     pub const fn handle(&self) -> Handle {
         self.handle

@@ -9,7 +9,7 @@ use byway_wire::relay::{EpochKey, MacKey};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
-/// Time between two heartbeats of a relay while there are few relays.
+/// Time between two heartbeats of a relay. With many relays it is longer.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// Heartbeats that all relays together may send in a second: with more relays they come less often.
 const HEARTBEATS_PER_SECOND: u64 = 2_000;
@@ -23,30 +23,30 @@ const MIN_LEFT_BYTES: u64 = 64 << 10;
 /// A relay that is enrolled.
 #[derive(Clone, Debug)]
 pub struct KnownRelay {
-    /// What the store keeps of it.
+    /// The relay's row in the store.
     pub row: RelayRow,
-    /// When it was heard of last.
+    /// When the last heartbeat or passed test was. `None`: there was none.
     pub seen: Option<Instant>,
-    /// The counter of its last heartbeat.
+    /// The counter of the relay's last heartbeat.
     pub counter: u64,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub load: u64,
-    /// Grants in use there.
+    /// The number of grants in use at the relay.
     pub grants: u32,
-    /// The epoch that it knows.
+    /// The epoch that the relay knows.
     pub epoch: u32,
     beat_key: MacKey,
     epoch_key: EpochKey,
-    /// Until when it counts as alive without another heartbeat.
+    /// When the relay counts as dead unless another heartbeat comes.
     alive_until: Instant,
     draining: bool,
-    /// Whether the relay has a transfer of its own.
+    /// Whether the relay's host has a transfer of its own.
     busy: bool,
     /// Whether the relay's quota is used up, or nearly so.
     spent: bool,
-    /// Whether the relay failed a test since the last one that it passed.
+    /// Whether the relay has failed a test, and passed none since.
     failed: bool,
-    /// Where its last heartbeat came from, and by which socket.
+    /// The socket and source address of the relay's last heartbeat.
     from: Option<(Local, SocketAddr)>,
 }
 
@@ -55,35 +55,35 @@ impl KnownRelay {
         self.alive_until > now && !self.draining && !self.spent && !self.failed && !self.row.revoked
     }
 
-    /// The key of what is minted in the current epoch.
+    /// The key of the grants minted in the current epoch.
     #[must_use]
     pub const fn epoch_key(&self) -> &EpochKey {
         &self.epoch_key
     }
 
-    /// Whether a test of it failed and none has succeeded since.
+    /// Whether the relay has failed a test, and passed none since.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Where its last heartbeat came from, by which socket, and the key of the answer.
+    /// The socket and source address of the relay's last heartbeat, and the key of the answer.
     #[must_use]
     pub fn way(&self) -> Option<(Local, SocketAddr, &MacKey)> {
         self.from.map(|(local, remote)| (local, remote, &self.beat_key))
     }
 
-    /// Whether it ends soon.
+    /// Whether the relay ends soon.
     #[must_use]
     pub const fn is_draining(&self) -> bool {
         self.draining
     }
 }
 
-/// What is made of a heartbeat.
+/// The result of checking a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeartbeatResult {
-    /// The beat is good.
+    /// The heartbeat is valid.
     Taken {
         /// When the next shall come.
         next: Duration,
@@ -94,7 +94,7 @@ pub enum HeartbeatResult {
     Unknown,
     /// The beat was not made with the relay's key, or is for another range.
     Forged,
-    /// The beat's number is not above the last one.
+    /// The heartbeat's number is not above the last one, so it may be a replay.
     Replayed,
 }
 
@@ -104,17 +104,17 @@ pub struct RelayDirectory {
     relays: BTreeMap<RelayId, KnownRelay>,
     epoch: u32,
     pool: DrawPool,
-    /// Who stands at which place of it.
+    /// The relay at each place of the pool.
     places: Vec<RelayId>,
-    /// When it was made; `None`: never.
+    /// When the pool was last rebuilt. `None`: never.
     made: Option<Instant>,
     stale: bool,
-    /// Heard of since it was last told.
+    /// Relays with a heartbeat since they were last passed to the store.
     unsaved: BTreeSet<RelayId>,
 }
 
 impl RelayDirectory {
-    /// Everything minted from now on is of this epoch.
+    /// Sets the epoch. All grants minted from now on belong to it.
     pub fn set_epoch(&mut self, epoch: u32) {
         self.epoch = epoch;
         for relay in self.relays.values_mut() {
@@ -122,14 +122,14 @@ impl RelayDirectory {
         }
     }
 
-    /// A relay knows this epoch: it was told.
+    /// Notes that a relay was told this epoch.
     pub fn set_epoch_of(&mut self, relay: RelayId, epoch: u32) {
         if let Some(relay) = self.relays.get_mut(&relay) {
             relay.epoch = epoch;
         }
     }
 
-    /// Enters a relay, or what changed of it; whether it is new.
+    /// Adds or updates a relay. Returns whether it is new.
     pub fn enter(&mut self, row: RelayRow) -> bool {
         self.stale = true;
         let (beat_key, epoch_key) = (row.range_key.heartbeat_key(), row.range_key.epoch_key(self.epoch));
@@ -161,7 +161,7 @@ impl RelayDirectory {
         false
     }
 
-    /// A relay lives: it just passed a test, or did before this registry began.
+    /// Notes that a relay is alive: it passed a test, now or before this registry started.
     pub fn found_alive(&mut self, now: Instant, relay: RelayId) {
         let grace = patience(self.interval());
         if let Some(relay) = self.relays.get_mut(&relay) {
@@ -172,7 +172,7 @@ impl RelayDirectory {
         }
     }
 
-    /// What was known of a relay before this registry began.
+    /// Restores what the store knows of a relay's last heartbeat.
     pub fn remember(&mut self, seen: &LastHeartbeat) {
         if let Some(relay) = self.relays.get_mut(&seen.relay) {
             relay.counter = relay.counter.max(seen.counter);
@@ -233,42 +233,43 @@ impl RelayDirectory {
         HEARTBEAT_INTERVAL.max(Duration::from_millis(all * 1_000 / HEARTBEATS_PER_SECOND))
     }
 
-    /// What is known of a relay.
+    /// The relay with this name. `None`: it is not enrolled.
     #[must_use]
     pub fn get(&self, relay: RelayId) -> Option<&KnownRelay> {
         self.relays.get(&relay)
     }
 
-    /// All relays, and whether they are listed.
+    /// All relays, each with whether it is listed at `now`.
     pub fn iter(&self, now: Instant) -> impl Iterator<Item = (&KnownRelay, bool)> {
         self.relays.values().map(move |relay| (relay, relay.is_listed(now)))
     }
 
-    /// The names of all.
+    /// The names of all relays.
     #[must_use]
     pub fn names(&self) -> Vec<RelayId> {
         self.relays.keys().copied().collect()
     }
 
-    /// How many there are.
+    /// The number of relays.
     #[must_use]
     pub fn len(&self) -> usize {
         self.relays.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no relays.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.relays.is_empty()
     }
 
-    /// Takes those off the list that missed three heartbeats, by and by.
+    /// Has the pool rebuilt if a relay in it is no longer listed, as after three missed heartbeats.
     pub fn sweep(&mut self, now: Instant) {
         let listed = |relay: &RelayId| self.relays.get(relay).is_some_and(|relay| relay.is_listed(now));
         self.stale |= !self.places.iter().all(listed);
     }
 
-    /// Relays for who has this seed, and whether there are more. Only those that are listed now.
+    /// Draws relays for the client with this seed, listed ones only. Returns whether there are
+    /// more.
     pub fn draw(&mut self, now: Instant, seed: u64, skip: usize, most: usize) -> (Vec<&KnownRelay>, bool) {
         let calm = self.relays.len() < MANY_RELAYS
             || self.made.is_none_or(|made| now.since(made) >= REBUILD_INTERVAL);

@@ -10,7 +10,7 @@ use byway_wire::Prefix;
 use byway_wire::seeded_random::mixed;
 use core::net::{IpAddr, SocketAddr};
 
-/// A relay, as far as the draw needs to know it.
+/// The facts about a relay that decide whether it is drawn.
 #[derive(Clone, Debug)]
 pub struct Candidate<'a> {
     /// A number that stays the relay's own.
@@ -19,7 +19,8 @@ pub struct Candidate<'a> {
     pub operator: &'a Label,
     /// The relay's addresses.
     pub addresses: &'a [SocketAddr],
-    /// Whether it has a transfer of its own, behind which what it forwards stands.
+    /// Whether the relay's host has a transfer of its own, which has priority over what it
+    /// forwards.
     pub busy: bool,
 }
 
@@ -40,7 +41,7 @@ struct DrawEntry {
 }
 
 impl DrawPool {
-    /// Of these relays. A draw gives their places in this order.
+    /// A pool of these relays. A draw returns places in this order.
     pub fn new<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Self {
         let (mut operators, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
         let entries = candidates.map(|candidate| {
@@ -60,13 +61,13 @@ impl DrawPool {
         Self { entries, operators: operators.len(), prefixes: prefixes.len() }
     }
 
-    /// How many there are.
+    /// The number of relays in the pool.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether the pool has no relays.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -98,7 +99,7 @@ impl DrawPool {
     }
 }
 
-/// Counts one more; how many there were before.
+/// Adds one to the count at `at`. Returns the count before.
 fn count(counts: &mut [u32], at: u32) -> u32 {
     let Some(count) = counts.get_mut(at as usize) else { return 0 };
     let before = *count;
@@ -111,7 +112,7 @@ fn number_of<K: Ord>(numbers: &mut BTreeMap<K, u32>, key: K) -> u32 {
     *numbers.entry(key).or_insert(next)
 }
 
-/// What an operator of a network usually has as one.
+/// A network of the usual size of one operator around an address.
 fn prefix_of(ip: IpAddr) -> Prefix {
     let ip = ip.to_canonical();
     Prefix::of(ip, if ip.is_ipv4() { 16 } else { 32 })

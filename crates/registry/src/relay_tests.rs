@@ -12,7 +12,7 @@ use byway_wire::relay::{
 use byway_wire::{ConnectionChange, Duration, Instant, Local, TcpRequest, Writer};
 use core::net::SocketAddr;
 
-/// How long one try takes.
+/// The time for one try of a test.
 const TRY_TIMEOUT: Duration = Duration::from_millis(700);
 /// Tries of a greeting, and of a packet, at most.
 const MAX_TRIES: u32 = 3;
@@ -26,13 +26,13 @@ const MAX_WAITING_ADDRESSES: usize = 4_096;
 /// Bytes of what is sent through a relay: a byte that begins no session's packet, then what only
 /// the registry knows.
 const PROBE_LEN: usize = 17;
-/// The first byte of what is sent through a relay.
+/// The first byte of the packets that test forwarding.
 const PROBE_BYTE: u8 = 0x72;
 
-/// Which address of whom, as the caller numbers them.
+/// Identifies a test, as the caller numbers its tests.
 pub type Key = u64;
 
-/// A datagram to send.
+/// A datagram to send, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sending {
     /// The socket to send from.
@@ -43,7 +43,7 @@ pub struct Sending {
     pub bytes: Vec<u8>,
 }
 
-/// What a relay passed its test over.
+/// The transports over which a relay passed its test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
     /// Over TCP, and not over UDP alone.
@@ -73,7 +73,7 @@ struct RunningTest {
     address: SocketAddr,
     state: TestState,
     tries: u32,
-    /// What the relay said of its refusal.
+    /// The reason that the relay gave for not forwarding. `None`: it gave none.
     refused: Option<Failure>,
     /// Whether the relay passed over UDP, and is tested over TCP.
     over_tcp: bool,
@@ -163,7 +163,7 @@ impl RelayTests {
         }
     }
 
-    /// Eight bytes that nobody guesses.
+    /// Eight bytes that others cannot guess.
     fn nonce(&mut self) -> [u8; 8] {
         self.serial += 1;
         let hash = blake3::keyed_hash(&self.secret, &self.serial.to_be_bytes());
@@ -189,7 +189,7 @@ impl RelayTests {
         self.start(now);
     }
 
-    /// Nothing is expected in this stage any more.
+    /// Removes what a test waited for in its present stage.
     fn leave(&mut self, running: &RunningTest, key: Key) {
         self.due.remove(&(running.at, key));
         match &running.state {
@@ -212,7 +212,7 @@ impl RelayTests {
         self.running.insert(key, running);
     }
 
-    /// The tests that wait for a connection to this address.
+    /// The tests that wait for a TCP connection to this address.
     fn dialing(&self, peer: SocketAddr) -> Vec<Key> {
         let waits =
             |it: &RunningTest| matches!(it.state, TestState::Dialing) && it.address == canonical(peer);
@@ -237,14 +237,15 @@ impl RelayTests {
         true
     }
 
-    /// Takes in that no connection to this address was opened. False as above.
+    /// Handles that no TCP connection to this address could be opened. Returns whether a test
+    /// waited for it.
     pub fn on_not_dialed(&mut self, now: Instant, peer: SocketAddr) -> bool {
         let Some(key) = self.dialing(peer).first().copied() else { return false };
         self.end(now, key, Err(Failure::NoAnswer));
         true
     }
 
-    /// What is wanted of TCP connections next.
+    /// The next request about TCP connections.
     pub fn next_ask(&mut self) -> Option<TcpRequest> {
         self.asks.pop_front()
     }
@@ -284,7 +285,7 @@ impl RelayTests {
         self.sending.push_back(Sending { local: running.local, to: running.address, bytes });
     }
 
-    /// Takes an answer to a greeting, if it is one of ours.
+    /// Handles an answer to a greeting. Returns whether a test waited for it.
     pub fn on_greeted(&mut self, now: Instant, from: SocketAddr, packet: &[u8]) -> bool {
         let Ok(greeted) = Greeted::read(packet) else { return false };
         let Some(key) = self.greetings.get(&greeted.nonce).copied() else { return false };
@@ -315,7 +316,7 @@ impl RelayTests {
         true
     }
 
-    /// Takes what came through a relay, if it is one of ours.
+    /// Handles a packet that came through a relay. Returns whether a test waited for it.
     pub fn on_delivered(&mut self, now: Instant, packet: &[u8]) -> bool {
         let Ok(delivered) = Delivered::read(packet) else { return false };
         let Some(inner) = packet.get(delivered.inner..) else { return false };
@@ -328,7 +329,7 @@ impl RelayTests {
         true
     }
 
-    /// Takes a relay's notice that it did not forward.
+    /// Handles a relay's notice that it did not forward a test packet.
     pub fn on_notice(&mut self, from: SocketAddr, packet: &[u8]) {
         let Ok(notice) = Notice::read(packet) else { return };
         let key = self.consents.get(&(canonical(from), notice.echo));
@@ -344,7 +345,7 @@ impl RelayTests {
         self.ends.push_back((key, Err(failure)));
     }
 
-    /// Runs what is due.
+    /// Handles timeouts that are due.
     pub fn wake(&mut self, now: Instant) {
         while let Some((at, key)) = self.due.first().copied()
             && at <= now

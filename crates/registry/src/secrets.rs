@@ -16,7 +16,7 @@ use byway_wire::secret::Secret;
 use core::fmt;
 use zeroize::Zeroize as _;
 
-/// What a registry derives from its secret.
+/// The keys that a registry derives from its secret.
 #[derive(Clone)]
 pub struct Secrets {
     word: [u8; 32],

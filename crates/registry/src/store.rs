@@ -13,73 +13,73 @@ use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
 use core::net::{IpAddr, SocketAddr};
 
-/// Relays that are taken at one IP address, at most.
+/// The most relays at one IP address.
 pub const MAX_RELAYS_AT_ADDRESS: usize = 2;
 /// Seconds for which the last epoch holds after a planned roll.
 pub const LAST_EPOCH_SECONDS: u64 = 3_600;
 /// Serial numbers that words may have: one of a range each. The first is the registry's own.
 pub const MAX_WORDS: u32 = byway_wire::relay::SERIAL_COUNT - 1;
 
-/// A word that was given out. Its secret follows from its number.
+/// An issued word. Its secret is derived from its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordRow {
     /// The word's number, from 1. It is also the serial number of its grants at every relay.
     pub number: u32,
-    /// What it is good for.
+    /// What the word permits: to enrol relays, or to ask for them.
     pub kind: WordKind,
-    /// Whose it is: what it is revoked by. No two that are good have one name.
+    /// The word's name, by which it is revoked. No two valid words have the same name.
     pub name: String,
-    /// How many relays it may still enrol; `None`: any number.
+    /// How many more relays the word may enrol. `None`: any number.
     pub uses: Option<u32>,
     /// Bytes per second at each relay.
     pub rate: RateClass,
     /// Bytes per day at each relay.
     pub quota: QuotaClass,
-    /// Until when it is good, in seconds of Unix time; `u64::MAX`: for ever.
+    /// When the word expires, in seconds of Unix time. `u64::MAX`: never.
     pub expires: u64,
-    /// Whether it was taken back.
+    /// Whether the word is revoked.
     pub revoked: bool,
 }
 
 /// A relay that is enrolled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayRow {
-    /// The relay's name.
+    /// The name of the relay.
     pub relay: RelayId,
-    /// The key that enrolled it, and alone may change it.
+    /// The key that enrolled the relay, and that alone may change it.
     pub key: PublicKey,
-    /// The word that it was enrolled with.
+    /// The number of the word with which the relay enrolled.
     pub word: u32,
-    /// The range of grants that it gave.
+    /// The number of the range of grants that the relay gave the registry, 0 to 127.
     pub range: u8,
-    /// What is minted with.
+    /// The key with which the registry mints grants of the range.
     pub range_key: RangeKey,
-    /// Bytes per second that it lends to a client.
+    /// Bytes per second that the relay grants to a client.
     pub rate: RateClass,
-    /// Bytes per day that it lends to a client.
+    /// Bytes per day that the relay grants to a client.
     pub quota: QuotaClass,
     /// The name of the relay's operator.
     pub operator: Label,
-    /// Where it is, in its operator's words.
+    /// The region of the relay, as its operator named it.
     pub region: Label,
-    /// Where it passed a test.
+    /// The addresses at which the relay passed its test.
     pub addresses: Vec<SocketAddr>,
-    /// Whether it passed over TCP too, at one of them at least.
+    /// Whether the relay passed its test over TCP too, at one address at least.
     pub tcp: bool,
-    /// Whether it was taken off for good.
+    /// Whether the operator revoked the relay.
     pub revoked: bool,
 }
 
 /// When a relay was heard of last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastHeartbeat {
-    /// The relay's name.
+    /// The name of the relay.
     pub relay: RelayId,
     /// In seconds of Unix time.
     pub at: u64,
     /// The counter of its last heartbeat.
     pub counter: u64,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub load: u64,
 }
 
@@ -88,9 +88,9 @@ pub struct LastHeartbeat {
 pub struct Epoch {
     /// The epoch's number, from 1.
     pub number: u32,
-    /// When it began, in seconds of Unix time.
+    /// When the epoch began, in seconds of Unix time.
     pub began: u64,
-    /// Until when the one before holds, likewise.
+    /// When words of the previous epoch expire, in seconds of Unix time.
     pub last_until: u64,
 }
 
@@ -107,17 +107,17 @@ pub struct AuditEntry {
     pub detail: String,
 }
 
-/// What is asked of a store.
+/// A request to a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreRequest {
-    /// What changed since a revision; since 0: everything.
+    /// To return the changes since a revision. Since 0: everything.
     Changes {
         /// The last revision that is known.
         since: u64,
     },
-    /// To enrol a relay, or to change it, for good.
+    /// To enrol or change a relay.
     Enrol {
-        /// The relay's row.
+        /// The row of the relay.
         row: RelayRow,
         /// When, in seconds of Unix time.
         at: u64,
@@ -138,10 +138,10 @@ pub enum StoreRequest {
     },
 }
 
-/// What changed in the store since a revision.
+/// The changes in the store since a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The last revision.
+    /// The number of the last revision.
     pub revision: u64,
     /// The present epoch.
     pub epoch: Epoch,
@@ -149,39 +149,39 @@ pub struct Changes {
     pub words: Vec<WordRow>,
     /// Relays that are new or changed.
     pub relays: Vec<RelayRow>,
-    /// When relays were heard of. Only told of everything.
+    /// The last heartbeats of relays. Empty unless everything was requested.
     pub seen: Vec<LastHeartbeat>,
 }
 
 /// Why a relay is not enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolRefusal {
-    /// The word is not there, or is no longer good.
+    /// The word does not exist, or is no longer valid.
     Word,
-    /// The word was used as often as it may be.
+    /// The word has enrolled as many relays as it may.
     UsedUp,
     /// One of the relay's addresses has too many relays.
     Crowded,
-    /// Another key enrolled it.
+    /// Another key has enrolled this relay.
     OtherKey,
 }
 
-/// What a store answers.
+/// A reply of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreReply {
     /// To [`StoreRequest::Changes`], and to [`StoreRequest::Roll`] without rows.
     Changes(Changes),
-    /// To [`StoreRequest::Enrol`]: it is written.
+    /// Reply to [`StoreRequest::Enrol`]: the relay is written or refused.
     Enrolled(Result<(), EnrolRefusal>),
-    /// To [`StoreRequest::Note`]: it is written.
+    /// Reply to [`StoreRequest::Note`]: the entries are written.
     Noted,
-    /// Nothing was done, or nobody knows.
+    /// The request failed, or its outcome is unknown.
     Gone,
 }
 
-/// Keeps what a registry must not forget.
+/// Stores durably what a registry must not forget.
 pub trait Store {
-    /// Does what is asked, for good. [`StoreReply::Gone`] if that fails.
+    /// Carries out the request durably. Returns [`StoreReply::Gone`] if that fails.
     fn answer(&mut self, request: StoreRequest) -> StoreReply;
 }
 
@@ -224,16 +224,16 @@ pub fn judge<'a>(
     Ok(if before.is_some() { EnrolCheck::Known } else { EnrolCheck::New })
 }
 
-/// What a relay is that may be enrolled.
+/// Whether a relay that may be enrolled is new or known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolCheck {
-    /// The relay is new, and uses its word once more.
+    /// The relay is new. Its word counts one more use.
     New,
     /// The relay was enrolled before.
     Known,
 }
 
-/// A store that forgets all when it is dropped.
+/// A store in memory, which is lost when dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     revision: u64,
@@ -245,19 +245,19 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty one, whose first epoch begins `at`, in seconds of Unix time.
+    /// An empty store. Its first epoch begins at `at`, in seconds of Unix time.
     #[must_use]
     pub fn new(at: u64) -> Self {
         Self { epoch: Epoch { number: 1, began: at, last_until: 0 }, ..Self::default() }
     }
 
-    /// Adds a word, or changes it.
+    /// Adds or replaces a word.
     pub fn put_word(&mut self, word: WordRow) {
         self.revision += 1;
         self.words.insert(word.number, (self.revision, word));
     }
 
-    /// Adds a relay, or changes it, whatever is known of it.
+    /// Adds or replaces a relay, without any check.
     pub fn put_relay(&mut self, relay: RelayRow) {
         self.revision += 1;
         self.relays.insert(relay.relay, (self.revision, relay));
@@ -273,7 +273,7 @@ impl Memory {
         self.epoch = Epoch { number: self.epoch.number + 1, began: at, last_until: at };
     }
 
-    /// The audit log.
+    /// The entries of the audit log.
     #[must_use]
     pub fn log(&self) -> &[AuditEntry] {
         &self.log

@@ -16,7 +16,7 @@ pub struct Records {
     longest: usize,
 }
 
-/// A record is longer than this side takes.
+/// A record is longer than this side permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record of {0} bytes is longer than is taken")]
 pub struct TooLong(pub usize);
@@ -53,7 +53,7 @@ impl Records {
         Ok(Some(record))
     }
 
-    /// Whether part of a record is there whose rest is missing.
+    /// Whether an incomplete record has arrived.
     #[must_use]
     pub fn is_amid(&self) -> bool {
         self.at < self.bytes.len()

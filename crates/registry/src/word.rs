@@ -21,7 +21,7 @@ use core::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize as _;
 
-/// What the text of every registry word begins with.
+/// The beginning of every registry word's text.
 pub const WORD_PREFIX: &str = "byway-registry-";
 /// Addresses that a word names at most.
 pub const MAX_ADDRESSES: usize = 4;
@@ -29,7 +29,7 @@ pub const MAX_ADDRESSES: usize = 4;
 const FORMAT_VERSION: u8 = 1;
 const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
 
-/// What a word is good for.
+/// What a word permits: to enrol relays, or to ask for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
     /// The word lets a relay enrol.
@@ -39,7 +39,7 @@ pub enum WordKind {
 }
 
 impl WordKind {
-    /// As it stands in words and stores.
+    /// The kind's number in words and stores.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -48,7 +48,7 @@ impl WordKind {
         }
     }
 
-    /// What [`number`](Self::number) gave.
+    /// The kind with this number. `None`: no kind has it.
     #[must_use]
     pub const fn of(number: u8) -> Option<Self> {
         match number {
@@ -63,9 +63,9 @@ impl WordKind {
 /// word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WordProof {
-    /// Which word it is.
+    /// The number of the word.
     pub number: u32,
-    /// What only its holder and the registry know.
+    /// The secret that only the word's holder and the registry know.
     pub secret: Secret<[u8; 16]>,
 }
 
@@ -82,16 +82,16 @@ impl WordProof {
     }
 }
 
-/// A registry word.
+/// A registry word: a registry's addresses and key, and a permission.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RegistryWord {
-    /// What it is good for.
+    /// What the word permits.
     pub kind: WordKind,
-    /// The registry's key.
+    /// The public key of the registry.
     pub key: PublicKey,
-    /// What the registry recognises it by.
+    /// The number and secret by which the registry recognises the word.
     pub proof: WordProof,
-    /// Where the registry is: one to four addresses.
+    /// The registry's addresses: one to four.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -118,13 +118,13 @@ pub enum RegistryWordError {
     /// The checksum is right but the bytes are none of ours.
     #[error("the registry word cannot be read: it {0}")]
     Malformed(#[from] DecodeError),
-    /// No address, too many, or one that nobody can listen at.
+    /// There is no address, there are too many, or one cannot be listened on.
     #[error("a registry word names one to four addresses, each with an IP and a port")]
     Addresses,
 }
 
 impl RegistryWord {
-    /// Reads the bytes of a word, all of them.
+    /// Reads a word from exactly these bytes.
     ///
     /// # Errors
     /// See [`RegistryWordError`].

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 /// Bytes of the checksum: one bad copy in four billion goes unnoticed here (and then fails at the
 /// handshake).
 pub const CHECKSUM_LEN: usize = 4;
-/// What tells a bad copy.
+/// The checksum at the end of a text, which reveals a wrong copy.
 pub type Checksum = [u8; CHECKSUM_LEN];
 /// How many characters of a text are read at most.
 pub const MAX_LEN: usize = 8192;
@@ -33,13 +33,13 @@ fn base32() -> Encoding {
     specification.encoding().unwrap_or(BASE32_NOPAD)
 }
 
-/// Why a text is not what was wanted.
+/// Why a text could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextError {
     /// The text begins with another prefix, or with none.
     Prefix,
-    /// A character that no such text contains, and where it stands. The place is counted from 1, in
-    /// the whole text.
+    /// A character that such a text never contains, and its place in the whole text, counted from
+    /// 1.
     Character {
         /// The character that was found.
         found: char,
@@ -48,8 +48,8 @@ pub enum TextError {
     },
     /// The text is longer than [`MAX_LEN`].
     TooLong,
-    /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a
-    /// short one from a wrong one.
+    /// The checksum is wrong. Holds all decoded bytes, so that the caller can tell a truncated text
+    /// from a mistyped one.
     Checksum(Vec<u8>),
 }
 
@@ -59,7 +59,7 @@ pub fn encode(prefix: &str, payload: &[u8]) -> String {
     encode_with(prefix, payload, checksum(&[prefix.as_bytes(), payload]))
 }
 
-/// `payload` as a text with this checksum.
+/// Encodes `payload` as a text with the prefix and this checksum.
 #[must_use]
 pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
     let bytes = Zeroizing::new([payload, &sum].concat());
@@ -112,7 +112,8 @@ pub fn unfolded(text: &str) -> Option<String> {
     Some(whole)
 }
 
-/// What follows `prefix`, whatever the case of its letters.
+/// The text after `prefix`, compared without regard to case. `None`: the text does not begin with
+/// it.
 #[must_use]
 pub fn strip_prefix<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
@@ -132,7 +133,7 @@ fn decode_letters(letters: &str) -> Vec<u8> {
     }
 }
 
-/// The checksum over these bytes, one after the other.
+/// The checksum over the concatenation of `parts`.
 #[must_use]
 pub fn checksum(parts: &[&[u8]]) -> Checksum {
     let mut hasher = blake3::Hasher::new();

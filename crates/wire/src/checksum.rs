@@ -17,7 +17,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     wide + u64::from(u32::from_be_bytes(last))
 }
 
-/// A sum as one checksum of 16 bits, with the carries added in.
+/// Folds a sum into 16 bits: adds the carries until none is left.
 #[must_use]
 pub const fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {

@@ -3,16 +3,16 @@
 
 use thiserror::Error;
 
-/// Why bytes were refused.
+/// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The bytes end before the value does.
     #[error("ends too early")]
     Truncated,
-    /// A value outside its range, named.
+    /// A value is outside its range. The text names the value.
     #[error("{0} is out of range")]
     Range(&'static str),
-    /// A type byte nobody knows.
+    /// A type byte that this version does not know.
     #[error("unknown type {0:#04x}")]
     UnknownType(u8),
 }
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// All that is left.
+    /// All bytes that are left.
     pub fn take_rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.rest)
     }
@@ -108,7 +108,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of two, four or eight bytes, `first` being the first of them.
+    /// Reads the rest of a variable-length integer of two, four or eight bytes, whose first byte is
+    /// `first`.
     fn long_varint(&mut self, first: u8) -> Result<u64, DecodeError> {
         let length = 1 << (first >> 6);
         // In the middle of a packet eight bytes are there whatever the length: one load and a
@@ -125,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok((word & VARINT_MAX) >> (64 - 8 * length))
     }
 
-    /// A variable-length integer that must fit 32 bits; `what` names it in the error.
+    /// Reads a variable-length integer that must fit 32 bits. `what` names it in the error.
     pub fn varint_u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         u32::try_from(self.varint()?).map_err(|_| DecodeError::Range(what))
     }
@@ -191,7 +192,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the bytes as they are.
+    /// Writes `bytes` unchanged.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match self.claim(bytes.len()) {
             Some(room) => room.copy_from_slice(bytes),
@@ -207,7 +208,7 @@ impl<'a> Writer<'a> {
         Some(room)
     }
 
-    /// Counts `count` bytes that nobody will carry
+    /// Counts `count` phantom bytes, which exist only as a length
     /// ([`Transmit::phantom`](crate::Transmit::phantom)). The room shrinks by `count`, and nothing
     /// is written.
     pub fn skip(&mut self, count: usize) {
@@ -246,8 +247,8 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// A variable-length integer in its shortest form; values above [`VARINT_MAX`] are clamped to
-    /// it.
+    /// Writes a variable-length integer in its shortest form. Values above [`VARINT_MAX`] are
+    /// clamped to it.
     pub fn varint(&mut self, value: u64) {
         let value = value.min(VARINT_MAX);
         match varint_len(value) {
@@ -259,7 +260,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A signed number as an unsigned one. Numbers of small magnitude stay small.
+/// Encodes a signed number as an unsigned one. Numbers of small magnitude stay small.
 #[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64

@@ -65,7 +65,7 @@ const FLAG_FIN: u8 = 0x02;
 /// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30,
 /// offset.
 pub const OBJECT_HEADER_MAX: usize = 1 + 4 + 8;
-/// Numbers of objects stay below this, so that their headers stay small.
+/// Object numbers are at most this, so that frame headers stay small.
 pub const MAX_OBJECT_ID: u32 = (1 << 30) - 1;
 
 /// One frame, borrowed from the packet.
@@ -75,11 +75,11 @@ pub enum Frame<'a> {
     Padding,
     /// Asks for an acknowledgment.
     Ping,
-    /// What arrived on the peer's paths.
+    /// What arrived on the peer's paths (ACK).
     Ack(AckEntries<'a>),
-    /// Holes in the numbers of one of the peer's paths, believed lost.
+    /// Packet numbers that the receiver misses on one path, and believes lost (PNACK).
     Pnack {
-        /// The path, as the peer numbers it.
+        /// The path, by the number that its sender gave it.
         path: PathId,
         /// Missing packet numbers, ascending.
         missing: Ranges<'a>,
@@ -107,25 +107,25 @@ pub enum Frame<'a> {
     /// The peer may have opened this many streams in all: those whose number, counted from 0, is
     /// below it.
     MaxStreams(u64),
-    /// The connection may have sent this many distinct stream and object bytes in all.
+    /// The most distinct stream and object bytes that the connection may send in all.
     MaxData(u64),
-    /// The stream may have sent this many bytes in all.
+    /// The most bytes that the stream may send in all.
     MaxStreamData {
-        /// The stream.
+        /// The number of the stream.
         id: StreamId,
         /// Offset that may not be passed.
         limit: u64,
     },
     /// The sender of a stream gave up.
     ResetStream {
-        /// The stream.
+        /// The number of the stream.
         id: StreamId,
         /// The application's code for the reason.
         code: u64,
     },
-    /// The receiver of a stream wants no more of it.
+    /// The receiver of a stream wants no more of its bytes.
     StopSending {
-        /// The stream.
+        /// The number of the stream.
         id: StreamId,
         /// The application's code for the reason.
         code: u64,
@@ -137,13 +137,13 @@ pub enum Frame<'a> {
         /// The reason, for people.
         reason: &'a str,
     },
-    /// Asks the peer to return these bytes over the path by which they came.
+    /// Asks the peer to return these bytes over the path on which they arrived.
     PathChallenge([u8; 8]),
     /// The bytes of a PATH_CHALLENGE, returned.
     PathResponse([u8; 8]),
-    /// The peer will not use this path of its own again.
+    /// The sender of this frame will not use its path with this number again.
     PathDropped(PathId),
-    /// What the sender of a path knows about it.
+    /// What the sender of a path tells the receiver about it.
     PathHint(PathHint),
     /// The sender would like to use a relay.
     RelayOffer(RelayOffer),
@@ -158,11 +158,11 @@ pub enum Frame<'a> {
 pub struct Stream<'a> {
     /// The stream that the bytes are of.
     pub id: StreamId,
-    /// Where the bytes stand in it.
+    /// The offset of the bytes in the stream.
     pub offset: u64,
     /// The bytes of the stream.
     pub data: &'a [u8],
-    /// Whether they end it.
+    /// Whether these bytes are the last of the stream.
     pub fin: bool,
 }
 
@@ -171,15 +171,15 @@ pub struct Stream<'a> {
 pub struct Object<'a> {
     /// The object that the bytes are of.
     pub id: ObjectId,
-    /// Where the bytes stand in it.
+    /// The offset of the bytes in the object.
     pub offset: u64,
     /// The bytes of the object.
     pub data: &'a [u8],
-    /// Whether they end it.
+    /// Whether these bytes are the last of the object.
     pub fin: bool,
 }
 
-/// What the sender of a path tells its receiver about it.
+/// What the sender of a path tells the receiver about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHint {
     /// The path that the hint is about.
@@ -207,7 +207,7 @@ pub struct RelayOffer {
 /// A relay's proof that the receiver consented to be reached through it; opaque to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayConsent<'a> {
-    /// The number of the offer that this answers.
+    /// The number of the offer that this consent answers.
     pub offer: u32,
     /// The receiver's address as the relay saw it.
     pub address: SocketAddr,
@@ -215,11 +215,11 @@ pub struct RelayConsent<'a> {
     pub consent: &'a [u8],
 }
 
-/// Takes the frames of a packet one by one; ends after the first error.
+/// Iterates over the frames of a packet. Stops after the first error.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
-    /// Bytes of objects that are not here and not read yet; `None`: all that is said is here.
+    /// Phantom bytes of objects that were not read yet. `None`: the packet has all bytes.
     phantom: Option<usize>,
     failed: bool,
 }
@@ -397,7 +397,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether the receiver must acknowledge a packet that holds this frame.
+    /// Whether a packet with this frame must be acknowledged.
     #[must_use]
     pub const fn is_eliciting(&self) -> bool {
         !matches!(
@@ -456,8 +456,7 @@ pub fn write_object(writer: &mut Writer<'_>, object: &Object<'_>, has_length: bo
     writer.bytes(object.data);
 }
 
-/// Writes what stands before the bytes of a STREAM frame, so that the caller can put them in place
-/// itself.
+/// Writes the header of a STREAM frame, so that the caller can write the bytes itself.
 pub fn write_stream_header(
     writer: &mut Writer<'_>,
     id: StreamId,
@@ -468,8 +467,7 @@ pub fn write_stream_header(
     write_data_header(writer, FRAME_STREAM, (id.0, offset), length, fin);
 }
 
-/// Writes what stands before the bytes of an OBJECT frame, so that the caller can put them in place
-/// itself.
+/// Writes the header of an OBJECT frame, so that the caller can write the bytes itself.
 pub fn write_object_header(
     writer: &mut Writer<'_>,
     id: ObjectId,

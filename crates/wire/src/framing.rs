@@ -12,12 +12,13 @@ use alloc::vec::Vec;
 /// Bytes of a length.
 pub const LENGTH_PREFIX_LEN: usize = 2;
 
-/// What came is no frame, or a longer one than is taken.
+/// The bytes are no frame, or the frame is longer than permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame without a payload, or a longer one than is taken")]
 pub struct NoFrame;
 
-/// The length that stands before a datagram; `None` if it is empty or longer than 65,535 bytes.
+/// The length field for a datagram of `payload` bytes. `None`: the datagram is empty or longer than
+/// 65,535 bytes.
 #[must_use]
 pub fn prefix(payload: usize) -> Option<[u8; LENGTH_PREFIX_LEN]> {
     u16::try_from(payload).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
@@ -45,7 +46,7 @@ impl TcpFrames {
         self.longest = longest;
     }
 
-    /// The payload's length, once both bytes of it are there.
+    /// The length of the frame's payload. `None`: its two bytes have not both arrived.
     fn length(&self, bytes: &[u8]) -> Result<Option<usize>, NoFrame> {
         match bytes {
             [high, low, ..] => match usize::from(u16::from_be_bytes([*high, *low])) {

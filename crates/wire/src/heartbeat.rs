@@ -24,7 +24,7 @@ pub const BEAT_TYPE: u8 = 0x70;
 pub const ANSWERED_TYPE: u8 = 0x71;
 /// Bytes of a beat.
 pub const BEAT_LEN: usize = BEAT_BODY_LEN + 8;
-/// Bytes of an answer; fewer than those of a beat.
+/// Bytes of an answer. It is shorter than a beat.
 pub const ANSWERED_LEN: usize = ANSWERED_BODY_LEN + 8;
 
 const BEAT_BODY_LEN: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
@@ -32,7 +32,7 @@ const ANSWERED_BODY_LEN: usize = 1 + 8 + 4 + 4 + 4 + 1;
 
 const _: () = assert!(ANSWERED_LEN <= BEAT_LEN);
 
-/// A relay's name at registries: a hash of its key, which tells nothing about it.
+/// The name of a relay at registries: a hash of its key, which reveals nothing about the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelayId(pub [u8; 16]);
 
@@ -48,7 +48,7 @@ impl fmt::Debug for RelayId {
     }
 }
 
-/// What a relay tells.
+/// The state that a relay reports in a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatReport {
     /// The relay that reports.
@@ -59,13 +59,13 @@ pub struct HeartbeatReport {
     pub counter: u64,
     /// The number of the newest epoch of the range that the relay knows.
     pub epoch: u32,
-    /// Bytes per second that it forwards.
+    /// Bytes per second that the relay forwards.
     pub rate: u64,
     /// How many grants are in use.
     pub grants: u32,
-    /// Bytes that it forwarded on this UTC day.
+    /// Bytes that the relay forwarded on this day (UTC).
     pub today: u64,
-    /// Bytes that it forwarded in this month (UTC).
+    /// Bytes that the relay forwarded in this month (UTC).
     pub month: u64,
     /// Bytes that it forwards before it has to wait for another day or month; [`u64::MAX`]: any
     /// number.
@@ -82,13 +82,13 @@ impl HeartbeatReport {
     /// own.
     pub const BUSY: u8 = 2;
 
-    /// Whether it has a transfer of its own, behind which what it forwards stands.
+    /// Whether the relay has a transfer of its own, which has priority over what it forwards.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.flags & Self::BUSY != 0
     }
 
-    /// Whether it takes no new grants and ends soon.
+    /// Whether the relay takes no new grants and ends soon.
     #[must_use]
     pub const fn is_draining(&self) -> bool {
         self.flags & Self::DRAINING != 0
@@ -115,16 +115,16 @@ impl HeartbeatReport {
     }
 }
 
-/// What a registry answers.
+/// The content of a registry's answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatOrders {
-    /// The number of the beat that this answers.
+    /// The number of the heartbeat that this answers.
     pub counter: u64,
     /// After how many ms the next beat shall come.
     pub next_millis: u32,
     /// The number of the present epoch of the relay's range.
     pub epoch: u32,
-    /// For how many seconds more the epoch before holds; 0: it ended.
+    /// How many more seconds the previous epoch is valid. 0: it has ended.
     pub last_holds: u32,
     /// [`LISTED`](Self::LISTED), or nothing. Other bits mean nothing yet.
     pub flags: u8,
@@ -134,7 +134,7 @@ impl HeartbeatOrders {
     /// The bit of [`flags`](Self::flags) for a relay that the registry names to senders that ask.
     pub const LISTED: u8 = 1;
 
-    /// Whether the registry names the relay to those who ask.
+    /// Whether the registry names the relay to senders that ask.
     #[must_use]
     pub const fn is_listed(&self) -> bool {
         self.flags & Self::LISTED != 0
@@ -171,8 +171,8 @@ impl Heartbeat {
         Self { report, mac: report.mac(key) }
     }
 
-    /// Reads a beat, all of it. What it says is not proven before
-    /// [`is_authentic`](Self::is_authentic) says so.
+    /// Reads a heartbeat from a whole packet. The content is unproven until
+    /// [`is_authentic`](Self::is_authentic) returns true.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         first(&mut reader, BEAT_TYPE)?;
@@ -200,7 +200,7 @@ impl Heartbeat {
         writer.u64(self.mac);
     }
 
-    /// Whether it was made by who knows this key.
+    /// Whether the heartbeat was made with this key.
     #[must_use]
     pub fn is_authentic(&self, key: &MacKey) -> bool {
         self.mac == self.report.mac(key)
@@ -222,8 +222,8 @@ impl HeartbeatAnswer {
         Self { orders, mac: orders.mac(key) }
     }
 
-    /// Reads an answer, all of it. What it says is not proven before
-    /// [`is_authentic`](Self::is_authentic) says so.
+    /// Reads an answer from a whole packet. The content is unproven until
+    /// [`is_authentic`](Self::is_authentic) returns true.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         first(&mut reader, ANSWERED_TYPE)?;
@@ -243,7 +243,7 @@ impl HeartbeatAnswer {
         writer.u64(self.mac);
     }
 
-    /// Whether it was made by who knows this key.
+    /// Whether the answer was made with this key.
     #[must_use]
     pub fn is_authentic(&self, key: &MacKey) -> bool {
         self.mac == self.orders.mac(key)

@@ -58,7 +58,7 @@ impl Local {
             .map(|index| Self(index | Self::FIRST_CONNECTION))
     }
 
-    /// Whether it is a TCP connection, and not a UDP socket.
+    /// Whether the number is that of a TCP connection, and not of a UDP socket.
     #[must_use]
     pub const fn is_connection(self) -> bool {
         self.0 >= Self::FIRST_CONNECTION

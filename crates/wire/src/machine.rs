@@ -16,10 +16,10 @@ use core::net::SocketAddr;
 ///     sleep      until the deadline or the next input
 /// ```
 pub trait Machine {
-    /// Takes one input. `now` never goes back.
+    /// Handles one input. `now` never decreases.
     fn handle(&mut self, now: Instant, input: Input<'_>);
 
-    /// Runs what is due at `now`. A call before the deadline changes nothing.
+    /// Does what is due at `now`. A call before the deadline changes nothing.
     fn wake(&mut self, now: Instant);
 
     /// Writes the next datagram into `out`, or several datagrams of equal size to one address,
@@ -54,32 +54,32 @@ pub enum TcpRequest {
     /// Open a connection to `peer` within `patience`. [`Input::Connection`] reports success and
     /// [`Input::NotDialed`] failure. Several connections can be opening at the same time.
     Dial {
-        /// The address that it is to lead to.
+        /// The address to connect to.
         peer: SocketAddr,
-        /// How long it may take.
+        /// The time after which dialling is given up.
         patience: Duration,
     },
     /// Stop reading from this connection. TCP's flow control then stops the peer. If the connection
     /// breaks meanwhile, the machine still gets an [`Input::Connection`].
     Pause(Local),
-    /// Read from this connection again.
+    /// Continue to read from this connection.
     Resume(Local),
-    /// Close this connection. What waits for it is dropped.
+    /// Close this connection. Data that wait to be sent are dropped.
     Close(Local),
 }
 
-/// What the world tells a machine.
+/// An input of a machine: a datagram, an error or a change.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// A datagram arrived.
     Datagram(Datagram<'a>),
     /// A datagram could not be sent.
     SendError(SendError),
-    /// A local socket came, changed its address, or went.
+    /// A local socket was opened or closed, or changed its address.
     Link(LinkChange),
     /// A TCP connection that carries datagrams was opened, or is gone.
     Connection(ConnectionChange),
-    /// A TCP connection to this address could not be [opened](TcpRequest::Dial).
+    /// No TCP connection to this address could be [opened](TcpRequest::Dial).
     NotDialed(SocketAddr),
     /// A local socket is full, or has room again.
     Room(RoomChange),
@@ -88,14 +88,14 @@ pub enum Input<'a> {
 /// A datagram that arrived. The payload is lent mutably so that it can be decrypted in place.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// The socket it came in by.
+    /// The local socket or connection on which the datagram arrived.
     pub local: Local,
-    /// The address that seems to have sent it. UDP source addresses can be forged.
+    /// The source address of the datagram. UDP source addresses can be forged.
     pub remote: SocketAddr,
-    /// The ECN mark it arrived with.
+    /// The ECN mark with which the datagram arrived.
     pub ecn: Ecn,
-    /// When the kernel received it, on the machine's clock: not later than `now`, and the better
-    /// delay sample.
+    /// The time on the machine's clock when the kernel received the datagram. It is at most `now`,
+    /// and the better delay sample.
     pub arrival: Instant,
     /// The bytes of the datagram.
     pub payload: &'a mut [u8],
@@ -106,13 +106,13 @@ pub struct Datagram<'a> {
 /// Why and where a send failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendError {
-    /// The socket it should have left by.
+    /// The local socket from which the datagram was sent.
     pub local: Local,
-    /// Where it should have gone.
+    /// The destination of the datagram.
     pub remote: SocketAddr,
     /// Payload bytes of the (largest) datagram that failed.
     pub size: usize,
-    /// What the system said.
+    /// The kind of the system's error.
     pub kind: SendErrorKind,
 }
 
@@ -123,11 +123,11 @@ pub enum SendErrorKind {
     Unreachable,
     /// Larger than the interface or the known path MTU allows.
     TooLarge,
-    /// A firewall or the system forbids it.
+    /// A firewall or the system forbids sending to the destination.
     Denied,
 }
 
-/// A local socket came, changed its address, or went.
+/// A local socket was opened or closed, or changed its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkChange {
     /// The socket that came, changed or went.
@@ -135,7 +135,7 @@ pub struct LinkChange {
     /// The address it is bound to (may be the unspecified address: the system then picks the
     /// source).
     pub address: SocketAddr,
-    /// Whether it can be used from now on.
+    /// Whether the socket can be used from now on.
     pub up: bool,
 }
 
@@ -144,13 +144,13 @@ pub struct LinkChange {
 /// datagrams that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
-    /// The number of the socket that it is, among those of all sockets.
+    /// The number of the connection, unique among all sockets and connections.
     pub local: Local,
-    /// The socket's address here.
+    /// The local address of the connection.
     pub address: SocketAddr,
-    /// The address that it leads to.
+    /// The remote address of the connection.
     pub peer: SocketAddr,
-    /// Whether it can be used from now on.
+    /// Whether the connection can be used from now on.
     pub open: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct ConnectionChange {
 pub struct RoomChange {
     /// The socket that became full, or has room again.
     pub local: Local,
-    /// Whether it takes datagrams from now on.
+    /// Whether the socket takes datagrams from now on.
     pub room: bool,
 }
 
@@ -174,7 +174,7 @@ pub enum Ecn {
     Ect1,
     /// ECN-capable, codepoint 10.
     Ect0,
-    /// CE: a queue on the way experienced congestion.
+    /// CE: a queue on the route experienced congestion.
     Ce,
 }
 
@@ -186,7 +186,8 @@ pub enum Dscp {
     /// As most traffic: the default forwarding of RFC 2474, code point 000000.
     #[default]
     BestEffort,
-    /// After best effort, with what that leaves: LE of RFC 8622, code point 000001.
+    /// Lower effort: sent only when best effort leaves capacity (LE of RFC 8622, code point
+    /// 000001).
     LowerEffort,
 }
 
@@ -201,16 +202,16 @@ impl Dscp {
     }
 }
 
-/// Where a machine writes what it sends.
+/// The buffer into which a machine writes datagrams to send.
 #[derive(Debug)]
 pub struct TransmitBuffer<'a> {
-    /// Room for the datagrams; at least one of the largest size the machine was told of.
+    /// Room for datagrams: at least for one of the largest size that the machine was told.
     pub buffer: &'a mut [u8],
-    /// How many datagrams may stand in one run (1: the driver cannot segment).
+    /// The most datagrams in one run. 1: the driver cannot segment.
     pub max_segments: usize,
 }
 
-/// What a machine wrote into [`TransmitBuffer`] and where it goes.
+/// The datagrams that a machine wrote into [`TransmitBuffer`], and their destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The socket to leave by.

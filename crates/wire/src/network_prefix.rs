@@ -7,7 +7,7 @@ use core::net::IpAddr;
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkPrefix {
-    /// The first three bytes.
+    /// The first three bytes of an IPv4 address: a /24.
     V4([u8; 3]),
     /// The first seven bytes of an IPv6 address.
     V6([u8; 7]),

@@ -29,7 +29,7 @@ pub const HEADER_LEN: usize = 13;
 pub const STAMP_LEN: usize = 4;
 /// Bytes of the AEAD tag.
 pub const TAG_LEN: usize = 16;
-/// What a data packet costs beside its frames.
+/// Bytes of a data packet in addition to its frames.
 pub const PACKET_OVERHEAD_LEN: usize = HEADER_LEN + STAMP_LEN + TAG_LEN;
 /// Datagrams up to this size (UDP payload) pass everywhere that byway supports: RFC 9000 section
 /// 14.
@@ -104,11 +104,11 @@ pub const fn restore_number(expected: u64, low: u32) -> u64 {
 /// is padded, so no answer is larger: a forged source address gives no amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake<'a> {
-    /// The initiator's first message.
+    /// The first message of the initiator.
     Hello {
-        /// The initiator's name for this attempt.
+        /// The connection id that the initiator chose for this attempt.
         reply: ConnectionId,
-        /// What a RETRY gave, or empty.
+        /// The cookie from a RETRY. Empty: there was no RETRY.
         cookie: &'a [u8],
         /// Noise message 1.
         noise: &'a [u8],
@@ -140,11 +140,11 @@ pub enum Handshake<'a> {
 /// Why a responder will not talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
-    /// Another version of the protocol.
+    /// The protocol has another version.
     Version,
-    /// HELLO was not made for this receiver's key.
+    /// The HELLO was encrypted for another receiver's key.
     WrongKey,
-    /// As many connections as it takes.
+    /// The receiver has the largest permitted number of connections.
     Full,
 }
 

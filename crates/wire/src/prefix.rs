@@ -21,7 +21,7 @@ pub enum PrefixError {
     HostBits(Prefix),
 }
 
-/// The addresses that share their first bits. No bits behind them are set.
+/// A network: all addresses that share their first bits. The bits behind these are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(IpNet);
 
@@ -33,25 +33,25 @@ impl Prefix {
         Self(IpNet::new(address, length).map_or_else(|_| IpNet::from(address), |net| net.trunc()))
     }
 
-    /// The first address.
+    /// The first address of the network.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.0.addr()
     }
 
-    /// Bits that its addresses share.
+    /// The number of bits that its addresses share.
     #[must_use]
     pub fn length(&self) -> u8 {
         self.0.prefix_len()
     }
 
-    /// Whether `address` is in it. An address of the other version never is.
+    /// Whether `address` is in the network. False for an address of the other IP version.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }
 
-    /// Whether all of `other` is in it.
+    /// Whether all addresses of `other` are in this network.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.0.contains(&other.0)
@@ -78,7 +78,7 @@ impl Prefix {
         }
     }
 
-    /// Reads what [`write`](Self::write) wrote. Set bits behind the length are refused.
+    /// Reads a prefix that [`write`](Self::write) wrote. Refuses bits set behind the length.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let length = reader.u8()?;
         let (address, length): (IpAddr, u8) = if length < V6_LENGTHS {
@@ -92,7 +92,7 @@ impl Prefix {
     }
 }
 
-/// What is added to the length of an IPv6 prefix on the wire; lengths of IPv4 end below it.
+/// Added to the length of an IPv6 prefix on the wire. Lengths of IPv4 prefixes are smaller.
 const V6_LENGTHS: u8 = 64;
 
 fn address_bytes<const N: usize>(reader: &mut Reader<'_>, length: u8) -> Result<[u8; N], DecodeError> {

@@ -15,7 +15,7 @@ impl Meter {
     /// A bucket of which nothing is lent.
     pub const FULL: Self = Self { full_at: Instant::ZERO };
 
-    /// What is lent, as the time until all of it has come back.
+    /// How long it takes until the bucket is full again.
     #[must_use]
     pub const fn debt(&self, now: Instant) -> Duration {
         self.full_at.since(now)
@@ -27,7 +27,7 @@ impl Meter {
         self.full_at.as_nanos().saturating_sub(now.as_nanos()).saturating_sub(burst)
     }
 
-    /// Takes from the bucket what needs `cost` to come back.
+    /// Takes tokens from the bucket. `cost`: the time in which they come back.
     pub fn lend(&mut self, now: Instant, cost: Duration) {
         self.full_at = self.full_at.max(now) + cost;
     }

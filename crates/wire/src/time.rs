@@ -52,7 +52,7 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// How long ago `earlier` was; zero if it was not.
+    /// The time since `earlier`. Zero if `earlier` is later than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

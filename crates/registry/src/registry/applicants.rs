@@ -13,29 +13,29 @@ use core::net::SocketAddr;
 
 /// Applicants at once.
 const MAX_APPLICANTS: usize = 1_024;
-/// Addresses from which heartbeats of one applicant are taken: one of each family.
+/// The most source addresses of one applicant's heartbeats: one of each family.
 const MAX_SEEN_ADDRESSES: usize = 2;
 
 /// A relay that wants in.
 #[derive(Debug)]
 pub(super) struct Applicant {
-    /// The session that it waits in.
+    /// The session in which the applicant waits.
     pub handle: Handle,
-    /// What is to be kept of it, with the addresses that passed.
+    /// The row to store for the relay, with the addresses that passed.
     pub row: RelayRow,
     /// Addresses that did not.
     pub failed: Vec<(SocketAddr, Failure)>,
     /// Addresses that are being tested.
     left: usize,
     begun: bool,
-    /// Addresses that it told, once they are tested.
+    /// The addresses that the relay named, once they are tested.
     told: Vec<SocketAddr>,
-    /// Whether the address that its heartbeats come from is to be tested, and those that were.
+    /// The source addresses of its heartbeats that were tested. `None`: they need not be tested.
     seen: Option<Vec<SocketAddr>>,
 }
 
 impl Applicant {
-    /// Why a relay that passed at none of its addresses is refused.
+    /// The reason to refuse a relay that passed at none of its addresses.
     pub fn refusal(&self) -> Reason {
         let failures = || self.failed.iter().map(|(_, why)| *why);
         match failures().find(|why| is_of_nat(*why)) {
@@ -47,7 +47,7 @@ impl Applicant {
     }
 }
 
-/// Whether a failure tells of what a NAT lets in.
+/// Whether a failure is about what a NAT admits.
 pub(super) const fn is_of_nat(why: Failure) -> bool {
     matches!(why, Failure::Filtered | Failure::Unprobed)
 }
@@ -55,17 +55,18 @@ pub(super) const fn is_of_nat(why: Failure) -> bool {
 #[derive(Debug)]
 enum Purpose {
     Applicant(Handle, SocketAddr),
-    /// The address that its heartbeats come from.
+    /// Test of the source address of an applicant's heartbeats.
     Seen(Handle, SocketAddr),
     Again(RelayId),
 }
 
-/// What came of a test of all addresses.
+/// The result of the tests of all addresses of a relay.
 #[derive(Debug)]
 pub(super) enum TestOutcome {
     /// Of a relay that wants in.
     Applicant(Box<Applicant>),
-    /// Of one that is in, and over what it passed at all its addresses.
+    /// A relay that is already enrolled, and the transports over which all its addresses passed.
+    /// `None`: it failed.
     Again(RelayId, Option<Passed>),
 }
 
@@ -89,7 +90,7 @@ impl Applicants {
         self.applicants.len() >= MAX_APPLICANTS
     }
 
-    /// `seen`: the address that its heartbeats come from is to be tested too.
+    /// Adds an applicant. `seen`: the source address of its heartbeats is to be tested too.
     pub fn enter(&mut self, handle: Handle, row: RelayRow, seen: bool) {
         self.names.insert(row.relay, handle);
         let seen = seen.then(Vec::new);
@@ -126,7 +127,7 @@ impl Applicants {
         if applicant.begun { self.test_seen(handle, from) } else { None }
     }
 
-    /// Where heartbeats of an applicant came from before its tests began: likewise.
+    /// Tests for source addresses of heartbeats that arrived before the applicant's tests began.
     pub fn see_earlier(&mut self, handle: Handle) -> Vec<(Key, RelayRow)> {
         let seen = self.applicants.get(&handle).and_then(|applicant| applicant.seen.clone());
         seen.into_iter().flatten().filter_map(|from| self.test_seen(handle, from)).collect()
@@ -143,12 +144,12 @@ impl Applicants {
         Some((self.next, RelayRow { addresses: vec![from], ..applicant.row.clone() }))
     }
 
-    /// What an applicant told, if it waits for its test.
+    /// The row of an applicant whose tests have not begun.
     pub fn row_of(&self, handle: Handle) -> Option<&RelayRow> {
         self.applicants.get(&handle).filter(|applicant| !applicant.begun).map(|applicant| &applicant.row)
     }
 
-    /// Begins the tests of an applicant's addresses, and names them.
+    /// Begins the tests of an applicant's addresses. Returns each with its key.
     pub fn test<T: Clone>(
         &mut self,
         handle: Handle,

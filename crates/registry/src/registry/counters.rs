@@ -10,11 +10,11 @@ const MAX_QUEUED_EVENTS: usize = 64;
 /// Something for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEvent {
-    /// A request was refused.
+    /// A request was refused, for this reason.
     Refused(Reason),
 }
 
-/// What a registry did so far.
+/// The counters of a registry since its start.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryCounters {
     /// How many heartbeats were answered.
@@ -41,16 +41,16 @@ pub struct RegistryCounters {
     pub tests_failed: u64,
     /// Sessions that took too long.
     pub overdue: u64,
-    /// Sessions that had to make room for others.
+    /// Sessions that were closed to make room for others.
     pub dismissed: u64,
-    /// Times that the store did not do what it was asked.
+    /// How often the store failed to do what was requested.
     pub store_gone: u64,
     refused: [u64; 16],
     events: VecDeque<LogEvent>,
 }
 
 impl RegistryCounters {
-    /// Requests that were refused for this.
+    /// How many requests were refused for this reason.
     #[must_use]
     pub fn refused(&self, reason: Reason) -> u64 {
         self.refused.get(reason as usize).copied().unwrap_or(0)

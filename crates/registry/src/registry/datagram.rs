@@ -12,7 +12,7 @@ pub(super) fn written(orders: HeartbeatOrders, key: &MacKey) -> [u8; ANSWERED_LE
     bytes
 }
 
-/// Writes one datagram.
+/// Writes one datagram into `out`.
 pub(super) fn send(
     local: Local,
     remote: SocketAddr,

@@ -9,7 +9,7 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
 
-/// Memory for what arrives in one session.
+/// Memory for the received data of one session, in bytes.
 const SESSION_MEMORY_BYTES: usize = 16 << 10;
 
 /// Sessions that end beside [`MAX_SESSIONS`]. A datagram brings one at most, and the driver takes
@@ -23,7 +23,7 @@ const SHARED_MEMORY_BYTES: usize = 2 * SESSION_MEMORY_BYTES * (MAX_SESSIONS + EN
 /// fourth of these.
 const HELLOS_PER_SECOND: u32 = 2_000;
 
-/// Lets everybody in: who has no word is refused by a record, with a reason.
+/// Admits every peer. A client without a valid word gets a refusal with a reason.
 struct AdmitAll;
 
 impl Admission for AdmitAll {

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 
-/// How many relays are told at once of a new epoch. A pause follows before others are told.
+/// How many relays are told at once of a new epoch. Then there is a pause.
 const BATCH_RELAYS: u32 = 64;
 /// Time between two batches of relays that are told of a new epoch.
 const BATCH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Who they are.
+/// The relays that are still to be told of the new epoch.
 #[derive(Debug)]
 pub(super) struct EpochNotices {
     names: Vec<RelayId>,
@@ -23,7 +23,7 @@ impl EpochNotices {
         Self { names: Vec::new(), left: 0, at: now }
     }
 
-    /// All these, and nobody else.
+    /// Replaces the relays that are to be told.
     pub fn set(&mut self, names: Vec<RelayId>) {
         self.names = names;
     }
@@ -34,7 +34,7 @@ impl EpochNotices {
         }
     }
 
-    /// The next that may be told now.
+    /// The next relay to tell. `None`: there is none, or the pause is not over.
     pub fn next(&mut self, now: Instant) -> Option<RelayId> {
         self.left = self.left.checked_sub(1)?;
         if self.left == 0 {

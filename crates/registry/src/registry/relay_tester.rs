@@ -15,18 +15,19 @@ use byway_wire::relay::{Word, canonical};
 use byway_wire::{Instant, LinkChange, Local};
 use core::net::SocketAddr;
 
-/// The registry's own addresses.
+/// The registry's own addresses, by socket.
 type Locals = BTreeMap<Local, SocketAddr>;
 /// With what an address is tested, and from where; `None`: there is no socket of its family.
 type RelayTest = (SocketAddr, Option<(Local, Word)>);
 
-/// All tests of relays.
+/// All tests of relays, and the relays that wait for theirs.
 #[derive(Debug)]
 pub(super) struct RelayTester {
     tests: RelayTests,
     applicants: Applicants,
     retests: Retests,
-    /// Sockets to test from alone: where nobody sends to, no NAT lets answers in.
+    /// Sockets used only for tests. Nobody sends to them, so a NAT has no reason to admit packets
+    /// from them.
     probes: Locals,
 }
 
@@ -45,12 +46,12 @@ impl RelayTester {
         }
     }
 
-    /// Whether a socket is there for tests alone.
+    /// Whether a socket is used only for tests.
     pub fn is_probe(&self, local: Local) -> bool {
         self.probes.contains_key(&local)
     }
 
-    /// What is exchanged with relays.
+    /// The exchange of test packets with relays.
     pub const fn tests(&mut self) -> &mut RelayTests {
         &mut self.tests
     }
@@ -59,12 +60,12 @@ impl RelayTester {
         self.tests.deadline()
     }
 
-    /// Whether nobody else can be tested now.
+    /// Whether no other relay can be tested now.
     pub fn is_full(&self) -> bool {
         self.applicants.is_full() || self.tests.is_full()
     }
 
-    /// A relay wants in.
+    /// Adds a relay that wants to enrol.
     pub fn enter(&mut self, handle: Handle, row: RelayRow, seen: bool) {
         self.applicants.enter(handle, row, seen);
     }
@@ -89,7 +90,8 @@ impl RelayTester {
         self.applicants.forget(handle);
     }
 
-    /// Tests a relay that wants in. False: nobody there waits for it.
+    /// Starts the tests of a relay that wants to enrol. Returns false if no relay waits in this
+    /// session.
     pub fn test(&mut self, now: Instant, handle: Handle, epoch: &Epoch, locals: &Locals) -> bool {
         let Some(row) = self.applicants.row_of(handle) else { return false };
         let tests = tests_of(row, epoch, &[&self.probes, locals]);
@@ -138,7 +140,7 @@ impl RelayTester {
     }
 }
 
-/// The first socket of these that is of its family tests an address.
+/// The tests of a relay's addresses. Each uses the first socket in `from` of the address's family.
 fn tests_of(row: &RelayRow, epoch: &Epoch, from: &[&Locals]) -> Vec<RelayTest> {
     let word = grant_minting::own(row, epoch, &row.range_key.epoch_key(epoch.number));
     let of = |address: &SocketAddr| {

@@ -6,14 +6,14 @@ use core::cmp::Reverse;
 
 /// Sessions at once.
 pub(super) const MAX_SESSIONS: usize = 2_048;
-/// Sessions of one network at once.
+/// The most sessions of one network at once.
 const MAX_SESSIONS_OF_NETWORK: usize = MAX_SESSIONS / 8;
 
-/// What one network holds.
+/// The sessions of one network.
 #[derive(Debug)]
 struct Holding<H> {
     sessions: usize,
-    /// Sessions that wait for their client, the one that waits longest first.
+    /// Idle sessions, the longest idle first.
     idle: BTreeSet<(u64, H)>,
 }
 
@@ -21,10 +21,10 @@ struct Holding<H> {
 /// while the registry has to answer.
 #[derive(Debug)]
 pub(super) struct SessionPlaces<H> {
-    /// The network of each session, and since when it is idle.
+    /// The network of each session. If the session is idle, also when it became idle.
     sessions: BTreeMap<H, (NetworkPrefix, Option<u64>)>,
     networks: BTreeMap<NetworkPrefix, Holding<H>>,
-    /// Counts what happens: the order in which sessions became idle.
+    /// Counts events, so that idle sessions are ordered.
     clock: u64,
 }
 
@@ -57,7 +57,7 @@ impl<H: Copy + Ord> SessionPlaces<H> {
         Some(leaves)
     }
 
-    /// A session is over.
+    /// Removes a session that has ended.
     pub fn leave(&mut self, handle: H) {
         self.set_busy(handle);
         let Some((network, _)) = self.sessions.remove(&handle) else { return };
@@ -77,7 +77,7 @@ impl<H: Copy + Ord> SessionPlaces<H> {
         }
     }
 
-    /// A session's client has its answer.
+    /// Marks a session as idle, because its client has its answer.
     pub fn set_idle(&mut self, handle: H) {
         self.set_busy(handle);
         let Some((network, idle)) = self.sessions.get_mut(&handle) else { return };

@@ -20,13 +20,13 @@ pub(super) use super::session_places::MAX_SESSIONS;
 const MAX_REQUESTS: u32 = 16;
 /// The stream of requests, from the host that asks.
 const REQUEST_STREAM: StreamId = StreamId(0);
-/// The stream of answers.
+/// The stream with the registry's answers.
 const ANSWER_STREAM: StreamId = StreamId(1);
 
 #[derive(Debug)]
 struct ClientSession {
     records: Records,
-    /// The next request is not looked at before this one is answered.
+    /// Whether a request is being answered. The next one waits.
     busy: bool,
     requests: u32,
     /// Whether the client asks nothing more.
@@ -35,7 +35,7 @@ struct ClientSession {
     finished: bool,
 }
 
-/// What is next in a session.
+/// What a session needs next.
 #[derive(Debug)]
 pub(super) enum SessionStep {
     /// Nothing is to be done for now.
@@ -104,14 +104,14 @@ impl Sessions {
         [first(&self.first_until), first(&self.until)].into_iter().flatten().min()
     }
 
-    /// Reads no more of a client that says nothing that is understood.
+    /// Stops reading from a client whose messages are malformed.
     pub fn stop(&mut self, handle: Handle) {
         if let Some(session) = self.sessions.get_mut(&handle) {
             session.requests = MAX_REQUESTS;
         }
     }
 
-    /// Reads what the client sent since.
+    /// Reads what the client has sent since the last call.
     pub fn step(&mut self, handle: Handle, connection: &mut Connection) -> SessionStep {
         while connection.incoming().next_event().is_some() {}
         while connection.next_event().is_some() {}

@@ -4,12 +4,12 @@ use crate::message::Reason;
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, Meter, NetworkPrefix};
 
-/// One network gets one part in this many, once half of what may come at once is used.
+/// Once half of the burst is used, one network gets at most 1 divided by this number.
 const NETWORK_SHARE: u64 = 4;
 /// Networks with a meter of their own.
 const MAX_NETWORKS: usize = 64;
 
-/// How much there is.
+/// The limits of a shared rate: units per second, and units at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Units in a second.
@@ -25,7 +25,7 @@ impl Limits {
     }
 }
 
-/// What was used of it, by all and by each network.
+/// A rate limit shared by all networks, and the use of each.
 #[derive(Debug)]
 pub(super) struct SharedLimit {
     limits: Limits,
@@ -34,12 +34,12 @@ pub(super) struct SharedLimit {
 }
 
 impl SharedLimit {
-    /// One of which nothing was used.
+    /// A limit of which nothing is used yet.
     pub const fn new(limits: Limits) -> Self {
         Self { limits, all: Meter::FULL, networks: BTreeMap::new() }
     }
 
-    /// Uses `units` units for somebody in this network, if there is room.
+    /// Uses `units` units for a client in `network`. An error: its limit is reached.
     pub fn spend(&mut self, now: Instant, network: NetworkPrefix, units: u64) -> Result<(), Reason> {
         let Limits { per_second, at_once } = self.limits;
         let share = Limits { per_second: per_second / NETWORK_SHARE, at_once: at_once / NETWORK_SHARE };

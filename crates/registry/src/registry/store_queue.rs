@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// Entries of the log that wait to be written at most. Further ones are left out.
 const MAX_QUEUED_ENTRIES: usize = 1_000;
 
-/// What is done with an answer.
+/// What to do when the store has answered a request.
 #[derive(Debug)]
 pub(super) enum PendingReply {
     Changes,
@@ -18,7 +18,7 @@ pub(super) enum PendingReply {
     Note(Vec<AuditEntry>),
 }
 
-/// Requests and what waits for them.
+/// Requests to the store, and what waits for their answers.
 #[derive(Debug, Default)]
 pub(super) struct StoreQueue {
     requests: VecDeque<(u64, StoreRequest)>,
@@ -53,7 +53,7 @@ impl StoreQueue {
         }
     }
 
-    /// Asks for what changed, if that is not asked already.
+    /// Requests the changes since the last revision, unless such a request is already under way.
     pub fn refresh(&mut self) {
         if !core::mem::replace(&mut self.refreshing, true) {
             self.ask(StoreRequest::Changes { since: self.revision }, PendingReply::Changes);
@@ -85,8 +85,8 @@ impl StoreQueue {
         entries.into_iter().for_each(|entry| self.log(entry));
     }
 
-    /// Asks that this and the log be written. What is lost if that fails is told again by the next
-    /// heartbeats.
+    /// Requests that `seen` and the log be written. If this fails, later heartbeats bring the times
+    /// again.
     pub fn note(&mut self, seen: Vec<LastHeartbeat>) {
         if (seen.is_empty() && self.entries.is_empty()) || self.noting {
             return;

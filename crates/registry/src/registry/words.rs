@@ -13,7 +13,7 @@ const ASK_LIMITS: Limits = Limits { per_second: 50, at_once: 500 };
 /// Limits on the relays that a word's holders complain of.
 const COMPLAINT_LIMITS: Limits = Limits { per_second: 4, at_once: 64 };
 
-/// All words that were given out.
+/// The words of the registry that were issued.
 #[derive(Debug)]
 pub(super) struct Words {
     secrets: Secrets,
@@ -55,7 +55,7 @@ impl Words {
         if row.kind == kind { Ok(row) } else { Err(Reason::OtherKind) }
     }
 
-    /// Counts a question, if the word's holder in this network may ask one now.
+    /// Counts a question of a word's holder in this network. An error: it asks too often.
     pub fn may_ask(&mut self, now: Instant, number: u32, network: NetworkPrefix) -> Result<(), Reason> {
         self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASK_LIMITS)).spend(now, network, 1)
     }

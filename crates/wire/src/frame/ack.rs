@@ -14,12 +14,12 @@
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
 
-/// How many ranges one entry has at most, and how many stamp runs.
+/// The most ranges in one entry, and the most stamp runs.
 pub const MAX_ENTRY_RANGES: u64 = 256;
-/// How many entries one frame has at most.
+/// The most entries in one frame.
 pub const MAX_ENTRIES: u64 = 256;
 
-/// Checked entries of an ACK frame as they stand in a packet.
+/// The entries of an ACK frame, checked, as bytes of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AckEntries<'a> {
     count: u64,
@@ -30,10 +30,10 @@ pub struct AckEntries<'a> {
     others: &'a [u8],
 }
 
-/// What arrived on one path.
+/// What arrived on one path: one entry of an ACK frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AckEntry<'a> {
-    /// The path, as the reader of the ACK numbers it.
+    /// The path, by the number that the reader of the ACK gave it.
     pub path: PathId,
     /// The largest packet number that arrived.
     pub largest: u64,
@@ -45,7 +45,7 @@ pub struct AckEntry<'a> {
     pub arrival: u32,
     /// µs between that arrival and the making of this ACK, to be taken off an RTT sample.
     pub held_micros: u64,
-    /// Numbers below the largest in its range.
+    /// How many numbers below the largest are in its range.
     first: u64,
     ranges: &'a [u8],
     stamps: &'a [u8],
@@ -150,7 +150,7 @@ impl<'a> AckEntry<'a> {
 /// The counts that [`AckWriter::entry`] writes.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryParts<'a> {
-    /// The path, as the reader of the ACK numbers it.
+    /// The path, by the number that the reader of the ACK gave it.
     pub path: PathId,
     /// Packets believed lost since the path began.
     pub lost: u64,
@@ -168,7 +168,7 @@ pub struct EntryParts<'a> {
     pub stamps: &'a [(u64, u32)],
 }
 
-/// Writes an ACK frame entry by entry into what room there is.
+/// Writes an ACK frame entry by entry, as far as there is room.
 #[derive(Debug)]
 pub struct AckWriter {
     start: usize,
@@ -176,10 +176,10 @@ pub struct AckWriter {
 }
 
 impl AckWriter {
-    /// The most entries this writer takes: the count then stays one byte.
+    /// The most entries that this writer takes. The count then needs only one byte.
     pub const CAPACITY: u8 = 63;
 
-    /// Begins a frame.
+    /// Writes the beginning of an ACK frame.
     #[must_use]
     pub fn begin(writer: &mut Writer<'_>) -> Self {
         let start = writer.len();
@@ -249,7 +249,7 @@ impl AckWriter {
         true
     }
 
-    /// Ends the frame; one without entries is taken back. Returns whether anything was written.
+    /// Ends the frame. A frame without entries is removed. Returns whether anything was written.
     pub fn finish(self, frame: &mut Writer<'_>) -> bool {
         if self.entries == 0 {
             frame.truncate(self.start);
@@ -260,7 +260,7 @@ impl AckWriter {
     }
 }
 
-/// How many items from the front fit into `room`, and the bytes they take.
+/// How many leading items fit into `room` bytes, and the bytes they take.
 fn affordable<T>(
     items: impl Iterator<Item = T>,
     room: usize,

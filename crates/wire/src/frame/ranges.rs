@@ -34,7 +34,7 @@ fn write_missing(writer: &mut Writer<'_>, kind: u8, id: u32, missing: &[(u64, u6
     write_ranges(writer, missing);
 }
 
-/// Ascending, disjoint, non-empty ranges as they stand in a packet, checked.
+/// Ascending, disjoint, non-empty ranges, checked, as bytes of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges<'a> {
     pub(super) count: u64,
@@ -43,7 +43,7 @@ pub struct Ranges<'a> {
 
 /// Bytes that the number of ranges takes at most.
 const MAX_COUNT_LEN: usize = 2;
-/// Bytes that one range takes at most.
+/// The most bytes of one encoded range.
 const MAX_RANGE_LEN: usize = 16;
 /// The most ranges in one frame: a peer cannot make another do more work than this per frame.
 pub const MAX_RANGES: u64 = 256;
@@ -75,7 +75,7 @@ impl<'a> Ranges<'a> {
         writer.bytes(self.bytes);
     }
 
-    /// The ranges: first, and one past the last.
+    /// The ranges: the first number, and the number after the last.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
         let mut reader = Reader::new(self.bytes);
         let mut end = 0;

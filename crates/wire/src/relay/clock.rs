@@ -5,7 +5,7 @@
 use super::greet::Greeted;
 use crate::time::Instant;
 
-/// What the relay's clock shows at a local time.
+/// An estimate of a relay's clock from the local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayClock {
     unix_millis: u64,
@@ -28,14 +28,14 @@ impl RelayClock {
         Self { unix_millis: greeted.unix_millis.saturating_add(half_millis), at: received }
     }
 
-    /// What it shows at `now`, in ms of Unix time.
+    /// The relay's time at `now`, in ms of Unix time.
     #[must_use]
     pub const fn unix_millis(&self, now: Instant) -> u64 {
         let millis = now.signed_nanos_since(self.at) / 1_000_000;
         self.unix_millis.saturating_add_signed(millis)
     }
 
-    /// What it shows at `now`, in whole seconds of Unix time.
+    /// The relay's time at `now`, in whole seconds of Unix time.
     #[must_use]
     pub const fn unix(&self, now: Instant) -> u64 {
         self.unix_millis(now) / 1_000

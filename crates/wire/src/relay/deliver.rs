@@ -51,7 +51,7 @@ impl ReturnTag {
 pub struct Delivered {
     /// The sender's address as the relay saw it.
     pub from: SocketAddr,
-    /// The return tag for the way back.
+    /// The tag that permits the receiver's answers to the sender.
     pub tag: ReturnTag,
     /// Where the inner packet begins.
     pub inner: usize,
@@ -135,7 +135,7 @@ impl ReturnedPacket {
     }
 }
 
-/// The way back through a relay: writes the header before each packet of a receiver.
+/// The route from a receiver through a relay to a sender: writes the header before each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnHop {
     relay: SocketAddr,
@@ -166,13 +166,13 @@ impl ReturnHop {
         self.length
     }
 
-    /// Where to send what [`seal`](Self::seal) made.
+    /// The relay's address, to which packets from [`seal`](Self::seal) are sent.
     #[must_use]
     pub const fn relay(&self) -> SocketAddr {
         self.relay
     }
 
-    /// Where the relay sends it.
+    /// The sender's address, to which the relay forwards.
     #[must_use]
     pub const fn destination(&self) -> SocketAddr {
         self.to

@@ -56,13 +56,13 @@ const FIXED_LEN: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 pub struct Forward {
     /// The grant under which the packet is sent.
     pub grant: Grant,
-    /// What the grant was narrowed to.
+    /// The caveat that narrows the grant. `None`: it is not narrowed.
     pub caveat: Option<Caveat>,
     /// The low 16 bits of the relay's time in Unix seconds.
     pub time: u16,
     /// Where the inner packet shall go.
     pub destination: SocketAddr,
-    /// The destination's consent.
+    /// The consent of the destination.
     pub consent: Consent,
     /// Where the inner packet begins.
     pub inner: usize,
@@ -89,7 +89,7 @@ impl Forward {
         Ok(Self { grant, caveat, time, destination, consent, inner, mac })
     }
 
-    /// The whole time that the packet says, given the relay's own (both in Unix seconds).
+    /// The packet's time in Unix seconds, restored from its low bits by the relay's own time `now`.
     #[must_use]
     pub const fn unix(&self, now: u64) -> u64 {
         restore(self.time, now)
@@ -110,14 +110,14 @@ impl Forward {
         self.caveat.map_or(0, |caveat| caveat.branch)
     }
 
-    /// What this use needs of the scope.
+    /// The scope that the grant must have for this packet.
     #[must_use]
     pub const fn scope(&self) -> Scope {
         if self.destination.is_ipv4() { Scope::V4 } else { Scope::V6 }
     }
 }
 
-/// The way through one relay to one destination: writes the envelope before each packet.
+/// The route through one relay to one destination: writes the envelope before each packet.
 #[derive(Clone, Debug)]
 pub struct Hop {
     relay: SocketAddr,
@@ -173,13 +173,13 @@ impl Hop {
         self.length
     }
 
-    /// Where to send what [`seal`](Self::seal) made.
+    /// The relay's address, to which packets from [`seal`](Self::seal) are sent.
     #[must_use]
     pub const fn relay(&self) -> SocketAddr {
         self.relay
     }
 
-    /// Where the relay sends it.
+    /// The destination to which the relay forwards.
     #[must_use]
     pub const fn destination(&self) -> SocketAddr {
         self.destination
@@ -213,8 +213,8 @@ impl Hop {
         self.cookie = cookie;
     }
 
-    /// What a notice from [`relay`](Self::relay) means for this hop. `None`: it is about another
-    /// hop, or made up.
+    /// How far a notice from [`relay`](Self::relay) is to be believed. `None`: it is about another
+    /// hop, or forged.
     #[must_use]
     pub fn judge(&self, notice: &Notice, now: Instant) -> Option<NoticeTrust> {
         if notice.grant != self.grant || notice.echo != self.consent.tag.to_be_bytes() {
@@ -231,10 +231,10 @@ impl Hop {
 /// How far a [`Notice`] can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeTrust {
-    /// The notice is the relay's. Act on it.
+    /// The notice is authentic. Act on it.
     Proven,
-    /// Somebody on the way, maybe the relay, says so. Show it to the person, but go on by what the
-    /// path itself shows.
+    /// A host on the route, perhaps the relay, sent the notice. Show it to the user, but do not act
+    /// on it.
     Hint,
 }
 

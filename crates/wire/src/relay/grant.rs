@@ -130,7 +130,7 @@ impl fmt::Debug for QuotaClass {
     }
 }
 
-/// What a grant may be used for, as a set of bits. Bits nobody knows yet allow nothing.
+/// What a grant may be used for, as a set of bits. Unknown bits permit nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope(pub u8);
 
@@ -144,7 +144,7 @@ impl Scope {
     /// All scopes: both families, and answers.
     pub const ALL: Self = Self(7);
 
-    /// Whether everything that `other` allows is allowed.
+    /// Whether everything that `other` permits is permitted.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         other.0 & !self.0 == 0
@@ -157,21 +157,21 @@ impl Scope {
     }
 }
 
-/// How long, how fast, how much and what for.
+/// The limits of a grant: its expiry, rate, quota and scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// Refused from this minute on, by the relay's clock.
+    /// The first minute, by the relay's clock, in which the grant is refused.
     pub expiry: Minute,
-    /// The limit per second.
+    /// The limit in bytes per second.
     pub rate: RateClass,
-    /// The limit per day.
+    /// The limit in bytes per day.
     pub quota: QuotaClass,
     /// What the grant may be used for.
     pub scope: Scope,
 }
 
 impl Terms {
-    /// Whether these allow nothing that `wider` does not.
+    /// Whether these terms permit nothing that `wider` forbids.
     #[must_use]
     pub fn within(&self, wider: &Self) -> bool {
         self.expiry <= wider.expiry
@@ -207,8 +207,8 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Reads [`GRANT_LEN`] bytes. Any bytes are some grant; whether the relay gave it only the
-    /// secret tells.
+    /// Reads [`GRANT_LEN`] bytes. Any bytes are a grant. Only its secret proves that the relay made
+    /// it.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self { id: reader.u32()?, terms: Terms::read(reader)? })
     }
@@ -219,7 +219,7 @@ impl Grant {
         writer.bytes(&self.terms.to_bytes());
     }
 
-    /// The bytes as written.
+    /// The encoded grant.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; GRANT_LEN] {
         let mut bytes = [0; GRANT_LEN];
@@ -236,7 +236,7 @@ pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot
     /// claim many accounts.
     pub branch: u8,
-    /// What it allows. Refused if it is more than the grant does.
+    /// What the holder may do. Refused if it is more than the grant permits.
     pub terms: Terms,
 }
 
@@ -255,7 +255,7 @@ impl Caveat {
         writer.bytes(&self.terms.to_bytes());
     }
 
-    /// The bytes as written.
+    /// The encoded caveat.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; CAVEAT_LEN] {
         let mut bytes = [0; CAVEAT_LEN];

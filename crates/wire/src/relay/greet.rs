@@ -49,7 +49,7 @@ impl Consent {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) gave, no more and no less.
+    /// Reads a consent from exactly the bytes that [`to_bytes`](Self::to_bytes) gives.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let consent = Self::read(&mut reader)?;
@@ -62,8 +62,8 @@ impl Consent {
 /// the host for packets from the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
-    /// A new one for each greeting; the answer repeats it, so only who sees the way to the relay
-    /// can answer.
+    /// A random number for each greeting, which the answer repeats. So only a host that sees the
+    /// greeting can answer.
     pub nonce: [u8; 8],
     /// The id of the grant for which the greeter consents.
     pub grant: u32,
@@ -100,8 +100,8 @@ pub struct Greeted {
     pub address: SocketAddr,
     /// The consent of that address for the grant of the greeting.
     pub consent: Consent,
-    /// The cookie for [`Hop::set_cookie`](super::Hop::set_cookie), if the greeter sends under this
-    /// grant.
+    /// The cookie for [`Hop::set_cookie`](super::Hop::set_cookie), if this host also sends under
+    /// the grant.
     pub cookie: u64,
     /// The relay's clock, in ms of Unix time.
     pub unix_millis: u64,
@@ -134,13 +134,13 @@ impl Greeted {
         writer.u64(self.unix_millis);
     }
 
-    /// Bytes that it takes.
+    /// The length of the encoded answer in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         GREETED_MAX - 18 + socket_len(&self.address)
     }
 
-    /// Never: there is no empty answer.
+    /// False: no answer is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         false

@@ -32,7 +32,8 @@ use zeroize::Zeroize;
 /// six days.
 pub const EXPIRY_UNIT: u64 = 8;
 
-/// What the holder of a word knows and an observer does not. Never shown, and wiped when dropped.
+/// The secret of a grant, known to the holder of the word. It is never shown, and wiped when
+/// dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GrantSecret([u8; 16]);
 
@@ -121,27 +122,27 @@ impl Drop for MacKey {
 /// An address's agreement to be reached under one grant, given by the relay that saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// When it ends, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
+    /// When the consent expires, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
     pub expiry: u16,
     /// The relay's MAC.
     pub tag: u64,
 }
 
-/// What lets a receiver answer a sender through the relay. The relay gives it with each packet that
-/// it delivers.
+/// Permits a receiver to answer a sender through the relay. The relay gives it with each packet
+/// that it delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnTag {
     /// The number of the account that is charged: the grant's id.
     pub grant: u32,
     /// The number of the branch, which is an account under the grant's; 0 for none.
     pub branch: u8,
-    /// When it ends, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
+    /// When the tag expires, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
     pub expiry: u16,
     /// The relay's MAC.
     pub tag: u64,
 }
 
-/// A relay's key with what is derived from it.
+/// A relay's key, and the keys derived from it.
 #[derive(Clone)]
 pub struct RelayKey {
     grant: [u8; 32],
@@ -173,7 +174,7 @@ impl RelayKey {
         GrantSecret(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
     }
 
-    /// The MAC key of a grant, or of a narrower one under it.
+    /// The MAC key of a grant, or of the grant narrowed by `caveat`.
     #[must_use]
     pub fn mac_key(&self, grant: &Grant, caveat: Option<&Caveat>) -> MacKey {
         let secret = self.secret(grant);
@@ -248,7 +249,7 @@ impl RelayKey {
         self.cookie_of_day(grant, address, now / 86_400)
     }
 
-    /// Whether this is the cookie of `address`, from today or from yesterday.
+    /// Whether the relay made this cookie for `address`, today or yesterday (UTC).
     #[must_use]
     pub fn check_cookie(&self, cookie: u64, grant: u32, address: SocketAddr, now: u64) -> bool {
         let today = now / 86_400;
@@ -276,7 +277,7 @@ impl RelayKey {
         self.id
     }
 
-    /// A number that nobody else knows, to spread accounts over a table.
+    /// A secret number that spreads accounts over a table.
     #[must_use]
     pub const fn salt(&self) -> u64 {
         self.salt
@@ -297,7 +298,7 @@ impl RelayKey {
         proof & !COOKIE_MARK | self.cookie_mark(grant)
     }
 
-    /// What all cookies of a grant have in common.
+    /// The bits that all cookies of a grant have in common.
     fn cookie_mark(&self, grant: u32) -> u64 {
         // Of a length of its own, so that it is neither a consent nor a cookie.
         SipHasher24::new_with_key(&self.consent).hash(&grant.to_be_bytes()) & COOKIE_MARK
@@ -314,10 +315,11 @@ impl RelayKey {
     }
 }
 
-/// The bits of a cookie that tell the relay that it made it. The other 48 prove the address.
+/// The bits of a cookie that show that the relay made it. The other 48 prove the address.
 const COOKIE_MARK: u64 = 0xffff;
 
-/// What consents and cookies are over: the grant, a time in the unit of either, the address.
+/// The input of the MAC in consents and cookies: the grant, the time in the unit of either, and the
+/// address.
 fn of_address(grant: u32, time: u64, address: SocketAddr) -> [u8; 30] {
     let mut message = [0; 30];
     message[..4].copy_from_slice(&grant.to_be_bytes());

@@ -24,7 +24,7 @@ use super::key::{GrantSecret, MacKey, half};
 use core::fmt;
 use zeroize::Zeroize;
 
-/// How many ranges a relay has. Each registry gets one of its own.
+/// The number of ranges of a relay. Each registry gets its own range.
 pub const RANGE_COUNT: usize = 128;
 /// How many serials a range has in an epoch.
 pub const SERIAL_COUNT: u32 = 1 << 23;
@@ -33,17 +33,17 @@ const MINTED_BIT: u32 = 1 << 31;
 const RANGE_SHIFT: u32 = 24;
 const EPOCH_PARITY_BIT: u32 = SERIAL_COUNT;
 
-/// Which party gave a grant, as its id tells.
+/// The party that gave a grant, encoded in the grant's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GrantId {
-    /// The operator: 31 bits.
+    /// The relay's operator gave the grant. The number has 31 bits.
     Own(u32),
-    /// A registry gave it.
+    /// A registry gave the grant.
     Minted(Minted),
 }
 
 impl GrantId {
-    /// What a grant's id tells.
+    /// Decodes a grant's id.
     #[must_use]
     pub const fn of(id: u32) -> Self {
         match Minted::of(id) {
@@ -90,7 +90,7 @@ impl Minted {
         Some(Self { range, odd: id & EPOCH_PARITY_BIT != 0, serial: id & (SERIAL_COUNT - 1) })
     }
 
-    /// The number of the grant, by which the relay keeps its account.
+    /// The id of the grant, by which the relay keeps its account.
     #[must_use]
     pub const fn id(self) -> u32 {
         let parity = if self.odd { EPOCH_PARITY_BIT } else { 0 };
@@ -106,13 +106,13 @@ impl Minted {
     }
 }
 
-/// What a relay hands to a registry: all grants of a range follow from it, and no other. Never
-/// shown, and wiped when dropped.
+/// The key from which a registry derives all grants of its range, and no others. It is never shown,
+/// and wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RangeKey([u8; 32]);
 
 impl RangeKey {
-    /// A key from its bytes, as they came from the relay.
+    /// The key with these bytes, as the relay gave them to the registry.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -61,7 +61,7 @@ const MESSAGE_GREET: u8 = 0x6a;
 const MESSAGE_GREETED: u8 = 0x6c;
 const MESSAGE_NOTICE: u8 = 0x6e;
 
-/// What a first byte between 0x60 and 0x6f announces.
+/// The type of a relay packet, which its first byte (0x60 to 0x6f) determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageType {
     /// The packet is a [`Forward`].
@@ -81,7 +81,7 @@ pub enum MessageType {
 }
 
 impl MessageType {
-    /// The kind of relay packet that begins with this byte; `None` if none does.
+    /// The type of a relay packet with this first byte. `None`: no type has it.
     #[must_use]
     pub const fn of(first: u8) -> Option<Self> {
         Some(match first {

@@ -32,7 +32,7 @@ pub enum Reason {
     OverQuota = 3,
     /// Faster than the word allows.
     OverRate = 4,
-    /// No consent of the destination for this grant.
+    /// The destination has not consented under this grant.
     NoConsent = 5,
     /// The destination's consent has run out.
     ConsentExpired = 6,
@@ -41,11 +41,11 @@ pub enum Reason {
     /// The packet's time is too far from the relay's. The notice carries the relay's time: set the
     /// clock by it.
     Clock = 8,
-    /// The word does not allow this use.
+    /// The word does not permit this use.
     Scope = 9,
-    /// The narrowed word allows more than the word that it comes from.
+    /// The narrowed word permits more than the word from which it was made.
     Wider = 10,
-    /// The relay keeps as many accounts as it can.
+    /// The relay has the largest number of accounts.
     Busy = 11,
     /// The relay has no socket of the destination's address family.
     Unreachable = 12,
@@ -164,8 +164,8 @@ impl Notice {
         notice
     }
 
-    /// Reads a notice. What it says is not proven before [`is_authentic`](Self::is_authentic) says
-    /// so.
+    /// Reads a notice. The content is unproven until [`is_authentic`](Self::is_authentic) returns
+    /// true.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
@@ -188,8 +188,8 @@ impl Notice {
         writer.u64(self.mac);
     }
 
-    /// Whether it was made by who knows this word's key, which is the relay (or another holder of
-    /// the same word).
+    /// Whether the notice was made with this word's key. Its holders are the relay and all who have
+    /// the word.
     #[must_use]
     pub fn is_authentic(&self, key: &MacKey) -> bool {
         self.mac == self.expected(key)

@@ -20,7 +20,7 @@ use core::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize;
 
-/// What the text of every relay word begins with.
+/// The beginning of every relay word's text.
 pub const WORD_PREFIX: &str = "byway-relay-";
 /// How many addresses a word has at most: an IPv4 and an IPv6 one, twice.
 pub const MAX_ADDRESSES: usize = 4;
@@ -29,7 +29,7 @@ const WORD_VERSION: u8 = 1;
 const NARROWED_FLAG: u8 = 1;
 const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
 
-/// Why something is not a relay word, or cannot become one.
+/// Why a text or its fields are no relay word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RelayWordError {
     /// The text does not begin with [`WORD_PREFIX`].
@@ -52,7 +52,7 @@ pub enum RelayWordError {
     /// The checksum is right but the bytes are none of ours.
     #[error("the relay word cannot be read: it {0}")]
     Format(#[from] DecodeError),
-    /// No address, more than [`MAX_ADDRESSES`], or one that nobody can listen at.
+    /// There is no address, there are more than [`MAX_ADDRESSES`], or one cannot be listened on.
     #[error("a relay word names one to four addresses, each with an IP and a port")]
     Addresses,
     /// The operator issues no words of a registry's grants.
@@ -88,25 +88,25 @@ impl Word {
         if counted && usable { Ok(self) } else { Err(RelayWordError::Addresses) }
     }
 
-    /// Where the relay listens: one to four addresses.
+    /// The relay's addresses: one to four.
     #[must_use]
     pub fn relays(&self) -> &[SocketAddr] {
         &self.relays
     }
 
-    /// What the operator granted.
+    /// The grant, as the operator made it.
     #[must_use]
     pub const fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// What the word was narrowed to, if it was.
+    /// The caveat that narrows the word. `None`: it is not narrowed.
     #[must_use]
     pub const fn caveat(&self) -> Option<&Caveat> {
         self.caveat.as_ref()
     }
 
-    /// What the holder may do: the caveat's terms, or else the grant's.
+    /// What the holder may do: the caveat's terms if the word is narrowed, or else the grant's.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
@@ -118,7 +118,7 @@ impl Word {
         self.secret.mac_key()
     }
 
-    /// A word for somebody else that allows less. The relay needs not be asked.
+    /// Makes a narrower word for another host. The relay need not be asked.
     pub fn narrow(&self, caveat: Caveat) -> Result<Self, RelayWordError> {
         if self.caveat.is_some() {
             return Err(RelayWordError::Narrowed);
@@ -134,7 +134,7 @@ impl Word {
         })
     }
 
-    /// Reads the bytes of a word, all of them.
+    /// Reads a word from exactly these bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RelayWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
