@@ -28,12 +28,12 @@ const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
 /// Looks of which one may show a queue: jitter looks like one.
 const CHECKS_PER_QUEUE: u32 = 4;
 
-/// What a look at a session shows.
+/// What is measured on a session between two checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// Bytes acknowledged on direct paths over UDP.
     pub udp: u64,
-    /// Bytes lost on them.
+    /// Bytes lost on these paths.
     pub lost: u64,
     /// Bytes acknowledged on direct paths over TCP.
     pub tcp: u64,
@@ -44,7 +44,7 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// What a session's status shows.
+    /// The measurements from a session's status.
     #[must_use]
     pub fn of(status: &ConnectionStatus) -> Self {
         let mut sight = Self { held: status.capped || status.blocked.is_some(), ..Self::default() };
@@ -64,7 +64,7 @@ impl Sight {
     }
 }
 
-/// What is going on.
+/// Which transport carries the session, or is being tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// UDP carries, and is watched from this time on.
@@ -86,7 +86,7 @@ struct Watch {
     waits: u32,
 }
 
-/// What came of it, in bytes a second.
+/// The result of a trial, in bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     udp: u64,

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use byway_wire::{DecodeError, Dscp, Duration, Reader, Writer};
 
-/// What an owner decides.
+/// The settings that an owner chooses for its sessions.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Memory for data that waits to be sent or acknowledged.
@@ -18,12 +18,12 @@ pub struct Config {
     /// them: at least 1 MiB. Buffers may take four times as much memory. Without memory left,
     /// sessions are refused. `None`: each session has its own [`memory`](IncomingLimits::memory).
     pub shared_memory: Option<usize>,
-    /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
-    /// has to prove anything for.
+    /// HELLOs of strangers on which an endpoint computes per second, beyond a burst. HELLOs prove
+    /// nothing, so they are limited.
     pub hellos_per_second: u32,
     /// The largest datagram to try (UDP payload), from 1200 to 9000.
     pub max_datagram: usize,
-    /// A connection of which nothing is heard for this long is lost.
+    /// The silence of the peer after which a connection counts as lost.
     pub idle_timeout: Duration,
     /// Time between probes of new paths (mPath section 2.1: one per 250 ms, the average
     /// inter-continental RTT).
@@ -35,7 +35,7 @@ pub struct Config {
     pub relays_per_peer: usize,
     /// When a hole in a path's numbers is reported as lost.
     pub pnack: Pnack,
-    /// Which way ACKs take.
+    /// By which path ACKs are sent.
     pub ack_way: AckPathRule,
     /// How long an ACK may be delayed to cover more packets. `None`: a quarter of the RTT, at least
     /// 1 ms and at most 10 ms. Set it only if all paths use TCP. Over UDP, the sender counts
@@ -46,13 +46,13 @@ pub struct Config {
     /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the
     /// oldest goes. 0: none are taken.
     pub datagrams: usize,
-    /// Whether the owner is told what became of each datagram
+    /// Whether the owner learns what happened to each datagram
     /// ([`Connection::next_fate`](crate::Connection::next_fate)).
     pub datagram_fates: bool,
     /// Whether the owner judges losses: the controller hears of none but those that it is
     /// [told](crate::Connection::judge_lost), and of timeouts.
     pub owner_judges_losses: bool,
-    /// What objects are made of.
+    /// Whether objects are bytes or only a length.
     pub payload: Payload,
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together;
     /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
@@ -73,7 +73,7 @@ pub enum Pnack {
     FirstGap,
 }
 
-/// Which way ACKs take.
+/// By which path ACKs are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPathRule {
     /// The fastest that lives.
@@ -141,26 +141,26 @@ impl Default for Config {
 /// wants to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Distinct stream and object bytes that the other side may send before it is told more.
+    /// Distinct stream and object bytes that the other side may send before it gets a higher limit.
     pub max_data: u64,
-    /// Bytes of one stream that the other side may send before it is told more.
+    /// Bytes of one stream that the other side may send before it gets a higher limit.
     pub max_stream_data: u64,
-    /// The largest datagram that it takes (UDP payload).
+    /// The largest datagram that this side receives (UDP payload, bytes).
     pub max_datagram: u64,
-    /// How many streams the other side may open before it is told more.
+    /// Streams that the other side may open before it gets a higher limit.
     pub max_streams: u64,
-    /// What its objects are made of.
+    /// Whether the objects of this side are bytes or only a length.
     pub payload: Payload,
 }
 
-/// What a peer that does not tell it takes: version 0.1 had as many streams open at once.
+/// The stream limit of a peer that tells none: version 0.1 allowed so many open streams.
 const DEFAULT_MAX_STREAMS: u64 = 1024;
 
 /// In the first byte beside the length of the limits: objects are only a length.
 const FLAG_ONLY_LENGTH: u8 = 0x80;
 
 impl Params {
-    /// What `config` makes one tell the peer.
+    /// The parameters that a side with `config` tells the peer.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let (memory, max_stream_data) = config.incoming.initial();

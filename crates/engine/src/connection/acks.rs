@@ -14,16 +14,16 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 
 /// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
 pub(super) const ENTRY_ROOM: usize = 48;
-/// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
+/// Room for an ACK that is sent a second time: envelope, packet, and the newest ranges.
 pub(super) const MAX_ECHO_LEN: usize = 256;
-/// Time between measurements of a way that carries only ACKs, while it is in use.
+/// Time between RTT measurements of a path that carries only ACKs, while it is in use.
 const USED_PING_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between measurements of a way that carries only ACKs, while it is not in use.
+/// Time between RTT measurements of a path that carries only ACKs, while it is not in use.
 const IDLE_PING_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a choice of the way for ACKs holds.
+/// How long the chosen path for ACKs is kept before the next choice.
 const WAY_LIFETIME: Duration = Duration::from_millis(50);
 
-/// What this side owes the peer in acknowledgments.
+/// The acknowledgments that this side still has to send.
 #[derive(Debug)]
 pub(super) struct Acks {
     rule: AckPathRule,
@@ -31,18 +31,19 @@ pub(super) struct Acks {
     queue: VecDeque<PathId>,
     /// The peer's path by which something came last that is not acknowledged yet, nor due to be.
     soon: Option<PathId>,
-    /// A path of the peer's whose ACK goes by another way as well.
+    /// A path of the peer's whose ACK is also sent by a second path.
     echo: Option<PathId>,
-    /// The path that ACKs take, until when the choice holds, and what [`Paths::ways`] was then.
+    /// The path by which ACKs are sent. `way_until`: when the choice ends. `ways`: the value of
+    /// [`Paths::ways`] at the choice.
     way: Option<PathId>,
     way_until: Instant,
     ways: u64,
     /// A path of the peer's by which packets come and no path of ours leads back, while nothing
     /// comes by the way of the ACKs.
     lacks_way: Option<PathId>,
-    /// Whether one waits for a socket that is full.
+    /// Whether an ACK waits for a full socket.
     held: bool,
-    /// Whether data came since the way of the ACKs was last re-checked.
+    /// Whether data arrived since the path for ACKs was last checked.
     data_came: bool,
     /// Holes in streams and objects.
     snacks: Snacks,
@@ -75,12 +76,12 @@ impl Acks {
         &mut self.snacks
     }
 
-    /// What is due waits for a socket that is full, or waits no more.
+    /// Sets whether ACKs wait for a full socket.
     pub const fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// Whether it waits for a socket that is full.
+    /// Whether an ACK waits for a full socket.
     pub const fn are_held(&self) -> bool {
         self.held
     }
@@ -96,7 +97,7 @@ impl Acks {
         self.data_came = true;
     }
 
-    /// A path's ACK is queued if it is due, else waited for.
+    /// Queues a path's ACK if it is due. Otherwise arms the timer for it.
     #[inline]
     pub fn queue(&mut self, now: Instant, receiving: &mut PeerPath, scheduler: &mut Scheduler) {
         let id = receiving.facts.id;
@@ -195,8 +196,8 @@ impl Acks {
         ack.finish(writer);
     }
 
-    /// The ACK of a path whose sender asks, to go once more by another way: where its packets come
-    /// from, or else the fastest.
+    /// The path whose ACK is sent a second time, and by which path: back to its source, or the
+    /// fastest.
     pub fn take_echo(&mut self, peer_paths: &PeerPaths, paths: &Paths) -> Option<(PathId, PathId)> {
         let id = self.echo.take().filter(|_| self.rule == AckPathRule::Fastest)?;
         let own = peer_paths.get(id)?.way;
@@ -228,7 +229,7 @@ impl Acks {
         self.choose(now, peer_paths, paths)
     }
 
-    /// Takes the peer's path that needs a way back, if there is one.
+    /// The peer's path that has no path back, if there is one.
     pub const fn take_lacking(&mut self) -> Option<PathId> {
         self.lacks_way.take()
     }

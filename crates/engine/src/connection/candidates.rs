@@ -29,14 +29,14 @@ const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// The most candidates of which a debug build looks at each again and again.
 const MAX_AUDITED_CANDIDATES: usize = 32;
 
-/// What a path did that ends.
+/// What a path achieved until its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathHistory {
-    /// Whether anything sent on it was acknowledged.
+    /// Whether a packet on the path was ever acknowledged.
     pub worked: bool,
     /// Bytes per second that it carried while it was in use; zero if it never was.
     pub goodput: u64,
-    /// Whether the peer was heard by any path since this one began.
+    /// Whether the peer was heard on any path since this one began.
     pub heard: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct PathHistory {
 enum CandidateState {
     /// The candidate waits for its turn, not before then.
     Waits(Instant),
-    /// The endpoint was asked to greet it and to offer it to the peer.
+    /// The endpoint was asked to greet the relay and to offer it to the peer.
     Asked,
     /// The candidate is a path that nothing came back on yet.
     Probing,
@@ -61,7 +61,7 @@ enum CandidateState {
 struct Candidate {
     local: Local,
     relay: Option<RelayId>,
-    /// How to get there. Of a relay only while the endpoint keeps it greeted.
+    /// The candidate's route. A relay has one only while the endpoint keeps it greeted.
     route: Option<Route>,
     phase: CandidateState,
     /// RTT of its latest probe, less what packets of every path waited in queues at the time.
@@ -69,7 +69,7 @@ struct Candidate {
     failures: u32,
     silences: u32,
     worked: bool,
-    /// Whether it was ever in use, and the best that it carried, in bytes per second.
+    /// Whether the candidate was ever a path in use. `goodput`: its best rate in bytes per second.
     used: bool,
     goodput: u64,
     end: Option<PathEndReason>,
@@ -96,12 +96,12 @@ impl Candidate {
         if let CandidateState::Waits(from) = self.phase { Some(from) } else { None }
     }
 
-    /// Whether it is still to be found out what it is worth: a direct route always is.
+    /// Whether the candidate should be probed when its turn comes. Direct routes always should.
     const fn is_to_probe(&self) -> bool {
         matches!(self.phase, CandidateState::Waits(_)) && (self.relay.is_none() || self.rtt.is_none())
     }
 
-    /// Whether it is a relay that answered and has no path.
+    /// Whether the candidate is a relay that answered a probe and has no path now.
     const fn is_at_rest(&self) -> bool {
         matches!(self.phase, CandidateState::Waits(_)) && self.relay.is_some() && self.rtt.is_some()
     }
@@ -110,7 +110,8 @@ impl Candidate {
         matches!(self.phase, CandidateState::Asked | CandidateState::Probing | CandidateState::Kept)
     }
 
-    /// Whether it is a relay that may yet turn out to be of use, or has and was never used.
+    /// Whether the candidate is a relay that may become useful: untried, or answered in time and
+    /// not yet used.
     fn is_choice(&self, limit: Option<Duration>) -> bool {
         match self.phase {
             CandidateState::Waits(_) if self.rtt.is_none() => self.end.is_none(),
@@ -128,16 +129,16 @@ impl Candidate {
     }
 }
 
-/// What is to be done next.
+/// The next step for a candidate.
 #[derive(Clone, Debug)]
 pub(super) enum CandidateAction {
-    /// Probe a path by this route.
+    /// Probe a new path on this route.
     Probe(Route, PathOrigin),
     /// Ask the endpoint to greet this relay.
     Greet(RelayId),
 }
 
-/// How a path that works and is not used compares with others.
+/// The preference among paths that work and are not in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     /// The path's probe came back late.
@@ -155,16 +156,16 @@ pub(super) struct Candidates {
     /// Time between two that are tried, and when the next may be.
     interval: Duration,
     next_at: Instant,
-    /// What decides who answers in time: the rule, and the direct path's RTT.
+    /// The limit within which a relay must answer: the rule, and the direct path's RTT.
     rule: Tau,
     direct: MinRtt,
     /// Paths that the controller wishes for while none is available.
     wanted: usize,
-    /// When one may be tried next, as of the last change.
+    /// When a candidate may be tried next, as of the last change. `None`: none waits.
     due: Option<Instant>,
-    /// Whether the owner was asked for more since the last new one was added.
+    /// Whether the owner was asked for more relays since the last new one was added.
     asked: bool,
-    /// Whether anything changed since it was last found that they are not used up.
+    /// Whether all candidates may be used up, because they changed since the last check.
     may_be_used_up: bool,
     /// Whether no path in use answers.
     nothing_answers: bool,
@@ -186,7 +187,7 @@ impl Candidates {
         }
     }
 
-    /// The handshake went over this route, which is a path in use already.
+    /// Notes the route of the handshake, which is already a path in use.
     pub fn begin(&mut self, now: Instant, route: Route, relay: Option<RelayId>) {
         let mut first = Candidate::new(now, route.local, relay, Some(route));
         (first.phase, first.used, first.worked) = (CandidateState::InUse, true, true);
@@ -219,7 +220,7 @@ impl Candidates {
         self.changed();
     }
 
-    /// One more relay; one that is known has its uplink back, or another word.
+    /// Adds a relay. A known one gets its uplink back, or a new word.
     pub fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         match self.all.iter_mut().find(|known| known.relay == Some(relay)) {
             Some(known) => {
@@ -279,7 +280,7 @@ impl Candidates {
         self.direct.note(now, rtt);
     }
 
-    /// When one may be tried next.
+    /// When a candidate may be tried next. `None`: none waits.
     pub fn due_at(&self) -> Option<Instant> {
         debug_assert!(
             self.all.len() > MAX_AUDITED_CANDIDATES || self.due == self.first_due(),
@@ -288,7 +289,7 @@ impl Candidates {
         self.due
     }
 
-    /// Whether one may be tried at `now`, as far as time is concerned.
+    /// Whether it is time to try a candidate.
     pub fn is_time(&self, now: Instant) -> bool {
         self.due.is_some_and(|at| at <= now)
     }
@@ -347,7 +348,7 @@ impl Candidates {
             })
     }
 
-    /// One of those, at random.
+    /// A random candidate among those that `will_do` accepts.
     fn any(&self, random: &mut Random, will_do: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let count = self.all.iter().filter(|it| will_do(it)).count();
         let chosen = if count == 0 { return None } else { random.below(count as u64) as usize };
@@ -360,7 +361,7 @@ impl Candidates {
         self.direct.get(now).or_else(fastest).map(|rtt| limit(self.rule, rtt))
     }
 
-    /// Whether relays that answer late are used: all were tried, and none that answers in time is
+    /// Whether late relays are used, because all relays were tried and none that answers in time is
     /// left.
     fn needs_reserve(&self, now: Instant) -> bool {
         let limit = self.limit(now);
@@ -374,7 +375,7 @@ impl Candidates {
         })
     }
 
-    /// The path that one became works, with this RTT. Whether it is kept.
+    /// Notes that a candidate's path works, with this RTT. Returns whether the path is kept.
     pub fn on_proven(&mut self, now: Instant, origin: PathOrigin, rtt: Duration) -> bool {
         let limit = self.limit(now);
         let kept =
@@ -394,7 +395,7 @@ impl Candidates {
         keep
     }
 
-    /// The path that one became is in use.
+    /// Notes that a candidate's path is in use.
     pub fn on_used(&mut self, origin: PathOrigin) {
         if let Some(it) = self.of(origin) {
             (it.phase, it.used) = (CandidateState::InUse, true);
@@ -402,7 +403,7 @@ impl Candidates {
         }
     }
 
-    /// The path that one became is not in use any more, and works.
+    /// Notes that a candidate's path works and is no longer in use.
     pub fn on_resting(&mut self, origin: PathOrigin) {
         if let Some(it) = self.of(origin) {
             it.phase = CandidateState::Kept;
@@ -503,7 +504,7 @@ impl Candidates {
         }
     }
 
-    /// How a path that is not used compares with others.
+    /// The preference of a path that works and is not in use.
     pub fn rank(&self, now: Instant, origin: PathOrigin) -> Rank {
         let Some(it) = index_of(origin).and_then(|index| self.all.get(index)) else { return Rank::Fresh };
         match it.relay {
@@ -575,7 +576,7 @@ impl Candidates {
         index_of(origin).and_then(|index| self.all.get_mut(index))
     }
 
-    /// Relays that are tried or kept beside those in use.
+    /// The number of relays that are being tried or kept, in addition to those in use.
     fn spare(&self) -> usize {
         self.all.iter().filter(|it| it.is_spare() && it.relay.is_some()).count()
     }

@@ -7,8 +7,8 @@ use crate::path::transport::PathTransport;
 /// Timeouts in a row after which a path counts as one that does not answer.
 pub(super) const SILENT_TIMEOUTS: u32 = 2;
 
-/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`:
-/// which direct ones are preferred.
+/// Whether a preferred path with the same destination is in use and answers. `direct`: the
+/// preferred transport of direct paths.
 pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> bool {
     paths.iter().any(|path| {
         path.is_governed()

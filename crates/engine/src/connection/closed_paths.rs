@@ -14,17 +14,17 @@ pub(super) struct ClosedPaths {
 }
 
 impl ClosedPaths {
-    /// The peer has seen this id.
+    /// Notes that the peer has seen this path id.
     pub fn on_known(&mut self, id: PathId) {
         self.known = self.known.max(id.0.saturating_add(1));
     }
 
-    /// One above the highest id that the peer acknowledged a packet or the PATH_DROPPED of.
+    /// One more than the highest path id that the peer is known to have seen.
     pub const fn known(&self) -> u32 {
         self.known
     }
 
-    /// The peer is to be told that this path is dropped.
+    /// Queues the message to the peer that this path is dropped.
     pub fn push(&mut self, id: PathId) {
         self.due.push_back(id);
     }
@@ -51,17 +51,17 @@ pub(super) const ID_WINDOW: u32 = 1024;
 pub(super) struct RetiredIds {
     floor: u32,
     above: BTreeSet<PathId>,
-    /// One above the highest id that was seen in use or told to be over.
+    /// One more than the highest id that was seen in use or dropped.
     next: u32,
 }
 
 impl RetiredIds {
-    /// Whether the id is over, or lives: who asks knows that it does not.
+    /// Whether the id is retired. The caller knows that no live path has it.
     pub fn contains(&self, id: PathId) -> bool {
         id.0 < self.floor || self.above.contains(&id)
     }
 
-    /// The number one above the highest path id that was seen.
+    /// One more than the highest path id that was seen.
     pub const fn next(&self) -> u32 {
         self.next
     }

@@ -24,32 +24,32 @@ const MAX_RETURNED_DATAGRAMS: usize = 1 << 14;
 /// A datagram that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedDatagram {
-    /// The peer's path that it came by.
+    /// The peer's path on which the datagram arrived.
     pub path: PathId,
-    /// When it arrived.
+    /// The arrival time of the datagram.
     pub at: Instant,
-    /// The sender's clock when its packet left: microseconds, modulo 2^32, from an unknown origin.
-    /// With `at`, one-way delays of paths can be compared.
+    /// The sender's timestamp of the packet: microseconds modulo 2^32 from an unknown origin. With
+    /// `at`, one-way delays of paths can be compared.
     pub stamp: u32,
     /// The bytes of the message. [Give the buffer back](crate::Connection::recycle) when done.
     pub data: Vec<u8>,
 }
 
-/// What became of a datagram.
+/// What happened to a datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramResult {
-    /// The number that its owner sent it with.
+    /// The number that the owner gave the datagram.
     pub mark: u64,
-    /// Whether it arrived; otherwise it is believed lost. One believed lost may be told to have
-    /// arrived later.
+    /// Whether the datagram arrived. If false, it is believed lost, and may be reported as arrived
+    /// later.
     pub arrived: bool,
 }
 
-/// The datagrams of one connection, but for those that paths took on.
+/// The datagrams of a connection that no path holds.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    /// How many received ones may wait for the owner, and fates too; and whether fates are told at
-    /// all.
+    /// The most received datagrams, and the most results, that wait for the owner. `fates_wanted`:
+    /// whether results are reported.
     most: usize,
     fates_wanted: bool,
     /// How many are in outboxes.
@@ -58,8 +58,7 @@ pub(super) struct Datagrams {
     returned: VecDeque<QueuedDatagram>,
     fates: VecDeque<DatagramResult>,
     spare: Vec<Vec<u8>>,
-    /// Whether the endpoint has told that there is something to take, and the owner has not taken
-    /// all since.
+    /// Whether the owner was told of waiting datagrams, and has not taken all since.
     told: bool,
 }
 
@@ -105,13 +104,13 @@ impl Datagrams {
         self.waiting
     }
 
-    /// A path takes one on.
+    /// Moves a datagram to a path.
     pub fn hand_over(&mut self, path: &mut Path, parcel: QueuedDatagram) {
         path.outbox.push(parcel);
         self.waiting += 1;
     }
 
-    /// Takes back what a path took on.
+    /// Takes the unsent datagrams of a path back.
     pub fn recall(&mut self, outbox: &mut Outbox) {
         while let Some(parcel) = outbox.pop() {
             self.waiting -= 1;
@@ -131,7 +130,7 @@ impl Datagrams {
         }
     }
 
-    /// Writes datagrams of a path's: one to the end of the packet, or several.
+    /// Writes datagrams of a path into a packet: one up to the packet's end, or several.
     pub fn write(&mut self, path: &mut Path, writer: &mut Writer<'_>, packet_data: &mut PacketData) {
         while let Some(parcel) = path.outbox.first() {
             let (room, length) = (writer.room(), parcel.data.len());
@@ -149,18 +148,17 @@ impl Datagrams {
         }
     }
 
-    /// The next that came back, with its mark.
+    /// The next datagram that came back unsent, with its mark.
     pub fn next_returned(&mut self) -> Option<(u64, Vec<u8>)> {
         self.returned.pop_front().map(|parcel| (parcel.mark, parcel.data))
     }
 
-    /// What became of one that was sent, in the order in which it was learnt.
+    /// The next result of a sent datagram, in the order in which results were learnt.
     pub fn next_fate(&mut self) -> Option<DatagramResult> {
         self.fates.pop_front()
     }
 
-    /// Whether there is something to take of which nobody was told: datagrams that arrived or came
-    /// back, and what became of others.
+    /// Whether datagrams or results wait that the owner was not told of.
     pub fn has_news(&mut self) -> bool {
         let some = !(self.received.is_empty() && self.returned.is_empty() && self.fates.is_empty());
         some && !core::mem::replace(&mut self.told, true)
@@ -173,7 +171,7 @@ impl Datagrams {
         next
     }
 
-    /// An owner that never takes them loses the oldest.
+    /// Keeps a datagram that came back unsent. If the owner takes none, the oldest is discarded.
     fn give_back(&mut self, parcel: QueuedDatagram) {
         if self.returned.len() >= MAX_RETURNED_DATAGRAMS {
             self.returned.pop_front();
@@ -181,7 +179,7 @@ impl Datagrams {
         self.returned.push_back(parcel);
     }
 
-    /// Keeps a buffer that is not needed any more for a later one.
+    /// Keeps an unused buffer for a later datagram.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);

@@ -13,35 +13,35 @@ use alloc::vec::Vec;
 use byway_control::{Congested, Controller as _, Trigger};
 use byway_wire::{Duration, Instant, PathId};
 
-/// What whoever chooses paths should know of one.
+/// The facts about a path for an owner that chooses paths itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathView {
     /// The id of the path.
     pub id: PathId,
-    /// Whether it carries data: active, and not silent while another is heard of.
+    /// Whether the path carries data: it is active, and not silent while another path is heard.
     pub usable: bool,
-    /// Whether nothing was acknowledged on it for a whole timeout.
+    /// Whether nothing was acknowledged on the path for a whole timeout.
     pub silent: bool,
-    /// Whether it leads through a relay.
+    /// Whether the path goes through a relay.
     pub proxied: bool,
     /// Bytes in flight, and those of datagrams that it took on and did not send yet.
     pub in_flight: u64,
     /// Congestion window in bytes.
     pub window: u64,
-    /// Bytes that [`send_datagram`](Connection::send_datagram) takes now, more or less; 0: it
+    /// About how many bytes [`send_datagram`](Connection::send_datagram) accepts now. 0: it
     /// refuses.
     pub room: u64,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
-    /// What waits in queues on the way there, if delay was measured.
+    /// The queueing delay on the path. `None`: no delay was measured.
     pub queueing: Option<Duration>,
-    /// The largest datagram that fits into its packets, in bytes.
+    /// The largest datagram that fits into the path's packets, in bytes.
     pub largest: usize,
 }
 
-/// Why a datagram is not taken; nothing was done with it.
+/// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// No path has that id, or the path carries no data now.
@@ -50,13 +50,13 @@ pub enum Refused {
     /// Window and queue of the path are full.
     #[error("the path has no room now")]
     NoRoom,
-    /// The datagram fits into no packet of this path.
+    /// The datagram is too large for a packet of this path. The value is the largest size in bytes.
     #[error("a datagram of this path has at most {0} bytes")]
     TooLarge(usize),
 }
 
 impl Connection {
-    /// What there is to choose from: paths that are active or choked.
+    /// The active and choked paths, for an owner that chooses paths itself.
     pub fn path_views(&self) -> impl Iterator<Item = PathView> + '_ {
         let heard =
             self.paths.iter().any(|path| path.state == PathState::Active && path.send.timeouts() == 0);
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Sends a datagram by `path`. With [`Config::datagram_fates`](crate::Config::datagram_fates),
-    /// what became of it is told under `mark`.
+    /// its result is reported with `mark`.
     pub fn send_datagram(
         &mut self,
         path: PathId,
@@ -120,7 +120,7 @@ impl Connection {
         self.contents.datagrams().next_returned()
     }
 
-    /// What became of a datagram that was sent, if the owner wants to know
+    /// The next result of a sent datagram, if results are reported
     /// ([`Config::datagram_fates`](crate::Config::datagram_fates)).
     pub fn next_fate(&mut self) -> Option<DatagramResult> {
         self.contents.datagrams().next_fate()

@@ -51,13 +51,13 @@ impl FullSockets {
         self.count > 0
     }
 
-    /// Becomes a copy, in the memory that it has.
+    /// Copies the other's content without allocation.
     pub fn follow(&mut self, other: &Self) {
         self.bits.clone_from(&other.bits);
         (self.count, self.changes) = (other.count, other.changes);
     }
 
-    /// Whether a copy is as it was.
+    /// Whether `copy` is still equal to this.
     #[inline]
     pub const fn is_as(&self, copy: &Self) -> bool {
         self.changes == copy.changes

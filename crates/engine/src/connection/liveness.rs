@@ -14,32 +14,32 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SessionPhase {
     Open,
-    /// CLOSE is told at once, a few times more until `until` since one may be lost, and once per
-    /// packet that still comes.
+    /// CLOSE is sent at once, a few times more before `until`, and once for each packet that still
+    /// arrives.
     Closing {
         code: u64,
         reason: String,
         until: Instant,
         again_at: Instant,
         tell: bool,
-        /// Whether the session ends as soon as CLOSE was told once.
+        /// Whether the session ends as soon as one CLOSE was sent.
         once: bool,
     },
     Closed,
 }
 
-/// What is due because nothing was heard.
+/// What to do about the peer's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SilenceAction {
-    /// The peer was heard, so nothing is to be done.
+    /// Nothing: the peer was heard recently.
     Heard,
-    /// The peer is to be asked whether it lives.
+    /// Send a PING, to see whether the peer still answers.
     Ask,
     /// The peer never showed that it has the keys. It is a replay, or a peer that went away.
     NeverConfirmed,
-    /// The peer answered the handshake, and no packet of it came since.
+    /// The peer answered the handshake, and sent no packet since: end the session.
     Unanswered,
-    /// The peer is lost.
+    /// The peer was silent for too long: end the session.
     Lost,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct SessionState {
     confirmed: bool,
     /// Whether any packet came since the handshake.
     heard: bool,
-    /// Whether the owner did not want it, and so was never told of it.
+    /// Whether the owner refused the session, and so never learns of it.
     rejected: bool,
-    /// Whether the endpoint told its owner that this is over.
+    /// Whether the owner was told that the session is over.
     told_over: bool,
-    /// What the endpoint's clock skipped of the driver's.
+    /// The endpoint's clock, which skips jumps of the driver's clock.
     steady: SteadyClock,
 }
 
@@ -104,17 +104,17 @@ impl SessionState {
         self.rejected
     }
 
-    /// The owner does not want it, and is never told of it.
+    /// Marks the session as refused: its owner never learns of it.
     pub const fn set_rejected(&mut self) {
         self.rejected = true;
     }
 
-    /// Whether this is the first time that the owner is told that it is over.
+    /// Marks the owner as told that the session is over. Returns whether this is the first time.
     pub const fn tell_over(&mut self) -> bool {
         !core::mem::replace(&mut self.told_over, true)
     }
 
-    /// An authentic packet came. Returns whether it is the first.
+    /// Notes that an authentic packet arrived. Returns whether it is the first.
     #[inline]
     pub fn on_heard(&mut self, now: Instant) -> bool {
         (self.last_heard, self.heard) = (now, true);
@@ -140,7 +140,7 @@ impl SessionState {
         }
     }
 
-    /// Ends the session at `now`, and tells the peer for `linger`.
+    /// Ends the session at `now`. For `linger`, the peer is still told by CLOSE.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
         let (until, again_at) = (now + linger, now + linger / 3);
         let reason = String::from(reason);
@@ -154,7 +154,7 @@ impl SessionState {
         self.phase = SessionPhase::Closing { code, reason, until, again_at: until, tell: true, once: true };
     }
 
-    /// The owner does not want it: the peer is told as soon as it shows that it is no replay.
+    /// Refuses the session. The peer is told as soon as it has shown that it is no replay.
     pub fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.rejected = true;
         let (until, reason) = (now + UNCONFIRMED_TIMEOUT, String::from(reason));
@@ -166,7 +166,7 @@ impl SessionState {
         self.phase = SessionPhase::Closed;
     }
 
-    /// Code and reason, while the peer is told.
+    /// The code and reason of the CLOSE, while it is being sent.
     pub fn closing(&self) -> Option<(u64, &str)> {
         match &self.phase {
             SessionPhase::Closing { code, reason, .. } => Some((*code, reason)),
@@ -174,8 +174,8 @@ impl SessionState {
         }
     }
 
-    /// Whether CLOSE is to be sent now; not so from now on. A session that tells it only once is
-    /// then due to end.
+    /// Whether CLOSE is to be sent now. Resets the request. A session that sends CLOSE once is then
+    /// due to end.
     pub const fn take_tell(&mut self, now: Instant) -> bool {
         match &mut self.phase {
             SessionPhase::Closing { tell, once, until, .. } => {
@@ -188,7 +188,7 @@ impl SessionState {
         }
     }
 
-    /// When a session that ends has something to do.
+    /// When a closing session must be woken. `None`: it is not closing.
     pub fn closing_deadline(&self) -> Option<Instant> {
         match &self.phase {
             SessionPhase::Closing { until, again_at, .. } => Some((*until).min(*again_at)),
@@ -196,7 +196,7 @@ impl SessionState {
         }
     }
 
-    /// Runs what is due of a session that ends.
+    /// Handles timeouts of a closing session.
     pub fn wake_closing(&mut self, now: Instant) {
         if let SessionPhase::Closing { until, again_at, tell, .. } = &mut self.phase {
             if *until <= now {
@@ -208,7 +208,7 @@ impl SessionState {
         }
     }
 
-    /// What is due because nothing was heard.
+    /// What to do now about the peer's silence.
     pub fn silence(&mut self, now: Instant) -> SilenceAction {
         if self.lost_at() <= now {
             return match (self.heard, self.confirmed) {
@@ -224,19 +224,19 @@ impl SessionState {
         SilenceAction::Ask
     }
 
-    /// When the peer is given up, if nothing more is heard of it.
+    /// When the peer counts as lost if nothing more is heard.
     fn lost_at(&self) -> Instant {
         let patience =
             if self.heard { self.idle_timeout } else { self.idle_timeout.min(UNCONFIRMED_TIMEOUT) };
         self.last_heard + patience
     }
 
-    /// When the peer is asked whether it lives.
+    /// When the peer is next sent a PING for its silence.
     fn ask_at(&self) -> Instant {
         self.last_heard.max(self.last_asked) + KEEP_ALIVE.min(self.idle_timeout / 4)
     }
 
-    /// When [`silence`](Self::silence) has something to say.
+    /// When [`silence`](Self::silence) must be called next.
     pub fn deadline(&self) -> Instant {
         self.lost_at().min(self.ask_at())
     }

@@ -9,30 +9,30 @@ use byway_control::{Congested, Controller, Trigger};
 use byway_wire::Instant;
 use byway_wire::frame::Ranges;
 
-/// What tells that packets are lost.
+/// Why packets are taken for lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Evidence<'a> {
-    /// Later ones were acknowledged, and they were waited for long enough.
+    /// Later packets were acknowledged, and the reordering time has passed.
     Holes,
-    /// The receiver says that it misses these (PNACK).
+    /// The receiver reports that it misses these packets (PNACK).
     Missing(&'a Ranges<'a>),
     /// Nothing was acknowledged for a whole timeout.
     Timeout,
 }
 
-/// What came of it.
+/// What a loss means for the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LossOutcome {
-    /// Nothing that says anything about congestion.
+    /// The loss says nothing about congestion.
     Nothing,
     /// Packets are lost, and whether that counts is the owner's to judge.
     Kept,
-    /// The controller was told: what it allows any path may be another.
+    /// The controller was told, and may now allow other amounts on any path.
     Told,
 }
 
-/// Takes for lost what `evidence` says is: it goes out again on whichever path is best, and the
-/// controller hears of it.
+/// Handles packets that are lost by `evidence`: their data are sent again by the best path, and the
+/// controller is told.
 #[inline]
 pub(super) fn judge(
     now: Instant,

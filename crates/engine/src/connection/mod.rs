@@ -110,27 +110,27 @@ pub mod close {
     pub const DATA_CODE_OFFSET: u64 = 0x1_0100;
 }
 
-/// What a connection begins with.
+/// What a new connection is made from.
 pub(crate) struct ConnectionStart {
-    /// What the handshake yielded.
+    /// The result of the handshake.
     pub established: Box<Established>,
-    /// What the peer's application said in it.
+    /// The application's data in the peer's handshake message.
     pub application: Vec<u8>,
     /// The peer's limits.
     pub params: Params,
-    /// Governs what is sent.
+    /// The congestion controller of the session.
     pub controller: Box<dyn Controller>,
-    /// The generator for choices.
+    /// The generator of random choices.
     pub random: Random,
 }
 
-/// The other host: its key, what its application said, and the role of this side.
+/// The peer: its key, its application's data, and the role of this side.
 #[derive(Debug)]
 struct PeerInfo {
-    /// What this side is.
+    /// The role of this side: initiator or responder.
     role: Role,
     key: PublicKey,
-    /// What its application said in the handshake.
+    /// The application's data in the peer's handshake message.
     application: Vec<u8>,
 }
 
@@ -146,7 +146,7 @@ pub struct Connection {
     controller: Governor,
     candidates: Candidates,
     paths: Paths,
-    /// Which direct paths carry data while they answer.
+    /// Whether direct paths over UDP or over TCP carry data while both answer.
     preferred: PathTransport,
     peer_paths: PeerPaths,
     contents: PacketContents,
@@ -190,18 +190,18 @@ impl Connection {
         self.peer.key
     }
 
-    /// What the peer's application said in the handshake.
+    /// The application's data in the peer's handshake message.
     #[must_use]
     pub fn application(&self) -> &[u8] {
         &self.peer.application
     }
 
-    /// What this side sends.
+    /// The sending side: streams and objects that go to the peer.
     pub const fn outgoing(&mut self) -> &mut Outgoing {
         self.contents.out()
     }
 
-    /// What this side receives.
+    /// The receiving side: streams and objects that come from the peer.
     pub const fn incoming(&mut self) -> &mut Incoming {
         self.contents.incoming()
     }
@@ -217,7 +217,7 @@ impl Connection {
         self.pending_events.next_event()
     }
 
-    /// What the peer said about relays.
+    /// The next message of the peer about relays.
     pub(crate) fn next_relay_news(&mut self) -> Option<RelayEvent> {
         self.pending_events.next_relay_news()
     }
@@ -227,18 +227,17 @@ impl Connection {
         self.pending_events.answer(answer);
     }
 
-    /// Whether there is something to take of which nobody was told: datagrams that arrived or came
-    /// back, and what became of others.
+    /// Whether datagrams or results wait that the owner was not told of.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
         self.contents.datagrams().has_news()
     }
 
-    /// Whether there are events of streams or objects to take.
+    /// Whether events of streams or objects wait for the owner.
     pub(crate) fn has_stream_news(&mut self) -> bool {
         self.incoming().has_news() || self.outgoing().has_news()
     }
 
-    /// Connection ids by which this side receives that the endpoint does not know yet.
+    /// The next connection id of a peer's path that the endpoint does not know yet.
     pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
         self.peer_paths.next_id()
     }
@@ -273,12 +272,12 @@ impl Connection {
         self.candidates.relays(now)
     }
 
-    /// Whether one of the peer's paths comes by this relay and local socket: it sends by it.
+    /// Whether one of the peer's paths arrives through this relay and local socket.
     pub(crate) fn is_reached_by(&self, local: Local, relay: SocketAddr) -> bool {
         self.peer_paths.iter().any(|it| it.source.local == local && it.source.remote == relay)
     }
 
-    /// Whether the connection is over and everything about it was said.
+    /// Whether the connection is over, and needs to send nothing more.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.session.is_closed()
@@ -296,24 +295,23 @@ impl Connection {
         self.session.is_confirmed()
     }
 
-    /// Whether the peer has acknowledged anything: it takes part, and did not answer only to say
-    /// that it does not want to.
+    /// Whether the peer has acknowledged any packet.
     #[must_use]
     pub fn is_acknowledged(&self) -> bool {
         self.paths.iter().any(|path| path.send.totals.acked > 0)
     }
 
-    /// Whether the endpoint does not want it, so that its owner is never told of it.
+    /// Whether the endpoint refused the connection, so that its owner never learns of it.
     pub(crate) const fn is_rejected(&self) -> bool {
         self.session.is_rejected()
     }
 
-    /// Whether this is the first time that the owner is told that it is over.
+    /// Marks the owner as told that the connection is over. Returns whether this is the first time.
     pub(crate) const fn tell_over(&mut self) -> bool {
         self.session.tell_over()
     }
 
-    /// Ends the connection: the peer is told, and what is in flight is forgotten.
+    /// Ends the connection and tells the peer. Data in flight are forgotten.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         self.close_at(self.session.own_time(now), code, reason);
     }
@@ -323,7 +321,7 @@ impl Connection {
         self.close_within(now, code, reason, self.slowest_timeout() * 3);
     }
 
-    /// Ends the connection: the peer is told once, and nothing is kept for a second time.
+    /// Ends the connection and tells the peer once.
     pub(crate) fn dismiss(&mut self, now: Instant, code: u64, reason: &str) {
         self.close_within(now, code, reason, Duration::ZERO);
     }
@@ -336,19 +334,19 @@ impl Connection {
         self.pending_events.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
     }
 
-    /// Ends a connection that the owner is never told of: there is no room for it.
+    /// Ends a connection for which there is no room. The owner never learns of it.
     pub(crate) fn turn_away(&mut self, now: Instant, code: u64, reason: &str) {
         self.session.set_rejected();
         self.close_at(now, code, reason);
     }
 
-    /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no
-    /// replay.
+    /// Refuses a peer that the owner does not admit. The peer is told as soon as it has shown that
+    /// it is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.session.reject(now, code, reason);
     }
 
-    /// The peer ended the connection, or answers that it knows of the end.
+    /// Handles the peer's CLOSE, which may answer this side's.
     fn on_close(&mut self, now: Instant, code: u64, reason: &str) {
         if !self.session.is_open() {
             return self.session.end();
@@ -370,13 +368,13 @@ impl Connection {
         timeouts.max().unwrap_or(Duration::from_millis(300)).min(Duration::from_secs(2))
     }
 
-    /// When it has something to do.
+    /// When the connection must be woken next.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.session.is_open() { self.scheduler.deadline() } else { self.session.closing_deadline() }
     }
 
-    /// Runs what is due.
+    /// Handles what is due at `now`.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.session.wake_closing(now);
         while self.session.is_open()
@@ -406,7 +404,7 @@ impl Connection {
         }
     }
 
-    /// Runs what is due of the connection as a whole.
+    /// Handles what is due for the connection as a whole.
     fn wake_whole(&mut self, now: Instant) {
         let silence = self.session.silence(now);
         match silence {
@@ -452,7 +450,7 @@ impl Connection {
         others.into_iter().flatten().chain([session.deadline()]).min()
     }
 
-    /// A session that begins waits for its peer.
+    /// Starts the timers of a new session.
     pub(crate) fn begin(&mut self, now: Instant) {
         self.scheduler.reconsider();
         self.settle(now);

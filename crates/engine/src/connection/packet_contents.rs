@@ -9,7 +9,7 @@ use crate::config::{Config, Params};
 use crate::data::{Carried, Incoming, Outgoing};
 use crate::role::Role;
 
-/// All that the packets of a connection carry.
+/// The contents of a connection's packets: streams, objects, datagrams, and dropped paths.
 #[derive(Debug)]
 pub(super) struct PacketContents {
     out: Outgoing,
@@ -40,7 +40,7 @@ impl PacketContents {
         &mut self.out
     }
 
-    /// What is received. It knows which streams this side has opened.
+    /// The receiving side, updated with the streams that this side has opened.
     pub const fn incoming(&mut self) -> &mut Incoming {
         self.incoming.opened_here(self.out.opened());
         &mut self.incoming
@@ -64,7 +64,7 @@ impl PacketContents {
         &mut self.closed_paths
     }
 
-    /// Whether streams and objects stand still.
+    /// The detector of streams and objects that make no progress.
     pub const fn standstill(&mut self) -> &mut Standstill {
         &mut self.standstill
     }
@@ -105,12 +105,12 @@ impl PacketContents {
         self.finishing
     }
 
-    /// What a path took on comes back: it carries no datagrams for now.
+    /// Takes the unsent datagrams of a path back.
     pub fn recall(&mut self, outbox: &mut Outbox) {
         self.datagrams.recall(outbox);
     }
 
-    /// What a packet carried arrived.
+    /// Notes that the contents of a packet arrived.
     pub fn arrived(&mut self, carried: &Carried) {
         match carried {
             Carried::Datagram(mark) => self.datagrams.on_fate(*mark, true),
@@ -122,7 +122,7 @@ impl PacketContents {
         }
     }
 
-    /// What a packet carried is lost: what must arrive goes out again.
+    /// Notes that the contents of a packet are lost. Reliable contents are sent again.
     pub fn lost(&mut self, carried: &Carried) {
         match carried {
             Carried::Datagram(mark) => self.datagrams.on_fate(*mark, false),

@@ -22,19 +22,19 @@ const USED_SHARE: u64 = 4;
 /// The most PATH_CHALLENGEs of one path that wait to be answered.
 const MAX_RESPONSES: usize = 2;
 
-/// How the packet came that a frame stood in.
+/// The packet in which a frame arrived.
 #[derive(Clone, Copy, Debug)]
 struct PacketInfo {
     /// The path of the peer's that the packet came on.
     on: PathId,
     /// When the packet arrived.
     at: Instant,
-    /// When it left, by the peer's clock.
+    /// The peer's timestamp of the packet.
     stamp: u32,
 }
 
 impl Connection {
-    /// Takes a packet.
+    /// Handles a received packet.
     pub(crate) fn on_packet(&mut self, now: Instant, mut inbound: Inbound<'_>) -> Result<(), Rejected> {
         let taken = self.take(now, &mut inbound);
         self.settle(now);

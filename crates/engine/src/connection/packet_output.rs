@@ -17,14 +17,14 @@ use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, PACKET_OVERHEAD_LEN, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
 
-/// Room for a CLOSE but for its reason: type, code, length.
+/// Room for a CLOSE without its reason: type, code, length.
 const MAX_CLOSE_LEN: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MAX_CHALLENGE_LEN: usize = 128;
 /// The least time between two hints.
 const HINT_INTERVAL: Duration = Duration::from_millis(40);
 
-/// A packet that was made: what stands in the buffer, and what it has beyond that.
+/// A finished packet: its bytes in the buffer, and its phantom bytes.
 #[derive(Clone, Copy, Debug)]
 struct BuiltPacket {
     length: usize,
@@ -39,7 +39,7 @@ impl Connection {
         sent
     }
 
-    /// Learns which sockets are full, before it sends.
+    /// Updates which sockets are full, before sending.
     #[inline]
     pub(crate) fn see(&mut self, full: &FullSockets) {
         if !full.is_as(self.paths.full()) {
@@ -134,13 +134,13 @@ impl Connection {
         sent
     }
 
-    /// Goes on with a run whose datagrams leave one by one.
+    /// Continues a run whose datagrams are sent one by one.
     fn send_rest(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let RunRemainder { path, size, most, purpose } = self.scheduler.take_rest()?;
         self.run(now, path, out, size, most, purpose)
     }
 
-    /// Whether more of a run follows, which others must not interrupt.
+    /// Whether a run is unfinished. Nothing else may be sent before the rest of it.
     pub(crate) const fn is_amid_run(&self) -> bool {
         self.scheduler.is_amid_run()
     }
@@ -168,8 +168,7 @@ impl Connection {
         self.single(now, way, out, size, Purpose::Control)
     }
 
-    /// The ACK of a path whose sender asks, once more by another way: where its packets come from,
-    /// or else the fastest.
+    /// Sends a path's ACK a second time, by another path: back to its source, or the fastest.
     fn send_echo(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (id, way) = self.acks.take_echo(&self.peer_paths, &self.paths)?;
         self.single(now, way, out, MAX_ECHO_LEN, Purpose::Echo(id))
@@ -244,7 +243,7 @@ impl Connection {
         None
     }
 
-    /// What was sent on a path is waited for.
+    /// Arms the timer for what was sent on a path.
     fn arm(&mut self, id: PathId) {
         if let Some(path) = self.paths.quietly(id).sure() {
             self.scheduler.arm(path);
@@ -295,7 +294,7 @@ impl Connection {
         self.transmission(id, written, size, 0)
     }
 
-    /// Whether there is more for this path after what was just written.
+    /// Whether the path has more to send after the last packet.
     fn has_more(&self, id: PathId, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Datagram => self.paths.get(id).is_some_and(|path| !path.outbox.is_empty()),
@@ -508,7 +507,7 @@ impl Connection {
         }
     }
 
-    /// What goes with data: the question whether a silent path lives, and a hint about it.
+    /// Writes frames that accompany data: a PING on a silent path, and a path hint.
     fn write_beside(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
         if self.paths.get(id).is_some_and(|path| path.send.timeouts() > 0) {
             Frame::Ping.write(writer);

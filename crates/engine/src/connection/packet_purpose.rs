@@ -2,10 +2,10 @@
 
 use byway_wire::PathId;
 
-/// What a packet is for.
+/// Why a packet is sent, which decides its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// What is pending on the path.
+    /// The path's own pending frames, such as a PING or a challenge.
     Pending,
     /// A padded PING that probes a size.
     Size,
@@ -13,9 +13,9 @@ pub(super) enum Purpose {
     Ask,
     /// ACKs and other control of the whole connection.
     Control,
-    /// The ACK of this path of the peer's, for the second time.
+    /// The second copy of the ACK of this path of the peer's.
     Echo(PathId),
-    /// Data; the last of it once more if nothing else is left.
+    /// Data. If nothing else is left, the last data once more.
     Data,
     /// Datagrams that the path took on.
     Datagram,
@@ -25,7 +25,7 @@ pub(super) enum Purpose {
     Close,
 }
 
-/// What is left of a run.
+/// The unfinished rest of a run of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunRemainder {
     pub path: PathId,

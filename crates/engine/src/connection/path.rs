@@ -21,9 +21,9 @@ const PACING_PERCENT: u64 = 125;
 /// Where a path is in its life. A dropped path is gone from the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// Nothing sent on it was acknowledged yet.
+    /// Nothing sent on the path was acknowledged yet.
     Probing,
-    /// The path works, and the controller has not opened it.
+    /// The path answers, and the controller does not use it yet.
     Available,
     /// The path carries data.
     Active,
@@ -34,11 +34,11 @@ pub enum PathState {
 /// Where a path comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathOrigin {
-    /// The handshake went over it.
+    /// The path of the handshake.
     Handshake,
-    /// A candidate of ours, by its index.
+    /// A path from this side's candidate with this index.
     Candidate(usize),
-    /// The way back to where the peer's packets come from.
+    /// A path back to the source of the peer's packets.
     Return,
 }
 
@@ -48,13 +48,13 @@ pub enum ChangeMark {
     /// The path was not changed.
     #[default]
     Settled,
-    /// The path was changed.
+    /// The path was changed, and the controller was not told.
     Changed,
     /// The path was changed, and the controller was told of it.
     Judged,
 }
 
-/// What a path should send beside data, soon.
+/// Frames that a path should send soon, other than data.
 #[derive(Clone, Debug, Default)]
 pub struct PendingFrames {
     /// Whether a PING is to be sent.
@@ -70,7 +70,7 @@ pub struct PendingFrames {
 }
 
 impl PendingFrames {
-    /// Whether there is anything.
+    /// Whether any frame is pending.
     #[must_use]
     pub fn any(&self) -> bool {
         self.ping || self.mtu.is_some() || self.challenge || self.ask || !self.responses.is_empty()
@@ -81,14 +81,14 @@ impl PendingFrames {
 /// than came from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressValidation {
-    /// The peer proved that it receives there.
+    /// The peer proved that it receives at the address.
     Valid,
     /// The peer has yet to return this challenge from the address. So many more bytes may be sent
     /// there.
     Unproven {
-        /// What a PATH_CHALLENGE carries.
+        /// The content of the PATH_CHALLENGE for the address.
         challenge: [u8; 8],
-        /// Bytes that came from there, less those sent.
+        /// Bytes received from the address, less those sent to it.
         credit: u64,
     },
 }
@@ -98,11 +98,11 @@ pub enum AddressValidation {
 pub struct Migration {
     /// The route to the new address.
     pub route: Route,
-    /// What a PATH_CHALLENGE there carries.
+    /// The content of the PATH_CHALLENGE for the new address.
     pub challenge: [u8; 8],
-    /// Bytes that came from there, less those sent.
+    /// Bytes received from the new address, less those sent to it.
     pub credit: u64,
-    /// When it may be asked again, or another address be asked instead.
+    /// When the address may be challenged again, or another one instead.
     pub again_at: Instant,
 }
 
@@ -111,56 +111,57 @@ pub struct Migration {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Path {
-    /// Where it is in its life.
+    /// The path's state: probing, available, active, choked or dropped.
     pub state: PathState,
-    /// Whether it stands in the queue of paths that may send data.
+    /// Whether the path is in the queue of paths that may send data.
     pub ready: bool,
-    /// Whether it stands in the queue of paths with something pending.
+    /// Whether the path is in the queue of paths with pending frames.
     pub urgent: bool,
-    /// Whether it waits for its pacer.
+    /// Whether the path waits for its pacer.
     pub paced: bool,
-    /// Whether it was changed and is not settled yet.
+    /// Whether the path was changed and is not settled yet.
     pub mark: ChangeMark,
-    /// What it should send beside data.
+    /// Frames that the path should send soon, other than data.
     pub pending: PendingFrames,
-    /// Bytes of a full packet, as the controller knows it.
+    /// The bytes of a full packet that the controller was last told.
     pub told_size: usize,
-    /// What the controller allows it.
+    /// What the controller allows the path to send.
     pub allowance: Allowance,
-    /// What is known of the path: numbers, RTT, packets in flight.
+    /// The facts of the path: packet numbers, RTT, packets in flight.
     pub send: SendPath,
     /// The last hint given, and when the next may be.
     pub hint: (Option<PathHint>, Instant),
     /// The earliest deadline of the path that is armed.
     pub armed: Armed,
-    /// When the path is probed next if choked, pinged next as a way for ACKs, or challenged again.
+    /// When the path is next probed (choked), pinged (ACKs only) or challenged.
     pub probe_at: Option<Instant>,
-    /// The number of a choked path's probe that is under way.
+    /// The packet number of a choked path's probe in flight. `None`: none is in flight.
     pub probe: Option<u64>,
-    /// Datagrams that it took on.
+    /// Datagrams that the path holds and has not sent.
     pub(super) outbox: Outbox,
-    /// The peer's name for it.
+    /// The peer's connection id for packets on this path.
     pub connection_id: ConnectionId,
-    /// How its datagrams travel now.
+    /// The route of the path's datagrams at present.
     pub route: Route,
-    /// Whether its address is proven.
+    /// Whether the peer has proven that it receives at the path's address.
     pub address: AddressValidation,
-    /// Where it may lead soon.
+    /// A new address of the peer that is being validated. `None`: there is none.
     pub moving: Option<alloc::boxed::Box<Migration>>,
-    /// Where it comes from.
+    /// Why the path exists: the handshake, a candidate, or a path back.
     pub origin: PathOrigin,
     /// When the path began.
     pub began: Instant,
-    /// When the controller took it, if it did.
+    /// When the controller began to use the path. `None`: never.
     pub used: Option<Instant>,
-    /// When a packet of the peer's last came by it, as of the last choice of the way for ACKs.
+    /// When the peer's latest packet arrived from this path's address, as of the last choice of the
+    /// path for ACKs.
     pub heard: Option<Instant>,
     resting: TcpResting,
 }
 
 impl Path {
-    /// What is to be done about a path that is not preferred: [`TcpResting::step`]. One over UDP
-    /// never ends for that.
+    /// What to do about a path that is not preferred, see [`TcpResting::step`]. A path over UDP
+    /// never ends for this reason.
     pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> RestAction {
         let in_use = self.is_governed();
         match self.resting.step(now, answers, in_use) {
@@ -169,7 +170,7 @@ impl Path {
         }
     }
 
-    /// A path in `state`.
+    /// A new path in `state`.
     #[must_use]
     pub fn new(
         now: Instant,
@@ -220,14 +221,14 @@ impl Path {
         self.send.totals.acked_bytes.saturating_mul(1_000) / millis
     }
 
-    /// When it must be looked at.
+    /// When the path must be looked at next.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let release = self.paced.then(|| self.send.pacer.ready_at(self.send.pacer.burst()));
         [self.send.deadline(), self.probe_at, release].into_iter().flatten().min()
     }
 
-    /// Bytes that may be sent to its address.
+    /// Bytes that may be sent to the path's address. Unlimited if the address is proven.
     #[must_use]
     pub const fn credit(&self) -> u64 {
         match self.address {
@@ -236,27 +237,27 @@ impl Path {
         }
     }
 
-    /// Bytes came from its address.
+    /// Notes bytes received from the path's address.
     pub const fn earn(&mut self, bytes: u64) {
         if let AddressValidation::Unproven { credit, .. } = &mut self.address {
             *credit = credit.saturating_add(bytes);
         }
     }
 
-    /// Bytes were sent to its address.
+    /// Notes bytes sent to the path's address.
     pub const fn spend(&mut self, bytes: u64) {
         if let AddressValidation::Unproven { credit, .. } = &mut self.address {
             *credit = credit.saturating_sub(bytes);
         }
     }
 
-    /// Whether the controller governs it.
+    /// Whether the controller governs the path.
     #[must_use]
     pub const fn is_governed(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Choked)
     }
 
-    /// What the controller allows it from now on.
+    /// Sets what the controller allows the path from now on.
     pub fn set_allowance(&mut self, now: Instant, allowance: Allowance) {
         self.allowance = allowance;
         let packet = self.send.mtu.current() as u64;
@@ -268,8 +269,7 @@ impl Path {
         self.send.pacer.set_rate(now, rate, packet);
     }
 
-    /// Whether all is as it was when its allowance was last taken over, and all that is to be done
-    /// under way.
+    /// Whether the path's allowance is unchanged, and everything pending on it is queued.
     pub(super) fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
         let unasked = !self.urgent && self.pending.any();
         if unasked || self.is_governed() && self.send.mtu.wanted(now).is_some() {

@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Instant, PathId};
 
-/// What a path may do that the kernel alone governs: whatever its socket has room for.
+/// The allowance of a path whose congestion the kernel controls: as much as its socket takes.
 const KERNEL_ALLOWANCE: Allowance =
     Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, delay_limit: None };
 
-/// A session's controller, with the paths that it does not govern.
+/// A session's controller, and the paths that it does not govern.
 #[derive(Debug)]
 pub(super) struct Governor {
     controller: Box<dyn Controller>,
@@ -55,7 +55,7 @@ impl Governor {
         !self.kernels.is_empty() && self.kernels.contains(&path)
     }
 
-    /// The controller, if it governs this path.
+    /// The controller, if it governs this path. `None`: the kernel does.
     #[inline]
     fn of(&mut self, path: PathId) -> Option<&mut dyn Controller> {
         if self.is_kernels(path) { None } else { Some(self.controller.as_mut()) }

@@ -50,7 +50,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// A direct route that may become a path. It is probed in its turn.
+    /// Adds a direct route that may become a path. It is probed when its turn comes.
     pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
         self.candidates.add(now, route);
         self.scheduler.reconsider();
@@ -65,7 +65,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// The way through a relay is known, or known afresh: its clock, cookie or consent was renewed.
+    /// Sets the route through a relay. It may be new, or its clock, cookie or consent was renewed.
     pub(crate) fn offer_route(&mut self, now: Instant, relay: RelayId, route: Route) {
         self.paths.edit_each(|path| {
             let same = path.route == route;
@@ -100,7 +100,7 @@ impl Connection {
         over
     }
 
-    /// A local socket is gone, and with it the paths that left by it.
+    /// Handles the loss of a local socket: drops the paths that use it.
     pub(crate) fn local_down(&mut self, now: Instant, local: Local) {
         self.peer_paths.on_local_down(local);
         let mut last = None;
@@ -123,12 +123,13 @@ impl Connection {
         self.paths.iter().any(|path| path.route.local == local) || self.peer_paths.come_by(local)
     }
 
-    /// Whether one of its paths, or of its peer's, goes over a TCP connection.
+    /// Whether a path of either side goes over a TCP connection.
     pub(crate) fn goes_over_tcp(&self) -> bool {
         self.paths.iter().any(|path| path.route.local.is_connection())
     }
 
-    /// A relay says why it does not forward. Returns the relay, if it was about a path of ours.
+    /// Handles a relay's notice that it does not forward. Returns the relay, if one of this side's
+    /// paths uses it.
     pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<SocketAddr> {
         let (id, relay, verdict) = self.paths.iter().find_map(|path| match &path.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), hop.relay(), verdict)),
@@ -147,7 +148,7 @@ impl Connection {
         Some(relay)
     }
 
-    /// A datagram to this path could not be sent.
+    /// Handles an error of sending a datagram on a path.
     pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
         let mut last = None;
         while let Some(id) = self.paths.next_after(last) {
@@ -164,15 +165,15 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Whether one more path may live, under an id at most so far `ahead` of those that the peer is
-    /// known to know.
+    /// Whether a new path may be opened. Its id may exceed the ids known to the peer by at most
+    /// `ahead`.
     pub(super) fn has_name(&self, ahead: u32) -> bool {
         let next = self.paths.next_id().0;
         let expected = self.contents.known_ids().saturating_add(ahead);
         next < u32::MAX && next < expected && self.paths.len() < MAX_PATHS
     }
 
-    /// Tries one candidate: a direct route is probed, and a relay greeted.
+    /// Tries one candidate: probes a direct route, or has a relay greeted.
     pub(super) fn try_candidate(&mut self, now: Instant) {
         if !self.session.is_confirmed() || !self.candidates.is_time(now) || !self.has_name(PATH_LOOKAHEAD) {
             return;
@@ -213,7 +214,7 @@ impl Connection {
         path
     }
 
-    /// Something sent on this path came through.
+    /// Notes that a packet on this path was acknowledged.
     pub(super) fn proven(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.edit(id) else { return };
         if path.state != PathState::Probing || path.address != AddressValidation::Valid {
@@ -295,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// A path carries no data until it is activated again. What is under way is waited for.
+    /// Stops data on a path until it is activated again. Packets in flight are waited for.
     fn rest(&mut self, id: PathId) {
         self.paths.judge_all();
         self.paths.set_state(id, PathState::Available);
@@ -309,8 +310,8 @@ impl Connection {
         self.pending_events.raise(Event::PathResting { path: id, reason });
     }
 
-    /// Whether a path that is not preferred leads where no other does: straight to the peer, or to
-    /// it at all.
+    /// Whether a path that is not preferred is needed: no preferred path leads directly to the
+    /// peer, or to it at all.
     fn stands_in(&self) -> bool {
         let direct =
             |path: &Path| path.is_governed() && !path.route.is_proxied() && path.send.timeouts() == 0;
@@ -321,7 +322,7 @@ impl Connection {
         })
     }
 
-    /// Does what the controller wants done about the bundle.
+    /// Applies the controller's decisions about the set of paths.
     pub(super) fn consult(&mut self, now: Instant) {
         self.see_to_resting(now);
         while self.session.is_open() {
@@ -354,7 +355,7 @@ impl Connection {
         }
     }
 
-    /// Whether more paths would be of use. Who only answers needs one.
+    /// Whether more paths would help. A side that only answers needs one path.
     fn needs_paths(&self) -> bool {
         self.peer.role == Role::Initiator
             || self.config.datagrams > 0
@@ -428,8 +429,7 @@ impl Connection {
         }
     }
 
-    /// Gives a way back up by which no path of the peer's comes any more, once it is silent.
-    /// Returns whether it did.
+    /// Drops a silent path back that no path of the peer's needs any more. Returns whether it did.
     pub(super) fn drop_orphan(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
         let silent = path.send.outstanding() == 0 && path.route.is_proxied()
@@ -605,7 +605,7 @@ impl Connection {
     }
 }
 
-/// Takes over what the controller allows a path now.
+/// Applies what the controller now allows a path.
 fn refresh(
     now: Instant,
     path: &mut Path,

@@ -12,7 +12,7 @@ const MAX_EMPTY_SLOTS: usize = 256;
 /// The number of hints, a power of two: more than most connections have old paths.
 const HINT_COUNT: usize = 256;
 
-/// Things by path id, in its order.
+/// Values by path id, iterated in the order of ids.
 #[derive(Debug)]
 pub(super) struct PathTable<T> {
     /// Things with ids below `base`.
@@ -35,12 +35,12 @@ impl<T> PathTable<T> {
         Self { older_paths: OlderPaths::new(), base: 0, slots: Vec::new(), taken: 0 }
     }
 
-    /// One above the highest id that ever was in it.
+    /// One more than the highest id that was ever in the table.
     pub const fn next_id(&self) -> PathId {
         PathId(self.base.saturating_add(self.slots.len() as u32))
     }
 
-    /// Puts something in; what had the id before goes.
+    /// Inserts a value. Replaces an earlier value with the same id.
     pub fn insert(&mut self, id: PathId, value: T) {
         let value = Box::new(value);
         let Some(index) = id.0.checked_sub(self.base) else {
@@ -91,13 +91,13 @@ impl<T> PathTable<T> {
         Some(*value)
     }
 
-    /// All of them. Not for the hot path.
+    /// All values. Not for the hot path.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let older_paths = self.older_paths.all.iter().map(|(_, value)| &**value);
         older_paths.chain(self.slots.iter().filter_map(|slot| slot.as_deref()))
     }
 
-    /// All of them, to be changed. Not for the hot path.
+    /// All values, mutable. Not for the hot path.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let older_paths = self.older_paths.all.iter_mut().map(|(_, value)| &mut **value);
         older_paths.chain(self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut()))
@@ -120,7 +120,7 @@ impl<T> PathTable<T> {
         self.older_paths.all.len() + self.taken
     }
 
-    /// Moves what lives in the older half of the row to the list.
+    /// Moves live values in the older half of the row of slots to the sorted list.
     #[cold]
     fn shorten(&mut self) {
         let half = self.slots.len() / 2;
@@ -142,7 +142,7 @@ impl<T> PathTable<T> {
 struct OlderPaths<T> {
     /// The things in the order of their ids.
     all: Vec<(PathId, Box<T>)>,
-    /// Where the one with an id that ends in these bits may stand.
+    /// The probable index of a value, by the last bits of its id.
     hints: [u16; HINT_COUNT],
 }
 
@@ -151,7 +151,7 @@ impl<T> OlderPaths<T> {
         Self { all: Vec::new(), hints: [0; HINT_COUNT] }
     }
 
-    /// Where one stands, or else where it would.
+    /// The index of a value, or where it would be inserted.
     #[inline]
     fn find(&self, id: PathId) -> Result<usize, usize> {
         let at = usize::from(self.hints[id.0 as usize % HINT_COUNT]);

@@ -31,7 +31,7 @@ use byway_wire::{ConnectionId, PathId};
 /// what is counted. [`moved`](Self::moved) is `routes_changed` and `ways_changed`.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// What the peer's names for them are made of.
+    /// The secret from which the peer's connection ids are derived.
     secret: [u8; 32],
     table: PathTable<Path>,
     /// Changed and not settled, in the order of the changes.
@@ -60,7 +60,7 @@ impl Paths {
         &self.full
     }
 
-    /// Other sockets are full than before.
+    /// Sets which sockets are full.
     pub fn set_full(&mut self, full: &FullSockets) {
         self.full.follow(full);
         debug_assert!(self.full.is_as(full), "the copy is one");
@@ -152,7 +152,7 @@ impl Paths {
         self.table.get(id)
     }
 
-    /// All of them, in the order of their ids.
+    /// All paths, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Path> {
         self.table.iter()
     }
@@ -173,14 +173,13 @@ impl Paths {
         self.marked(id, ChangeMark::Changed)
     }
 
-    /// To change a path of which the controller was told something: what it allows is asked again.
+    /// A path, to be changed after the controller was told of it. Its allowance is asked again.
     #[inline]
     pub fn judge(&mut self, id: PathId) -> Option<&mut Path> {
         self.marked(id, ChangeMark::Judged)
     }
 
-    /// What the controller was told may change what it allows any path: one's trouble may be
-    /// another's gain.
+    /// Has the allowances of all paths asked again, because any may have changed.
     pub const fn judge_all(&mut self) {
         self.all = true;
     }
@@ -205,7 +204,7 @@ impl Paths {
         Some(path)
     }
 
-    /// To change what makes nothing due and sends nothing by itself.
+    /// A path, for a change that makes nothing due and sends nothing.
     #[inline]
     pub fn quietly(&mut self, id: PathId) -> Option<&mut Path> {
         self.table.get_mut(id)
@@ -266,7 +265,7 @@ impl Paths {
         self.marked.is_empty() && !self.all
     }
 
-    /// Whether all paths are to be looked at; not so from now on.
+    /// Whether all paths are to be looked at. Resets the request.
     #[inline]
     pub const fn take_all(&mut self) -> bool {
         core::mem::replace(&mut self.all, false)
@@ -284,18 +283,18 @@ impl Paths {
         self.routes += 1;
     }
 
-    /// A path leads elsewhere.
+    /// Notes that a path's route changed.
     pub const fn moved(&mut self) {
         self.routes_changed();
         self.ways_changed();
     }
 
-    /// How often something happened that may make another path the best way for ACKs.
+    /// Counts changes that may make another path the best for ACKs.
     pub const fn ways(&self) -> u64 {
         self.ways
     }
 
-    /// Something happened that may make another path the best way for ACKs.
+    /// Notes a change that may make another path the best for ACKs.
     pub const fn ways_changed(&mut self) {
         self.ways += 1;
     }

@@ -18,20 +18,20 @@ const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(10);
 /// The most paths that live at once, of either side.
 pub(super) const MAX_PATHS: usize = 1024;
 
-/// A path that the peer sends on, as this side keeps it.
+/// A path on which the peer sends, with its receiving state.
 #[derive(Debug)]
 pub(super) struct PeerPath {
     pub facts: ReceivePath,
     pub replay: ReplayWindow,
-    /// Where its newest packet came from, and the path of ours that leads there.
+    /// The source of the path's newest packet, and this side's path back to it.
     pub source: PacketSource,
     pub way: Option<PathId>,
-    /// What [`Paths::routes`](super::paths::Paths::routes) was when a packet from there last had
-    /// nothing to change about that path.
+    /// The value of [`Paths::routes`](super::paths::Paths::routes) when the path back was last
+    /// found unchanged.
     pub settled: Option<u64>,
-    /// Whether its newest packet came by a TCP connection that is gone.
+    /// Whether the path's newest packet arrived on a TCP connection that has closed.
     pub is_cut: bool,
-    /// Whether it stands in the queue of those whose ACK is due.
+    /// Whether the path is in the queue of paths whose ACK is due.
     pub queued: bool,
     /// The earliest deadline of the path that is armed.
     pub armed: Armed,
@@ -52,27 +52,27 @@ impl PeerPath {
     }
 }
 
-/// What became of a path of the peer's that it dropped.
+/// What is known of a path that the peer dropped.
 #[derive(Debug)]
 pub(super) enum DroppedPath {
     /// The path was over already, or its id is one that the peer may not use yet.
     Before,
-    /// Nothing of it ever arrived.
+    /// No packet of the path ever arrived.
     Unseen,
-    /// The path lived. This is the way back to it.
+    /// The path was in use. The value is this side's path back to it.
     Lived(Option<PathId>),
 }
 
 /// The peer's paths, by id.
 #[derive(Debug)]
 pub(super) struct PeerPaths {
-    /// What their connection ids are made of.
+    /// The secret from which connection ids for the peer are derived.
     secret: [u8; 32],
     table: PathTable<PeerPath>,
     ended: RetiredIds,
     /// Paths that are over, whose connection ids the endpoint still knows.
     forgettable: VecDeque<PathId>,
-    /// One above the highest id whose connection id the endpoint was told.
+    /// One more than the highest path id whose connection id the endpoint knows.
     told: u32,
 }
 
@@ -101,7 +101,7 @@ impl PeerPaths {
         self.table.iter()
     }
 
-    /// Whether a path of the peer's still comes by this local socket or connection.
+    /// Whether a path of the peer's still arrives on this local socket or connection.
     pub fn come_by(&self, local: Local) -> bool {
         let newest = self.iter().map(|receiving| receiving.facts.last_arrival).max();
         let comes = |receiving: &PeerPath| {
@@ -111,7 +111,7 @@ impl PeerPaths {
         self.iter().any(comes)
     }
 
-    /// Whether a path that does not live may begin.
+    /// Whether a new path of the peer's with this id may begin.
     pub fn may_begin(&self, id: PathId) -> bool {
         !self.ended.contains(id) && self.table.len() < MAX_PATHS
     }
@@ -142,14 +142,14 @@ impl PeerPaths {
         self.table.iter_mut().filter(by_it).for_each(|receiving| receiving.is_cut = true);
     }
 
-    /// A path of ours is gone: it is nobody's way back.
+    /// Handles the loss of a path of this side: it serves no path of the peer's any more.
     pub fn on_way_gone(&mut self, way: PathId) {
         for receiving in self.table.iter_mut().filter(|receiving| receiving.way == Some(way)) {
             receiving.way = None;
         }
     }
 
-    /// The peer uses this id, or has dropped it.
+    /// Notes that the peer uses this id, or has dropped it.
     fn seen(&mut self, id: PathId) {
         let Self { ended, table, forgettable, .. } = self;
         ended.on_seen(id, |old| {

@@ -3,15 +3,15 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// A datagram on its way out, with the mark that its owner gave it.
+/// A datagram that waits to be sent, with its owner's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueuedDatagram {
-    /// The number that its owner gave it.
+    /// The number that the owner gave the datagram.
     pub mark: u64,
     pub data: Vec<u8>,
 }
 
-/// The datagrams of one path, in order.
+/// The datagrams that one path holds, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     parcels: VecDeque<QueuedDatagram>,
@@ -23,12 +23,12 @@ impl Outbox {
         self.parcels.is_empty()
     }
 
-    /// Bytes of all of them.
+    /// The bytes of all datagrams.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next to leave.
+    /// The next datagram to send.
     pub fn first(&self) -> Option<&QueuedDatagram> {
         self.parcels.front()
     }

@@ -14,10 +14,10 @@ const MAX_EVENTS: usize = 1024;
 /// Room for the longest answer about a relay.
 const MAX_ANSWER_LEN: usize = 128;
 
-/// What the owner should know.
+/// An event of a connection, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer is there and authentic: what the handshake allowed may be spent.
+    /// The peer proved that it has the keys. Work that the handshake permits may begin.
     Confirmed,
     /// A path may carry data.
     PathUp(PathId),
@@ -35,13 +35,13 @@ pub enum Event {
         /// The reason, for people.
         reason: &'static str,
     },
-    /// A relay says why it does not forward what is sent on a path.
+    /// A relay reports why it does not forward the packets of a path.
     Notice {
         /// The path on which the relay was used.
         path: PathId,
-        /// What the relay says.
+        /// The reason that the relay reports.
         reason: Reason,
-        /// Whether it is certain that the relay says so.
+        /// Whether the report is authentic.
         proven: bool,
     },
     /// Every relay was tried, and the controller wishes for more paths: what else there is may be
@@ -53,15 +53,15 @@ pub enum Event {
         code: u64,
         /// The reason, for people.
         reason: String,
-        /// Whether the peer closed it.
+        /// Whether the peer closed the connection.
         by_peer: bool,
     },
 }
 
-/// What the peer said about relays, and what this side wants of them: the endpoint's business.
+/// A message about relays for the endpoint: from the peer, or from this side.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayEvent {
-    /// The peer would like to reach this side through a relay.
+    /// The peer offers a relay through which it would reach this side.
     Offered(RelayOffer),
     /// The peer's consent to be reached through a relay that was offered.
     Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
@@ -73,7 +73,7 @@ pub(crate) enum RelayEvent {
     Release(RelayId),
 }
 
-/// What this side says about relays, until it is sent.
+/// A message about a relay, until it is sent to the peer.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayMessage {
     Offer(RelayOffer),
@@ -93,7 +93,7 @@ impl RelayMessage {
     }
 }
 
-/// All events and relay news, in order.
+/// The events and relay messages of a connection that wait, in order.
 #[derive(Debug, Default)]
 pub(super) struct PendingEvents {
     events: VecDeque<Event>,
@@ -102,7 +102,7 @@ pub(super) struct PendingEvents {
 }
 
 impl PendingEvents {
-    /// The owner should know this.
+    /// Queues an event for the owner.
     pub fn raise(&mut self, event: Event) {
         if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
@@ -120,7 +120,7 @@ impl PendingEvents {
         self.relays.push_back(news);
     }
 
-    /// The peer said this about relays. What a peer says beyond reason is not heard.
+    /// Queues a peer's message about relays. Beyond the limit, messages are discarded.
     pub fn tell(&mut self, news: RelayEvent) {
         if self.relays.len() < MAX_EVENTS {
             self.relays.push_back(news);
@@ -131,19 +131,19 @@ impl PendingEvents {
         self.relays.pop_front()
     }
 
-    /// The peer is to be told this about a relay.
+    /// Queues a message to the peer about a relay.
     pub fn answer(&mut self, answer: RelayMessage) {
         if self.answers.len() < MAX_EVENTS {
             self.answers.push_back(answer);
         }
     }
 
-    /// Whether the peer is to be told something about a relay.
+    /// Whether a message to the peer about a relay waits.
     pub fn has_answer(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// Writes what the peer is to be told about relays, as much as fits.
+    /// Writes messages to the peer about relays, as many as fit.
     pub fn write_answers(&mut self, writer: &mut Writer<'_>) {
         while writer.room() >= MAX_ANSWER_LEN
             && let Some(answer) = self.answers.pop_front()

@@ -9,13 +9,13 @@ use byway_wire::{Duration, Instant};
 /// too little to be seen in a rate.
 const BURST_TIME: Duration = Duration::from_millis(10);
 
-/// The bucket, and whether it is what limits.
+/// The rate limit that the owner sets: a token bucket, and whether it holds data back.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     bucket: Option<Pacer>,
     /// Whether the bucket, and not a window, was the last to hold data back.
     holds: bool,
-    /// When enough is in it again.
+    /// When the bucket has enough tokens again. `None`: data do not wait for it.
     until: Option<Instant>,
 }
 
@@ -38,12 +38,12 @@ impl RateLimit {
         most
     }
 
-    /// When enough is in it again, if it holds data back.
+    /// When the bucket has enough tokens again. `None`: data do not wait for it.
     pub const fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// What was waited for is there; the next look tells how long the next wait is.
+    /// Ends the wait for the bucket, if its time has come.
     pub fn wake(&mut self, now: Instant) {
         self.until = self.until.filter(|until| *until > now);
     }
@@ -59,7 +59,7 @@ impl RateLimit {
         self.holds = false;
     }
 
-    /// Whether it is what limits.
+    /// Whether the limit holds data back.
     pub const fn holds(&self) -> bool {
         self.holds
     }

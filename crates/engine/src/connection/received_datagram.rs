@@ -8,17 +8,17 @@ use byway_wire::{Ecn, Instant, PathId};
 pub(crate) struct Inbound<'a> {
     /// The peer's path, from the connection id.
     pub path: PathId,
-    /// Where it came from.
+    /// The source of the packet: the local socket and the remote address.
     pub source: PacketSource,
     /// The ECN mark of the datagram.
     pub ecn: Ecn,
-    /// When it arrived.
+    /// The arrival time of the packet.
     pub at: Instant,
     /// UDP payload bytes, envelope and phantom ones included.
     pub bytes: usize,
     /// The packet, still sealed.
     pub packet: &'a mut [u8],
-    /// Bytes of objects that it has beyond that.
+    /// Phantom bytes of objects in the packet, which exist only as a length.
     pub phantom: usize,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn limit(rule: Tau, rtt: Duration) -> Duration {
     }
 }
 
-/// The least of what was noted in the last minute: RTT₀.
+/// The smallest RTT of the last minute (RTT₀ in mPath).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     began: Option<Instant>,

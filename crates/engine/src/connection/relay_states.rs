@@ -3,18 +3,18 @@
 use byway_wire::Duration;
 use byway_wire::relay::Reason;
 
-/// How far a relay has come, and what is known of it.
+/// A relay's state in a connection, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayAttempt {
     /// The relay that was tried.
     pub relay: RelayId,
-    /// How far it has come.
+    /// The state of the relay.
     pub standing: RelayState,
     /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
-    /// How often it fell silent as a path since a probe of it was answered last.
+    /// How often the relay's path fell silent since a probe of it was last answered.
     pub silences: u32,
 }
 
@@ -31,9 +31,9 @@ pub enum RelayState {
     Trying,
     /// The relay's probe was answered in time.
     Available,
-    /// The relay's probe was answered late. It is used if no other is left.
+    /// The relay answered its probe late. It is used if no other relay is left.
     Reserve,
-    /// The relay carries data, or did until it was choked.
+    /// The relay carries data, or did until the controller choked it.
     InUse,
     /// The relay did not answer, or refuses. It is not tried again in this session, unless its
     /// uplink comes back.
@@ -49,7 +49,7 @@ pub enum RelayState {
 pub enum PathEndReason {
     /// The local socket is gone.
     LocalGone,
-    /// The relay refuses, for this reason.
+    /// The relay refuses to forward, for this reason.
     Refused(Reason),
     /// Two probes in a row had no answer.
     Unanswered,
@@ -57,13 +57,13 @@ pub enum PathEndReason {
     Held,
     /// The path went over TCP, and was not needed for long, because UDP works.
     Rested,
-    /// The controller gave it up.
+    /// The controller dropped the path.
     GivenUp,
-    /// The path carried too little in its whole life.
+    /// The path was dropped because it carried too little in its whole life.
     CarriedLittle,
     /// The path shares the direct path's bottleneck.
     Shares,
-    /// No path of the peer's comes by it any more.
+    /// No path of the peer's needs this path back any more.
     Orphan,
     /// The path works, and is not needed now.
     NotNeeded,

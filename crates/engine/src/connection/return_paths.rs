@@ -13,7 +13,7 @@ use byway_control::Controller;
 use byway_wire::{Instant, PathId};
 
 impl Connection {
-    /// Makes sure that the peer's path is known, and a way back to it.
+    /// Makes sure that a path of the peer's is known, and has a path back.
     pub(super) fn enter(&mut self, now: Instant, id: PathId, source: &PacketSource) {
         if self.peer_paths.get(id).is_some() {
             return;
@@ -34,7 +34,7 @@ impl Connection {
         }
     }
 
-    /// A challenge was answered.
+    /// Handles the peer's answer to a PATH_CHALLENGE.
     pub(super) fn on_path_response(&mut self, now: Instant, challenge: [u8; 8]) {
         let asked = |path: &Path| matches!(path.address, AddressValidation::Unproven { challenge: ours, .. } if ours == challenge);
         let Some(path) = self.paths.edit_first(asked) else { return self.move_proven(now, challenge) };
@@ -45,7 +45,7 @@ impl Connection {
         self.proven(now, id);
     }
 
-    /// What came from an address may be answered there: as many bytes, until it is proven.
+    /// Permits as many bytes to an unproven address as arrived from it.
     pub(super) fn credit_way(&mut self, now: Instant, id: PathId, source: &PacketSource, bytes: usize) {
         let Self { peer_paths, paths, .. } = self;
         let Some(receiving) = peer_paths.get_mut(id).sure() else { return };
@@ -91,8 +91,7 @@ impl Connection {
         Some(self.paths.insert(path))
     }
 
-    /// Finds a way back again for a path of the peer's whose way was given up: it still brings
-    /// packets.
+    /// Makes a new path back for a path of the peer's that still brings packets.
     pub(super) fn restore_way(&mut self, now: Instant, id: PathId) {
         let Some(source) = self.peer_paths.get(id).map(|receiving| receiving.source) else { return };
         let way = self.way_to(now, &source);

@@ -27,16 +27,15 @@ const MAX_CHECKED_PATHS: usize = 8;
 /// The queues and timers of a connection.
 #[derive(Debug)]
 pub(super) struct Scheduler {
-    /// Paths that may send data, in turn.
+    /// The queue of paths that may send data.
     ready: VecDeque<PathId>,
     /// Paths with something pending.
     urgent: VecDeque<PathId>,
-    /// Paths of both queues whose socket is full. They stand in their queue again when that
-    /// changes.
+    /// Paths of both queues whose socket is full. They return to their queue when it has room.
     held: [Vec<PathId>; 2],
-    /// What is left of a run of which datagrams leave one by one.
+    /// The rest of a run whose datagrams are sent one by one.
     rest: Option<RunRemainder>,
-    /// What may be sent at most.
+    /// The owner's rate limit.
     cap: RateLimit,
     timers: Timers<TimerOwner>,
     armed: Armed,
@@ -64,12 +63,12 @@ impl Scheduler {
         }
     }
 
-    /// What may be sent at most.
+    /// The owner's rate limit.
     pub const fn cap(&mut self) -> &mut RateLimit {
         &mut self.cap
     }
 
-    /// Whether what may be sent at most is what limits.
+    /// Whether the owner's rate limit holds data back.
     pub const fn is_capped(&self) -> bool {
         self.cap.holds()
     }
@@ -81,7 +80,7 @@ impl Scheduler {
 
     // Queues.
 
-    /// A path may send data, in its turn.
+    /// Adds an active path to the queue of paths that may send data.
     #[inline]
     pub fn make_ready(&mut self, path: &mut Path) {
         if !path.ready && path.state == PathState::Active {
@@ -96,13 +95,14 @@ impl Scheduler {
         self.ready.len()
     }
 
-    /// The next path that may send data. It stands in the queue no longer: see to its flag.
+    /// Removes the next path from the queue of paths that may send data. The caller resets its
+    /// `ready`.
     #[inline]
     pub fn next_ready(&mut self) -> Option<PathId> {
         self.ready.pop_front()
     }
 
-    /// A path that has something pending sends it soon.
+    /// Adds a path to the queue of paths with pending frames, if it has any.
     #[inline]
     pub fn make_urgent(&mut self, path: &mut Path) {
         if !path.urgent && path.pending.any() {
@@ -116,7 +116,8 @@ impl Scheduler {
         self.urgent.len()
     }
 
-    /// The next path with something pending. It stands in the queue no longer: see to its flag.
+    /// Removes the next path from the queue of paths with pending frames. The caller resets its
+    /// `urgent`.
     #[inline]
     pub fn next_urgent(&mut self) -> Option<PathId> {
         self.urgent.pop_front()
@@ -129,7 +130,7 @@ impl Scheduler {
         self.check();
     }
 
-    /// A path that stood first among those with something pending waits for its socket.
+    /// Sets a path with pending frames aside until its full socket has room.
     pub fn hold_urgent(&mut self, id: PathId) {
         self.held[1].push(id);
         #[cfg(debug_assertions)]
@@ -141,7 +142,7 @@ impl Scheduler {
         self.held.iter().any(|held| !held.is_empty())
     }
 
-    /// Sockets may have room: what waits for one stands in its queue again.
+    /// Returns paths that waited for full sockets to their queues.
     pub fn release(&mut self) {
         let Self { ready, urgent, held: [held_ready, held_urgent], .. } = self;
         ready.extend(held_ready.drain(..));
@@ -162,18 +163,18 @@ impl Scheduler {
         self.check();
     }
 
-    /// What is left of a run.
+    /// Takes the rest of a run.
     pub const fn take_rest(&mut self) -> Option<RunRemainder> {
         self.rest.take()
     }
 
-    /// Stores what is left of a run.
+    /// Stores the rest of a run.
     pub fn leave(&mut self, rest: Option<RunRemainder>) {
         debug_assert!(rest.is_none_or(|rest| rest.most > 0), "what is left is something: {rest:?}");
         self.rest = rest;
     }
 
-    /// Whether more of a run follows, which others must not interrupt.
+    /// Whether a run is unfinished. Nothing else may be sent before the rest of it.
     pub const fn is_amid_run(&self) -> bool {
         self.rest.is_some()
     }
@@ -185,7 +186,7 @@ impl Scheduler {
         self.timers.next()
     }
 
-    /// Whose deadline has come, and what it was armed with.
+    /// The next owner whose deadline has come, and the deadline it was armed with.
     pub fn next_due(&mut self, now: Instant) -> Option<(Instant, TimerOwner)> {
         self.timers.pop(now)
     }
@@ -195,7 +196,7 @@ impl Scheduler {
         claim(&mut self.armed, at)
     }
 
-    /// Sees to what is pending on a path, and to its deadline.
+    /// Queues a path's pending frames, and arms its deadline.
     #[inline]
     pub fn place(&mut self, path: &mut Path) {
         self.make_urgent(path);
@@ -242,7 +243,7 @@ impl Scheduler {
         !(self.whole || self.consult)
     }
 
-    /// Whether one may; not so from now on.
+    /// Whether a deadline of the connection as a whole may have become earlier. Resets the mark.
     #[inline]
     pub const fn take_reconsider(&mut self) -> bool {
         core::mem::replace(&mut self.whole, false)
@@ -313,7 +314,7 @@ impl Scheduler {
         self.consult = true;
     }
 
-    /// Whether it may; not so from now on.
+    /// Whether the controller may want to change the set of paths. Resets the mark.
     #[inline]
     pub const fn take_consult(&mut self) -> bool {
         core::mem::replace(&mut self.consult, false)

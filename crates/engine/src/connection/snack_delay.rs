@@ -14,7 +14,7 @@ const DEFAULT_RTT: Duration = Duration::from_millis(250);
 const TAU_LIFETIME: Duration = Duration::from_millis(20);
 /// Time without a packet after which a path explains no hole.
 const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(2);
-/// The least τ, unless it follows the direct path alone.
+/// The smallest delay τ, unless it follows only the direct path's RTT.
 const MIN_TAU: Duration = Duration::from_millis(60);
 
 /// When holes are named to the sender.
@@ -39,7 +39,7 @@ impl Snacks {
         self.due
     }
 
-    /// When the next hole is to be named, unless one is due.
+    /// When the next hole is to be reported, unless one is due already.
     pub fn deadline(&mut self, now: Instant, peer_paths: &PeerPaths, incoming: &Incoming) -> Option<Instant> {
         if self.due {
             return None;
@@ -53,7 +53,7 @@ impl Snacks {
         self.due |= incoming.snack_deadline(tau).is_some_and(|at| at <= now);
     }
 
-    /// Names the holes that are due. Returns whether it looked for any.
+    /// Writes the holes that are due. Returns whether any were looked for.
     pub fn write(
         &mut self,
         now: Instant,
@@ -76,7 +76,7 @@ impl Snacks {
         self.tau
     }
 
-    /// The longest RTT of the paths in use, as their senders tell it.
+    /// The longest RTT of the paths in use, as their senders report it.
     pub fn longest_round_trip(&mut self, now: Instant, peer_paths: &PeerPaths) -> Duration {
         if self.until <= now {
             self.look(now, peer_paths);

@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 /// yields sends little, and loses less often.
 const MIN_FAILURES: u32 = 10;
 
-/// Since when streams and objects stand still.
+/// Detects that streams and objects make no progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standstill {
     /// When the first data were sent of which nothing was acknowledged, and how often such data
@@ -39,7 +39,7 @@ impl Standstill {
         }
     }
 
-    /// Whether nothing got through for `time`, and it was tried often enough.
+    /// Whether nothing got through for `time`, although it was tried often enough.
     pub fn is_longer_than(&self, now: Instant, time: Duration) -> bool {
         self.failures >= MIN_FAILURES && self.since.is_some_and(|since| since + time <= now)
     }

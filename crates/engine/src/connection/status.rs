@@ -16,14 +16,14 @@ pub struct PathStatus {
     pub id: PathId,
     /// How the path's datagrams travel.
     pub route: Route,
-    /// Where it is in its life.
+    /// The path's state: probing, available, active, choked or dropped.
     pub state: PathState,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
-    /// How long the newest packet of which that is known waited in queues on the way there: its
-    /// one-way delay less the smallest.
+    /// How long the newest acknowledged packet waited in queues: its one-way delay less the
+    /// smallest. `None`: not measured.
     pub queueing: Option<Duration>,
     /// Bytes in flight.
     pub in_flight: u64,
@@ -33,7 +33,7 @@ pub struct PathStatus {
     pub rate: Option<u64>,
     /// Largest datagram (UDP payload).
     pub datagram: usize,
-    /// How many timeouts there were in a row.
+    /// Timeouts in a row. Above 0 the path does not answer.
     pub silent: u32,
     /// Packets and bytes sent, acknowledged and lost since the path began.
     pub totals: Totals,
@@ -42,24 +42,24 @@ pub struct PathStatus {
 /// A path that the peer sends on.
 #[derive(Clone, Debug)]
 pub struct ArrivalStatus {
-    /// The name that the peer gave it.
+    /// The path's id, which the peer chose.
     pub id: PathId,
-    /// Where its newest packet came from, as a way back.
+    /// The route back to the source of the path's newest packet.
     pub route: Route,
-    /// Smoothed RTT, if the peer told it.
+    /// The smoothed RTT that the peer reported. `None`: it reported none.
     pub srtt: Option<Duration>,
     /// Bytes that arrived (UDP payload).
     pub bytes: u64,
 }
 
-/// What a connection is doing.
+/// The state of a connection and its paths.
 #[derive(Clone, Debug)]
 pub struct ConnectionStatus {
     /// The paths that this side sends on.
     pub paths: Vec<PathStatus>,
     /// Why nothing more is sent, if that is not for want of window.
     pub blocked: Option<Blocked>,
-    /// Whether [`set_cap`](Connection::set_cap) is what holds it back.
+    /// Whether the limit of [`set_cap`](Connection::set_cap) holds data back.
     pub capped: bool,
     /// The controller's name.
     pub congestion: &'static str,

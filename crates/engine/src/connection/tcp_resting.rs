@@ -8,28 +8,28 @@ const STEADY_TIME: Duration = Duration::from_secs(2);
 /// How long a path over TCP may rest. Then it ends, and with it the connection.
 const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long what is preferred has answered, and a path has rested.
+/// How long the preferred path has answered, and how long this path has rested.
 #[derive(Debug, Default)]
 pub(super) struct TcpResting {
-    /// Since when what is preferred answers.
+    /// Since when the preferred path answers. `None`: it does not.
     steady: Option<Instant>,
-    /// Since when it rests.
+    /// Since when the path rests. `None`: it does not.
     resting: Option<Instant>,
 }
 
-/// What is to be done now.
+/// What to do about a path that is not preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestAction {
     Nothing,
     /// The path rests from now on.
     Rest,
-    /// The path is given up, if it goes over TCP.
+    /// Drop the path, if it goes over TCP.
     End,
 }
 
 impl TcpResting {
-    /// `answers`: whether a path that is preferred leads the same way, is in use and answers.
-    /// `in_use`: whether this one is in use.
+    /// What to do now. `answers`: whether a preferred path to the same destination is in use and
+    /// answers. `in_use`: whether this path is.
     pub fn step(&mut self, now: Instant, answers: bool, in_use: bool) -> RestAction {
         if !answers {
             (self.steady, self.resting) = (None, None);

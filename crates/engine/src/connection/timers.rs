@@ -6,7 +6,7 @@ use alloc::collections::BinaryHeap;
 use byway_wire::{Instant, PathId};
 use core::cmp::Reverse;
 
-/// Whose deadline it is.
+/// The owner of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerOwner {
     /// The connection as a whole.
@@ -17,7 +17,7 @@ pub enum TimerOwner {
     Receive(PathId),
 }
 
-/// The earliest deadline armed for one owner; kept by the owner.
+/// The earliest deadline that is armed for one owner, who keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Armed(Instant);
 
@@ -35,7 +35,7 @@ impl Default for Armed {
     }
 }
 
-/// The heap of deadlines.
+/// The deadlines of all owners, in a heap.
 #[derive(Clone, Debug)]
 pub struct Timers<K: Ord> {
     heap: BinaryHeap<Reverse<(Instant, K)>>,
@@ -57,8 +57,8 @@ impl<K: Ord + Copy> Timers<K> {
         }
     }
 
-    /// The next owner due at `now`, and the deadline it was armed with: what that is worth,
-    /// [`claim`] tells.
+    /// The next owner due at `now`, with the deadline it was armed with. [`claim`] tells whether
+    /// that deadline still holds.
     pub fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
         if self.next()? > now {
             return None;
@@ -88,8 +88,7 @@ impl<K: Ord + Copy> Timers<K> {
     }
 }
 
-/// Whether a deadline that was popped is the one armed (an older one was overtaken), and if so
-/// disarms it.
+/// Whether a popped deadline is the one that is armed, and not a stale one. If so, disarms it.
 pub fn claim(armed: &mut Armed, at: Instant) -> bool {
     let current = armed.0 == at;
     if current {

@@ -13,7 +13,7 @@ pub struct BufferPool {
 }
 
 impl BufferPool {
-    /// Smaller buffers are not kept, in bytes: many of them share a page.
+    /// The smallest buffer that is kept, in bytes. Smaller ones share a page of memory.
     pub const MIN_BUFFER_BYTES: usize = 1 << 10;
 
     /// A pool without buffers.
@@ -45,7 +45,7 @@ impl BufferPool {
         Some(buffer)
     }
 
-    /// Keeps a buffer for the next, if it is of a [`fitting`](Self::fitting) size.
+    /// Keeps a buffer for later use, if it has a [`fitting`](Self::fitting) size.
     pub fn put(&mut self, buffer: Vec<u8>) {
         let size = buffer.capacity();
         if size >= Self::MIN_BUFFER_BYTES && size == Self::fitting(size) {

@@ -15,30 +15,29 @@ pub enum DataId {
     Object(ObjectId),
 }
 
-/// What of the application's data a packet carried: remembered with the packet, handed back when it
-/// is acknowledged or lost.
+/// The application data in a packet. It is remembered until the packet is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// Bytes of a stream.
     Stream {
         /// The stream.
         id: StreamId,
-        /// Where the bytes stand in it.
+        /// The offset of the bytes in the stream.
         offset: u64,
         /// How many bytes.
         length: u32,
-        /// Whether they end it.
+        /// Whether these bytes are the last of the stream.
         fin: bool,
     },
     /// Bytes of an object.
     Object {
         /// The object.
         id: ObjectId,
-        /// Where the bytes stand in it.
+        /// The offset of the bytes in the object.
         offset: u64,
         /// How many bytes.
         length: u32,
-        /// Whether they end it.
+        /// Whether these bytes are the last of the object.
         fin: bool,
     },
     /// How many streams the peer may open.
@@ -51,17 +50,17 @@ pub enum Carried {
     ResetStream(StreamId),
     /// STOP_SENDING: this side wants no more of a stream.
     StopSending(StreamId),
-    /// An unreliable message, with the mark its owner gave it: the session's business too.
+    /// An unreliable datagram, with its owner's mark.
     Datagram(u64),
     /// PATH_DROPPED: this side gave up a path. The session deals with it, not the data layer.
     PathDropped(PathId),
 }
 
-/// What the peer did that the protocol forbids: the connection closes with this.
+/// A violation of the protocol by the peer. The connection closes with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct ProtocolError {
-    /// The error's number for the peer's machine: one of the constants of this type.
+    /// The code of the error, one of the constants of this type.
     pub code: u64,
     /// The error in words, for people.
     pub reason: &'static str,

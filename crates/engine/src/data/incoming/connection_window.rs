@@ -2,23 +2,23 @@
 
 use crate::data::data_frames::ProtocolError;
 
-/// Counts what came and what was taken.
+/// Counts bytes that arrived, and bytes that the owner took.
 #[derive(Debug)]
 pub(super) struct ConnectionWindow {
     window: u64,
-    /// The window at most, where it is a [share](ConnectionWindow::share) of a memory.
+    /// The largest window, where it is a [share](ConnectionWindow::share) of an endpoint's memory.
     most: u64,
-    /// What it begins with.
+    /// The initial window in bytes.
     least: u64,
     /// The number of bytes taken from which on the window wants to be larger.
     more_at: u64,
     /// Distinct bytes and costs that came.
     came: u64,
-    /// How many of them were taken by the owner.
+    /// How many of these bytes the owner has taken.
     taken: u64,
-    /// The limit that the peer was told.
+    /// The limit that was last sent to the peer, in bytes since the connection began.
     told: u64,
-    /// Whether the peer must be told again: the packet was lost.
+    /// Whether the limit must be sent again, because its packet was lost.
     again: bool,
     /// Distinct bytes that came, without costs.
     pub bytes: u64,
@@ -44,7 +44,7 @@ impl ConnectionWindow {
         (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }
 
-    /// Another window from now on. What the peer was told stays.
+    /// Sets the window. The limit that the peer has stays valid.
     pub fn set_window(&mut self, window: u64) {
         self.window = window.min(self.most);
         self.more_at = if self.window < self.most { self.taken + self.window / 2 } else { u64::MAX };
@@ -70,7 +70,7 @@ impl ConnectionWindow {
         self.held() > self.window / 2
     }
 
-    /// `bytes` new ones came, and objects with this `cost`.
+    /// Notes `bytes` new bytes, and objects with this `cost`. An error: they exceed the limit.
     pub const fn receive(&mut self, bytes: u64, cost: u64) -> Result<(), ProtocolError> {
         self.came += bytes + cost;
         self.bytes += bytes;
@@ -83,12 +83,13 @@ impl ConnectionWindow {
         Ok(())
     }
 
-    /// The owner took `amount`.
+    /// Notes that the owner took `amount` bytes.
     pub fn take(&mut self, amount: u64) {
         self.taken = (self.taken + amount).min(self.came);
     }
 
-    /// Whether the peer should be told a new limit: an eighth of the window is worth a frame.
+    /// Whether a new limit should be sent. It should exceed the last one by an eighth of the
+    /// window.
     pub const fn is_due(&self) -> bool {
         self.again || (self.taken + self.window).saturating_sub(self.told) >= self.window / 8
     }
@@ -101,7 +102,7 @@ impl ConnectionWindow {
         self.told
     }
 
-    /// The limit told may not have arrived.
+    /// Notes that the packet with the limit may be lost.
     pub const fn tell_again(&mut self) {
         self.again = true;
     }

@@ -54,14 +54,14 @@ use stream::Interest;
 use streams::Streams;
 use write_coalescing::{DiskEvent, WriteCoalescer};
 
-/// Bytes of a SNACK frame beside its ranges.
+/// Bytes of a SNACK frame without its ranges.
 const SNACK_HEADER: usize = 1 + 8 + 2;
 /// Bytes that each range of a SNACK frame takes at most.
 const SNACK_RANGE: usize = 16;
 /// Holes named per frame.
 const SNACK_RANGES: usize = 32;
 
-/// What this side receives.
+/// The receiving side of a connection: streams and objects.
 #[derive(Debug)]
 pub struct Incoming {
     payload: Payload,
@@ -79,7 +79,7 @@ fn bytes_of(data: &[u8], offset: u64, run: (u64, u64)) -> &[u8] {
     data.get((run.0 - offset) as usize..(run.1 - offset) as usize).unwrap_or_default()
 }
 
-/// What has arrived of something that is wanted.
+/// The received ranges of a stream or object that is still wanted.
 fn awaited<'a>(streams: &'a Streams, objects: &'a Objects, id: DataId) -> Option<&'a RangeSet> {
     match id {
         DataId::Stream(id) => streams.awaited(id),
@@ -108,7 +108,7 @@ impl Incoming {
         }
     }
 
-    /// Says what objects are made of, before any arrives.
+    /// Sets whether objects are bytes or only a length. Call this before any arrives.
     #[must_use]
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
@@ -125,12 +125,12 @@ impl Incoming {
         self
     }
 
-    /// Enters that this side opened `count` streams. The peer may answer on these.
+    /// Notes that this side opened `count` streams, on which the peer may answer.
     pub(crate) const fn opened_here(&mut self, count: u64) {
         self.streams.opened_here(count);
     }
 
-    /// Streams that the peer opened and of which nothing more comes, each told once.
+    /// Streams of the peer's that have ended, each returned once.
     pub(crate) fn take_ended(&mut self) -> impl Iterator<Item = StreamId> + use<> {
         self.streams.take_ended()
     }
@@ -157,7 +157,7 @@ impl Incoming {
         self.window.share()
     }
 
-    /// The window from now on. What the peer was told before it keeps.
+    /// Sets the connection's window in bytes. The limit that the peer has stays valid.
     pub(crate) fn set_window(&mut self, window: u64) {
         self.window.set_window(window);
         self.streams.set_memory(self.window.window());
@@ -174,7 +174,7 @@ impl Incoming {
         self.window.window() as usize
     }
 
-    /// The first limits, for the handshake to tell: of the connection, and of every stream.
+    /// The first limits in bytes, for the handshake: of the connection, and of each stream.
     #[must_use]
     pub const fn initial_limits(&self) -> (u64, u64) {
         (self.window.window(), self.streams.window())
@@ -207,9 +207,9 @@ impl Incoming {
     }
 }
 
-/// Frames from the peer: checked, counted, and put where they belong.
+/// Handles frames from the peer.
 impl Incoming {
-    /// Takes a STREAM frame.
+    /// Handles a STREAM frame.
     pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;
@@ -246,7 +246,7 @@ impl Incoming {
         self.check_ranges()
     }
 
-    /// Takes a RESET_STREAM frame.
+    /// Handles a RESET_STREAM frame.
     pub fn on_reset_stream(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolError> {
         let Some((stream, _)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
         match stream.interest {
@@ -265,7 +265,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes an OBJECT frame.
+    /// Handles an OBJECT frame.
     pub fn on_object(&mut self, now: Instant, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;
@@ -308,7 +308,7 @@ impl Incoming {
         self.check_ranges()
     }
 
-    /// Forgets a stream if it is over.
+    /// Removes a stream if it has ended.
     fn settle_stream(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.take_over(id) {
             self.out_of_order.forget(&stream.extent.received);
@@ -339,7 +339,7 @@ impl Incoming {
         }
     }
 
-    /// An object in one frame: most of ten thousand small ones.
+    /// Handles an object that fits into one frame, as small files do.
     fn whole_object(&mut self, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
         let size = frame.data.len() as u64;
         self.window.receive(size, 0)?;
@@ -449,13 +449,13 @@ impl Incoming {
         Some(event)
     }
 
-    /// Whether [`Incoming::next_event`] has something of a stream to tell.
+    /// Whether [`Incoming::next_event`] has an event of a stream.
     pub(crate) fn has_news(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Reads a stream in order. `None`: there is no such stream (any more). Nothing read and not
-    /// finished: nothing is there now, [`InEvent::StreamReadable`] follows.
+    /// Reads a stream in order. `None`: there is no such stream. Nothing read and not finished:
+    /// [`InEvent::StreamReadable`] follows when bytes arrive.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
         let (read, over) = self.streams.read(id, buffer)?;
         self.window.take(read.length as u64);
@@ -483,7 +483,7 @@ impl Incoming {
         self.streams.give_back(buffer);
     }
 
-    /// The owner wants no more of a stream: what is there is dropped, and the peer is told.
+    /// Stops a stream: its unread bytes are dropped, and the peer is told.
     pub fn stop(&mut self, id: StreamId, code: u64) {
         if let Some(dropped) = self.streams.stop(id, code) {
             self.window.take(dropped);
@@ -509,7 +509,7 @@ impl Incoming {
     }
 }
 
-/// What the peer is told: limits, refusals, holes.
+/// Writes what the peer must be told: limits, refusals and holes.
 impl Incoming {
     /// Whether [`Incoming::fill`] would write something into an empty packet.
     #[must_use]
@@ -534,7 +534,8 @@ impl Incoming {
         self.streams.fill(now, rtt, writer, carried);
     }
 
-    /// A packet was lost: what it told is told again as it stands now, if it still matters.
+    /// Handles a lost packet: its limits and refusals are sent again with present values, if they
+    /// still matter.
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
             Carried::MaxData => self.window.tell_again(),
@@ -580,7 +581,7 @@ impl Incoming {
         wrote
     }
 
-    /// What is still open of a region: the first `SNACK_RANGES` holes.
+    /// The first `SNACK_RANGES` holes that are still open in a region.
     fn gaps(&self, region: &Region) -> SmallVec<[(u64, u64); SNACK_RANGES]> {
         awaited(&self.streams, &self.objects, region.id)
             .into_iter()

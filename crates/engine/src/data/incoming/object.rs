@@ -8,12 +8,12 @@ use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// An object on its way in.
+/// An object that is being received.
 #[derive(Debug, Default)]
 pub(super) struct InObject {
     /// The bytes of the object that have arrived.
     pub extent: Extent,
-    /// Open blocks by where they start. They do not overlap.
+    /// The incomplete blocks by their offset. They do not overlap.
     pub blocks: BTreeMap<u64, Block>,
 }
 
@@ -36,15 +36,15 @@ impl InObject {
 /// A stretch of an object that is being gathered.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// One past the last offset that it takes.
+    /// One more than the last offset in the block.
     pub end: u64,
     /// The block's number in the order in which blocks were opened.
     pub serial: u64,
     /// Bytes from the start on; holes are zero.
     pub data: Vec<u8>,
-    /// Where there are bytes, counted from the start.
+    /// The ranges of received bytes, counted from the block's start.
     have: RangeSet,
-    /// How many of the block's bytes are there.
+    /// How many bytes of the block have been received.
     pub filled: u64,
 }
 
@@ -53,7 +53,7 @@ impl Block {
         Self { end, serial, data, have: RangeSet::new(), filled: 0 }
     }
 
-    /// Puts `bytes`, none of which it has, at `at` from its start.
+    /// Copies `bytes`, all of them new, to the offset `at` of the block.
     pub fn put(&mut self, at: usize, bytes: &[u8]) {
         if at >= self.data.len() {
             self.data.resize(at, 0);
