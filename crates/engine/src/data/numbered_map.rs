@@ -27,39 +27,39 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T> Numbered<T> {
-    /// How many there are.
+    /// The number of entries.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether there is one of this number.
+    /// Whether there is an entry with this number.
     #[must_use]
     pub fn contains_key(&self, id: &ObjectId) -> bool {
         self.get(id).is_some()
     }
 
-    /// The one of this number.
+    /// The entry with this number.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&T> {
         let near = self.place(*id).and_then(|place| self.row.get(place)?.as_deref());
         near.or_else(|| self.aside.get(&id.0).map(Box::as_ref))
     }
 
-    /// The one of this number.
+    /// The entry with this number, mutable.
     pub fn get_mut(&mut self, id: &ObjectId) -> Option<&mut T> {
         let place = self.place(*id);
         let near = place.and_then(|place| self.row.get_mut(place)?.as_deref_mut());
         near.or_else(|| self.aside.get_mut(&id.0).map(Box::as_mut))
     }
 
-    /// Enters one in place of any that has its number.
+    /// Inserts an entry. Replaces an earlier one with the same number.
     pub fn insert(&mut self, id: ObjectId, thing: Box<T>) {
         self.remove(&id);
         self.count += 1;
@@ -87,7 +87,7 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// Takes the one of this number out.
+    /// Removes the entry with this number.
     pub fn remove(&mut self, id: &ObjectId) -> Option<Box<T>> {
         let near = self.place(*id).and_then(|place| self.row.get_mut(place)?.take());
         let thing = near.or_else(|| self.aside.remove(&id.0))?;
@@ -99,7 +99,7 @@ impl<T> Numbered<T> {
         Some(thing)
     }
 
-    /// All of them, in no particular order.
+    /// All entries, in no particular order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.row.iter().flatten().chain(self.aside.values()).map(Box::as_ref)
     }

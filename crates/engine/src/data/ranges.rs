@@ -35,25 +35,25 @@ impl PartialEq for RangeSet {
 impl Eq for RangeSet {}
 
 impl RangeSet {
-    /// The empty set.
+    /// An empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { ranges: VecDeque::new(), below: VecDeque::new(), count_below: 0 }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many ranges it takes to describe the set: what it costs in memory.
+    /// The number of ranges in the set, which determines its memory.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count_below + self.ranges.len()
     }
 
-    /// The ranges, ascending.
+    /// The ranges in ascending order: the first offset, and one more than the last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.below.iter().flatten().chain(&self.ranges).copied()
     }
@@ -67,13 +67,13 @@ impl RangeSet {
         }
     }
 
-    /// One past the highest offset; zero when empty.
+    /// One more than the highest offset. Zero if the set is empty.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.ranges.back().map_or(0, |range| range.1)
     }
 
-    /// One past the last offset of the unbroken run from zero.
+    /// The end of the range that begins at 0. Zero if 0 is not in the set.
     #[must_use]
     pub fn prefix(&self) -> u64 {
         match self.first() {
@@ -170,7 +170,7 @@ impl RangeSet {
         removed
     }
 
-    /// Takes up to `most` offsets off the lowest range and returns them.
+    /// Removes up to `most` offsets from the lowest range, and returns them.
     pub fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
         let lowest = RangeIndex { part: 0, slot: 0 };
         let first = self.at_mut(lowest)?;
@@ -203,7 +203,7 @@ impl RangeSet {
         })
     }
 
-    /// Empties the set and keeps its memory.
+    /// Removes all ranges, and keeps the memory.
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.below.clear();
@@ -248,7 +248,7 @@ impl RangeSet {
         }
     }
 
-    /// The place after this one.
+    /// The place after this place.
     #[inline]
     fn next(&self, RangeIndex { part, slot }: RangeIndex) -> RangeIndex {
         match self.below.get(part) {
@@ -257,7 +257,7 @@ impl RangeSet {
         }
     }
 
-    /// Puts a range before the one at a place.
+    /// Inserts a range before the place.
     fn put(&mut self, place: RangeIndex, range: (u64, u64)) {
         let Some(part) = self.below.get_mut(place.part) else {
             self.ranges.insert(place.slot, range);
@@ -307,7 +307,7 @@ impl RangeSet {
         }
     }
 
-    /// What the ring has too much of goes into a part of its own.
+    /// Moves ranges from a ring that is too long to a part of their own.
     #[inline]
     fn shorten(&mut self) {
         if self.ranges.len() > MAX_PIECE_RANGES {

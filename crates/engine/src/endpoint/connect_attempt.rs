@@ -12,8 +12,8 @@ use byway_wire::relay::{Notice, NoticeTrust, Reason};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Transmit, TransmitBuffer};
 use thiserror::Error;
 
-/// Time between the first HELLOs to two addresses. RFC 8305 section 5 says 250 ms for TCP; a HELLO
-/// costs less.
+/// Time between the first HELLOs to two addresses. RFC 8305 (section 5) says 250 ms for TCP, but a
+/// HELLO costs less.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(100);
 /// Time before the first repetition of a HELLO. It doubles up to `MAX_RETRY_INTERVAL`.
 const RETRY_INTERVAL: Duration = Duration::from_millis(300);
@@ -21,7 +21,7 @@ const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// An attempt without an answer ends.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why there is no connection.
+/// Why an attempt to connect failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// No address of the peer fits any local socket.
@@ -30,24 +30,24 @@ pub enum ConnectError {
     /// Nobody answered at any address.
     #[error("the peer does not answer")]
     NoAnswer,
-    /// Nobody answered, and the system says that the network or host cannot be reached.
+    /// Nobody answered, and the system reports that the network or host is unreachable.
     #[error("the peer cannot be reached from here")]
     Unreachable,
     /// The peer is of another version.
     #[error("the peer runs an incompatible version of byway")]
     Version,
-    /// At the address is somebody else.
+    /// Another host, with another key, answers at the address.
     #[error("the host at that address has another key")]
     WrongKey,
-    /// The peer has as many connections as it takes.
+    /// The peer has the largest permitted number of connections.
     #[error("the peer is busy")]
     Full,
-    /// What was to be said in the handshake is too long, or the peer's key is none.
+    /// The application's data for the handshake are too long, or the peer's key is invalid.
     #[error("the handshake cannot be made")]
     Impossible,
 }
 
-/// A route to try.
+/// A route on which a HELLO is sent.
 #[derive(Clone, Debug)]
 struct Target {
     route: Route,
@@ -55,7 +55,7 @@ struct Target {
     sent: u32,
     sent_at: Instant,
     dead: bool,
-    /// Why its relay does not forward.
+    /// Why the relay on the route does not forward. `None`: it did not say so.
     refused: Option<Reason>,
 }
 
@@ -65,7 +65,7 @@ impl Target {
     }
 }
 
-/// An attempt to connect.
+/// An attempt to connect, until one route answers.
 #[derive(Debug)]
 pub(super) struct Attempt {
     initiator: Box<Initiator>,
@@ -113,7 +113,7 @@ impl Attempt {
         self.targets.iter().map(|target| target.next_at).min().unwrap_or(self.until).min(self.until)
     }
 
-    /// Another way to the peer.
+    /// Adds a route to the peer.
     pub fn add_route(&mut self, now: Instant, route: Route) {
         if !self.targets.iter().any(|target| target.route == route) {
             self.targets.push(Target::new(route, now, now));
@@ -125,7 +125,7 @@ impl Attempt {
         self.targets.retain(|target| target.route.local != local);
     }
 
-    /// Whether a HELLO goes by this local socket or connection.
+    /// Whether a HELLO uses this local socket or connection.
     pub fn goes_by(&self, local: Local) -> bool {
         self.targets.iter().any(|target| target.route.local == local)
     }
@@ -183,7 +183,7 @@ impl Attempt {
         Some((target.route.remote, before != Some(notice.reason)))
     }
 
-    /// Takes a handshake packet. What is forged, late or damaged changes nothing.
+    /// Handles a handshake packet. A forged, late or damaged one changes nothing.
     pub fn on_packet(
         &mut self,
         now: Instant,

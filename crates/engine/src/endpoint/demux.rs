@@ -19,7 +19,7 @@ use byway_wire::{
 };
 use core::net::SocketAddr;
 
-/// What is known of a packet before it is looked into.
+/// The facts about a packet before it is decrypted.
 #[derive(Clone, Copy)]
 struct DatagramInfo {
     source: PacketSource,
@@ -268,7 +268,7 @@ impl Endpoint {
         }
     }
 
-    /// Refuses a newcomer, since there are as many sessions as there is memory for.
+    /// Refuses a new connection, because there is no memory for more sessions.
     fn refuse_full(&mut self, source: &PacketSource, packet: &[u8]) {
         self.dropped.hellos += 1;
         // Never more bytes than came.
@@ -280,7 +280,7 @@ impl Endpoint {
         }
     }
 
-    /// Sessions of the peer with this key, as far as it has shown that it is there.
+    /// The number of confirmed sessions of the peer with this key.
     pub(super) fn sessions_of(&self, peer: PublicKey) -> usize {
         let is_its = |entry: &&ConnectionEntry| match &entry.slot {
             ConnectionSlot::Connection { connection, .. } => {
@@ -368,7 +368,7 @@ impl Endpoint {
         self.greetings.connections().next().is_some()
     }
 
-    /// Routes to these addresses by TCP connections and local sockets that there are.
+    /// Routes to these addresses on the present TCP connections and local sockets.
     pub(super) fn routes_now(&self, addresses: &[SocketAddr]) -> Vec<Route> {
         let leads = |(_, peer): &(Local, SocketAddr)| addresses.contains(peer);
         let over_tcp =
@@ -376,19 +376,19 @@ impl Endpoint {
         over_tcp.chain(self.direct_routes(addresses)).collect()
     }
 
-    /// Whether a path of this session goes over a TCP connection.
+    /// Whether a path of this session uses a TCP connection.
     #[must_use]
     pub fn goes_over_tcp(&self, handle: Handle) -> bool {
         self.connection(handle).is_some_and(Connection::goes_over_tcp)
     }
 
-    /// Whether a TCP connection leads to this address.
+    /// Whether a TCP connection to this address is open.
     #[must_use]
     pub fn leads_to(&self, address: SocketAddr) -> bool {
         self.greetings.connections().any(|(_, peer)| peer == address)
     }
 
-    /// Whether a peer is, or may be, reached by this TCP connection.
+    /// Whether this TCP connection leads to a peer, or may lead to one.
     pub(super) fn is_of_use(&self, local: Local) -> bool {
         let by_a_session = self.entries.values().any(|entry| match &entry.slot {
             ConnectionSlot::Attempt(attempt) => attempt.goes_by(local),

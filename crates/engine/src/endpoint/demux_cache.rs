@@ -10,7 +10,7 @@ use byway_wire::{ConnectionId, PathId};
 /// they do, the map of all ids tells.
 const PLACE_COUNT: usize = 1024;
 
-/// What was found last at each place. Never the only one to know.
+/// The last result for each hash of a connection id. All are also in the main table.
 #[derive(Debug)]
 pub(super) struct DemuxCache {
     places: Vec<Option<(ConnectionId, (Handle, PathId))>>,
@@ -36,7 +36,7 @@ impl DemuxCache {
         }
     }
 
-    /// The id is nobody's any more.
+    /// Removes the id, which no connection uses any more.
     pub fn forget(&mut self, id: ConnectionId) {
         if self.get(id).is_some()
             && let Some(place) = self.places.get_mut(place(id))

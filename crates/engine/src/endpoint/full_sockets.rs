@@ -5,7 +5,7 @@ use crate::connection::full_sockets::FullSockets;
 use alloc::collections::BTreeSet;
 use byway_wire::RoomChange;
 
-/// What is known of the host's sockets.
+/// The host's full sockets, and the connections that wait for room.
 #[derive(Debug, Default)]
 pub(super) struct SocketWaiters {
     full: FullSockets,
@@ -19,7 +19,7 @@ impl SocketWaiters {
         &self.full
     }
 
-    /// A connection is gone.
+    /// Handles the end of a connection.
     pub fn forget(&mut self, handle: Handle) {
         self.waiting.remove(&handle);
     }
@@ -29,7 +29,8 @@ impl SocketWaiters {
         self.full.set(change.local, !change.room);
     }
 
-    /// A connection has nothing more to send: perhaps since it `waits` for room.
+    /// Notes that a connection has nothing more to send, perhaps because it `waits` for a full
+    /// socket.
     #[inline]
     pub fn note(&mut self, handle: Handle, waits: impl FnOnce() -> bool) {
         if self.full.any() && waits() {

@@ -23,8 +23,8 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which an offer without an answer is repeated, up to `MAX_OFFERS` times.
 const OFFER_INTERVAL: Duration = Duration::from_millis(1000);
 const MAX_OFFERS: u32 = 8;
-/// How long a relay that seems to refuse is given to answer after all: nothing proves that the
-/// refusal is its own.
+/// How long a greeting continues after a refusal. Refusals are not authenticated, so the relay may
+/// still answer.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1000);
 /// Time after which a consent is passed on again, long before it runs out
 /// ([`byway_wire::relay::CONSENT_LIFE`]).
@@ -39,13 +39,13 @@ const MAX_CHECK_PACKETS: u32 = 3;
 /// The most relays greeted at once, for all purposes.
 const MAX_GREETINGS: usize = 4096;
 
-/// What is known of a relay that answered.
+/// A relay's answer to a greeting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnsweredRelay {
     pub clock: RelayClock,
     /// The cookie of the address that the relay saw.
     pub cookie: u64,
-    /// The address of this side as the relay saw it, and its consent.
+    /// The address of this side as the relay saw it. `consent`: the consent of this side.
     pub address: SocketAddr,
     pub consent: Consent,
     /// When the consent was last passed on.
@@ -55,9 +55,9 @@ pub(super) struct AnsweredRelay {
 /// Why a relay is greeted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GreetingPurpose {
-    /// To send through it; where to, once the peer consented.
+    /// To send through the relay. `reach`: the peer's address and consent, once it consented.
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
-    /// To be reached through it, as a peer asked.
+    /// To be reached through the relay, as a peer asked.
     Receive { handle: Handle, offer: u32 },
     /// To be reached through it by whoever is told. `word`: the number of the word to be checked at
     /// the relay first, if one is.
@@ -67,8 +67,7 @@ pub(super) enum GreetingPurpose {
 /// The packet by which a word is checked.
 pub(super) type CheckToken = [u8; 16];
 
-/// A check whether a relay takes the word under which this side stands there: a packet that the
-/// relay is to send back.
+/// A test of this side's word at its relay: a packet that the relay must send back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordCheck {
     pub token: CheckToken,
@@ -79,7 +78,7 @@ pub(super) struct WordCheck {
 }
 
 impl GreetingPurpose {
-    /// The connection or attempt that it is for.
+    /// The connection or attempt for which the relay is greeted.
     const fn handle(&self) -> Option<Handle> {
         match self {
             Self::Send { handle, .. } | Self::Receive { handle, .. } => Some(*handle),
@@ -94,7 +93,7 @@ pub(super) struct Greeting {
     /// The greeting's number, by which the relay is offered to a peer.
     pub number: u32,
     pub address: SocketAddr,
-    /// The id of the grant under which it is greeted.
+    /// The id of the grant under which the relay is greeted.
     pub grant: u32,
     pub local: Local,
     pub purpose: GreetingPurpose,
@@ -104,15 +103,15 @@ pub(super) struct Greeting {
     sent_at: Instant,
     next_at: Instant,
     tries: u32,
-    /// What it seems to say against the greeting.
+    /// The relay's reason for refusing the greeting, not authenticated. `None`: it did not refuse.
     refused: Option<Reason>,
-    /// How often it was offered to the peer, and when it may be again.
+    /// How often the relay was offered to the peer. `offer_at`: when it may be offered again.
     offered: u32,
     offer_at: Instant,
 }
 
 impl Greeting {
-    /// Whether an answer that came so may be one to this greeting.
+    /// Whether an answer from this socket and address may belong to this greeting.
     fn is_answered_at(&self, (local, address): (Local, SocketAddr)) -> bool {
         let is_udp = !self.local.is_connection() && !local.is_connection();
         self.address == address && (self.local == local || is_udp)
@@ -162,18 +161,18 @@ impl Greeting {
     }
 }
 
-/// Why a greeting ended.
+/// Why a greeting failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Failure {
     /// The relay does not answer.
     Silent,
-    /// The relay refuses, for this reason.
+    /// The relay refuses this side, for this reason.
     Refused(Reason),
     /// The peer does not answer the offer.
     NotTaken,
 }
 
-/// What came due for relays that are greeted.
+/// Greetings that became due.
 #[derive(Debug, Default)]
 pub(super) struct DueGreetings {
     pub sent: Option<Transmit>,
@@ -190,7 +189,7 @@ pub(super) struct DueGreetings {
 #[derive(Debug, Default)]
 pub(super) struct Greetings {
     all: Vec<Greeting>,
-    /// TCP connections that are open, and where they lead.
+    /// Open TCP connections, and the address each leads to.
     connections: BTreeMap<Local, SocketAddr>,
     asks: VecDeque<TcpRequest>,
     next: u32,
@@ -240,12 +239,12 @@ impl Greetings {
         self.due
     }
 
-    /// Looks at all greetings at this time, if not sooner.
+    /// Has all greetings checked at `at`, or earlier.
     pub fn look_at(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// Offers relays soon, since there is a peer to offer them to.
+    /// Has relays offered soon, because a peer is there.
     pub fn hurry(&mut self, now: Instant) {
         if !self.all.is_empty() {
             self.due = Some(now);
@@ -277,23 +276,23 @@ impl Greetings {
         self.connections.insert(local, peer);
     }
 
-    /// A TCP connection is gone: what was greeted by it is greeted no more.
+    /// Handles the end of a TCP connection, and ends its greetings.
     pub fn connection_over(&mut self, local: Local) {
         self.connections.remove(&local);
         self.all.retain(|greeting| greeting.local != local);
     }
 
-    /// TCP connections that are open, and where they lead.
+    /// Open TCP connections, and the address each leads to.
     pub fn connections(&self) -> impl Iterator<Item = (Local, SocketAddr)> + '_ {
         self.connections.iter().map(|(local, peer)| (*local, *peer))
     }
 
-    /// Whether a relay answered by this connection.
+    /// Whether a relay answered on this connection.
     pub fn is_answered_by(&self, local: Local) -> bool {
         self.all.iter().any(|greeting| greeting.local == local && greeting.known.is_some())
     }
 
-    /// What is to be reached through a relay that did not answer yet.
+    /// The greetings of a relay that did not answer yet: the grant and the purpose of each.
     pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose)> {
         let wanted = |it: &&Greeting| {
             it.address == relay && it.known.is_none() && !matches!(it.purpose, GreetingPurpose::Send { .. })
@@ -301,7 +300,7 @@ impl Greetings {
         self.all.iter().filter(wanted).map(|greeting| (greeting.grant, greeting.purpose)).collect()
     }
 
-    /// Whether a relay answers by which this side may be reached by whoever is told.
+    /// Whether a relay has answered through which other hosts may reach this side.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         let stands =
             |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing { .. });
@@ -316,7 +315,7 @@ impl Greetings {
         }
     }
 
-    /// What is wanted of the driver next.
+    /// The next request about TCP connections.
     pub fn next_ask(&mut self) -> Option<TcpRequest> {
         self.asks.pop_front()
     }
@@ -326,7 +325,7 @@ impl Greetings {
         self.all.iter().find(|greeting| greeting.is_to_send(handle, id))
     }
 
-    /// The greetings that a peer asked for under the offer of this number.
+    /// The greetings that a peer requested by this offer.
     pub fn of_offer(&self, handle: Handle, offer: u32) -> impl Iterator<Item = &Greeting> {
         self.all.iter().filter(move |greeting| greeting.is_offer(handle, offer))
     }
@@ -355,7 +354,7 @@ impl Greetings {
         self.all.retain(|greeting| !greeting.is_to_send(handle, id));
     }
 
-    /// A connection is gone, and with it the reason to know its relays.
+    /// Removes all greetings of a connection that has ended.
     pub fn forget(&mut self, handle: Handle) {
         self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
     }
@@ -429,7 +428,7 @@ impl Greetings {
         }
     }
 
-    /// Whether a word is being checked, so that packets through relays may be checks.
+    /// Whether a word is being tested, so that packets through relays may be tests.
     pub const fn is_checking(&self) -> bool {
         self.checking > 0
     }
@@ -509,7 +508,7 @@ impl Greetings {
         true
     }
 
-    /// The peer consented to be reached through a relay that it was offered.
+    /// Handles the peer's consent to a relay that it was offered.
     pub fn on_consent(&mut self, handle: Handle, offer: u32, at: (SocketAddr, Consent)) -> Option<Greeting> {
         let greeting = self.all.iter_mut().find(|greeting| greeting.number == offer)?;
         match &mut greeting.purpose {

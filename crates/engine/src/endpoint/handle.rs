@@ -1,6 +1,6 @@
 //! The name of a connection.
 
-/// A connection, or an attempt at one. Never reused by an endpoint.
+/// Identifies a connection, or an attempt at one. An endpoint never uses it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(u32);
 

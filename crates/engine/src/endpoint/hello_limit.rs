@@ -12,17 +12,17 @@ const MAX_COOKIE_HELLOS: u32 = 1_024;
 /// Once cookies are asked for, one network has the rate of all divided by this number. So no single
 /// network uses up what there is.
 const NETWORK_DIVISOR: u32 = 4;
-/// How many HELLOs of one network may come at once.
+/// The most HELLOs of one network that may arrive at once.
 const NETWORK_BURST_HELLOS: u32 = 16;
 /// The most networks with a meter of their own.
 const MAX_NETWORKS: usize = 1_024;
 
-/// What to do with a HELLO that nobody has looked into.
+/// What to do with an unread HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HelloDecision {
     /// The HELLO is computed on.
     None,
-    /// Compute if its sender shows a cookie.
+    /// Compute on the HELLO only if its sender shows a cookie.
     Cookie,
     /// The HELLO is dropped.
     Drop,
@@ -35,7 +35,7 @@ pub(super) struct HelloLimiter {
     pace: Duration,
     /// The meter of all senders.
     all: Meter,
-    /// The meters of networks whose senders showed that they receive there.
+    /// The rate limits of networks whose senders proved that they receive there.
     networks: BTreeMap<NetworkPrefix, Meter>,
 }
 
@@ -46,7 +46,8 @@ impl HelloLimiter {
         Self { pace, all: Meter::default(), networks: BTreeMap::new() }
     }
 
-    /// What there is room for. `shown`: the sender's network, if it shows a cookie.
+    /// The decision about a HELLO at this time. `shown`: the sender's network, if it shows a
+    /// cookie.
     pub(super) fn care(&self, now: Instant, shown: Option<NetworkPrefix>) -> HelloDecision {
         let debt = self.all.debt(now);
         if debt < self.pace * BURST_HELLOS {
@@ -61,7 +62,7 @@ impl HelloLimiter {
         HelloDecision::Cookie
     }
 
-    /// One was computed on.
+    /// Counts a HELLO that was computed on.
     pub(super) fn spend(&mut self, now: Instant, shown: Option<NetworkPrefix>) {
         self.all.lend(now, self.pace);
         let Some(network) = shown else { return };

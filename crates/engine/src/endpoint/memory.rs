@@ -7,10 +7,10 @@ use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
 use byway_wire::fair_share::may_take;
 
-/// What a session has of the memory, in bytes.
+/// A session's share of the memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoryShare {
-    /// Bytes that the peer may still send or has sent, and that nobody has taken yet.
+    /// Bytes that the peer may send, or has sent, and that the owner has not taken.
     pub granted: u64,
     /// Bytes that the session has a use for.
     pub wanted: u64,
@@ -44,7 +44,7 @@ impl Endpoint {
         shared.map_or(usize::MAX, |(shared, least)| (shared / 2 / least.max(1) as usize).max(1))
     }
 
-    /// Whether there are as many sessions as there is memory for.
+    /// Whether there is no memory for another session.
     pub(super) fn is_full(&self) -> bool {
         self.confirmed >= self.most_sessions()
     }

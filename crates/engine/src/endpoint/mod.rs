@@ -50,7 +50,7 @@ use unconfirmed_peers::UnconfirmedPeers;
 const COOKIE_THRESHOLD: usize = 64;
 /// The most handshake answers that wait to be sent.
 const MAX_ANSWERS: usize = 256;
-/// Time after which what is due at once is looked at.
+/// The shortest delay of a timer. What is due earlier is handled together.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 /// The most direct routes tried to one peer.
 const MAX_DIRECT_ROUTES: usize = 16;
@@ -58,16 +58,16 @@ const MAX_DIRECT_ROUTES: usize = 16;
 /// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing
 /// before [`EndpointEvent::Accepted`].
 pub trait Admission: Send {
-    /// Decides about `peer`, whose application says `said`.
+    /// Decides about `peer`. `said`: the data of its application.
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
 }
 
-/// What the owner decides of a newcomer.
+/// The owner's decision about a new connection.
 #[derive(Debug)]
 pub enum Admit {
-    /// Welcome; this controller governs what is sent to it.
+    /// The connection is accepted, under this congestion controller.
     Accept(Box<dyn Controller>),
-    /// Told so, authentically, and closed.
+    /// The connection is refused, with an authenticated CLOSE.
     Reject {
         /// The application's code, below 2^16.
         code: u64,
@@ -76,7 +76,7 @@ pub enum Admit {
     },
 }
 
-/// What an endpoint is made with.
+/// The configuration of an endpoint.
 pub struct EndpointConfig {
     /// The key pair of this host.
     pub identity: Identity,
@@ -84,42 +84,42 @@ pub struct EndpointConfig {
     pub suites: Suites,
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
-    /// What each connection is made with.
+    /// The settings of each connection.
     pub connection: Config,
-    /// Who may connect; `None`: nobody.
+    /// Decides who may connect. `None`: nobody may.
     pub admission: Option<Box<dyn Admission>>,
-    /// What this side says to who connects.
+    /// The application data for peers that connect.
     pub greeting: Vec<u8>,
 }
 
 /// Whom to connect to, and how.
 pub struct Connect {
-    /// The peer's key.
+    /// The public key of the peer.
     pub peer: PublicKey,
-    /// Where it may be reached directly.
+    /// The peer's direct addresses.
     pub addresses: Vec<SocketAddr>,
-    /// What to say in the handshake: sealed, but it can be replayed.
+    /// The application data for the peer. They are encrypted, but may be replayed.
     pub application: Vec<u8>,
-    /// Governs what is sent to it.
+    /// The congestion controller of the session.
     pub controller: Box<dyn Controller>,
 }
 
-/// What the owner should know.
+/// An event of an endpoint, for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
     /// An attempt became a connection.
     Connected(Handle),
-    /// An attempt failed; its handle is void.
+    /// An attempt to connect failed. Its handle is invalid.
     Failed(Handle, ConnectError),
-    /// Somebody connected and showed that it was no replay.
+    /// A peer connected, and proved that it is no replay.
     Accepted(Handle),
-    /// A connection is over; [`Endpoint::forget`] it once its last events were taken.
+    /// A connection is over. Call [`Endpoint::forget`] after its last events were taken.
     Closed(Handle),
-    /// A relay is not used for this peer; the transfer goes on without it.
+    /// A relay is not used for this peer. The session continues without it.
     RelayTrouble(Handle, SocketAddr, RelayTrouble),
-    /// A relay at which this side [stands](Endpoint::stand_at) leads to this side.
+    /// A relay with which this side is [registered](Endpoint::stand_at) leads to this side.
     Reachable {
-        /// The relay.
+        /// The address of the relay.
         relay: SocketAddr,
         /// The id of the word's grant.
         grant: u32,
@@ -128,11 +128,12 @@ pub enum EndpointEvent {
         /// The consent of this side.
         consent: Consent,
     },
-    /// A relay where this side stands is in trouble, under a word of the grant of this id.
+    /// A relay with which this side is registered does not work. The number is the id of the word's
+    /// grant.
     StandingTrouble(SocketAddr, u32, RelayTrouble),
 }
 
-/// What an endpoint dropped, by reason.
+/// Counts of dropped datagrams, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters {
     /// Datagrams that are nothing of byway's.
@@ -155,20 +156,20 @@ enum ConnectionSlot {
 struct ConnectionEntry {
     slot: ConnectionSlot,
     pool: relay_pool::RelayPool,
-    /// How often its peer may offer a relay.
+    /// Limits how often the peer may offer relays.
     offers: Meter,
     addresses: Vec<SocketAddr>,
-    /// From where the peer began the session. `None`: this side began it.
+    /// The network from which the peer began the session. `None`: this side began it.
     network: Option<NetworkPrefix>,
     dirty: bool,
-    /// Whether it is among those with datagrams for their owner.
+    /// Whether the connection is in the list of those with datagrams for their owner.
     listed: bool,
-    /// Whether it is among those with news of streams for their owner.
+    /// Whether the connection is in the list of those with stream events for their owner.
     streams_listed: bool,
     armed: Armed,
 }
 
-/// A host's end of all its sessions.
+/// All sessions of one host over its sockets.
 pub struct Endpoint {
     identity: Identity,
     suites: Suites,
@@ -187,11 +188,11 @@ pub struct Endpoint {
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
     waiting: UnconfirmedPeers,
-    /// Connections whose peer has shown that it is no replay.
+    /// How many connections have a peer that proved to be no replay.
     confirmed: usize,
     hello_limiter: HelloLimiter,
     greetings: Greetings,
-    /// Words that are checked at relays where this side stands.
+    /// Words that are tested at the relays with which this side is registered.
     standing: Vec<Word>,
     answers: VecDeque<(Route, Vec<u8>)>,
     /// Connections that may have something to send, in turn.
@@ -200,7 +201,7 @@ pub struct Endpoint {
     events: VecDeque<EndpointEvent>,
     /// Connections with datagrams for their owner.
     datagrams: VecDeque<Handle>,
-    /// Connections with news of what they receive on streams.
+    /// Connections with events of received streams.
     streams: VecDeque<Handle>,
     dropped: DropCounters,
 }
@@ -251,7 +252,7 @@ impl Endpoint {
         self.identity.public()
     }
 
-    /// Begins to connect.
+    /// Starts an attempt to connect.
     pub fn connect(&mut self, now: Instant, connect: Connect) -> Result<Handle, ConnectError> {
         let now = self.own_time(now);
         let said = Attempt::payload(&self.config, &connect.application);
@@ -267,7 +268,7 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// A connection, if the handle is one.
+    /// The connection with this handle. `None`: there is none, or it is still an attempt.
     #[must_use]
     pub fn connection(&self, handle: Handle) -> Option<&Connection> {
         match &self.entries.get(&handle)?.slot {
@@ -276,7 +277,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection, to use it. It is looked at for something to send afterwards.
+    /// The connection with this handle, mutable. Afterwards it is checked for something to send.
     pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
         self.touch(handle);
         match &mut self.entries.get_mut(&handle)?.slot {
@@ -288,7 +289,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends a connection: the peer is told.
+    /// Closes a connection and tells the peer.
     pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
@@ -299,7 +300,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Ends a connection whose place is needed: the peer is told once, and the place is free at the
+    /// Ends a connection whose place is needed. The peer is told once, and the place is free at the
     /// next [`wake`](Machine::wake).
     pub fn dismiss(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
@@ -345,12 +346,12 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// Connections and attempts there are.
+    /// The handles of all connections and attempts.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.entries.keys().copied()
     }
 
-    /// What was dropped so far.
+    /// The counts of dropped datagrams so far.
     #[must_use]
     pub const fn dropped(&self) -> DropCounters {
         self.dropped
@@ -487,7 +488,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer that connected has shown that it is no replay.
+    /// Handles a peer that has proved to be no replay.
     fn on_confirmed(&mut self, now: Instant, handle: Handle) {
         // Others of the same peer may have been confirmed since its first message.
         let peer = self.connection(handle).map(Connection::peer);
@@ -509,7 +510,7 @@ impl Endpoint {
         self.share_memory();
     }
 
-    /// Forgets a connection that is closed. What it still had to say to its owner is gone with it.
+    /// Removes a closed connection, with its remaining events.
     pub fn forget(&mut self, handle: Handle) {
         if self.connection(handle).is_some_and(Connection::is_closed) {
             self.remove(handle);

@@ -13,14 +13,14 @@ use core::net::SocketAddr;
 /// it.
 pub const MAX_RELAYS: usize = 4096;
 
-/// A way for a peer to be reached through a relay, from a ticket.
+/// A route through a relay to a peer, from a ticket.
 #[derive(Clone, Debug)]
 pub struct RelayRoute {
-    /// The relay and the grant to use it under.
+    /// The relay's word: its addresses and the grant.
     pub word: Word,
     /// The peer's address as the relay saw it.
     pub destination: SocketAddr,
-    /// The peer's consent.
+    /// The consent of the peer.
     pub consent: Consent,
 }
 
@@ -30,19 +30,19 @@ pub enum RelayTrouble {
     /// The relay does not answer.
     #[error("it does not answer")]
     Silent,
-    /// The relay answers that it does not serve this side, or not this route.
+    /// The relay refuses this side, or this route, for this reason.
     #[error("it refuses: {0}")]
     Refused(Reason),
-    /// The peer could not greet it, or did not answer.
+    /// The peer could not greet the relay, or did not answer.
     #[error("the peer cannot reach it")]
     PeerCannot,
-    /// No local socket can reach it.
+    /// No local socket can reach the relay.
     #[error("no local socket can reach it")]
     NoRoute,
-    /// The session has as many relays as it has room for.
+    /// The session has the largest permitted number of relays.
     #[error("there are as many relays as there is room for")]
     TooMany,
-    /// The host greets as many relays at once as it can.
+    /// The host is already greeting as many relays as it may.
     #[error("too many relays are greeted at once")]
     Busy,
     /// No relay can be at the address.
@@ -50,15 +50,15 @@ pub enum RelayTrouble {
     Unfit(AddressProblem),
 }
 
-/// A relay by which one local socket may reach the peer.
+/// A relay, with the local socket that reaches it.
 #[derive(Debug)]
 struct Pooled {
     word: Word,
     local: Local,
     address: SocketAddr,
-    /// Where the peer is behind it, if that is known beforehand.
+    /// The peer's address and consent behind the relay, if they are known beforehand.
     reach: Option<(SocketAddr, Consent)>,
-    /// When it was last asked for, and what came of that.
+    /// When the relay was last asked for. `trouble`: why it did not work then.
     asked_at: Instant,
     trouble: Option<RelayTrouble>,
 }
@@ -67,7 +67,7 @@ struct Pooled {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GreetingRequest {
     pub way: (Local, SocketAddr),
-    /// The id of the grant under which it is greeted.
+    /// The id of the grant under which the relay is greeted.
     pub grant: u32,
     pub reach: Option<(SocketAddr, Consent)>,
 }
@@ -75,19 +75,19 @@ pub(super) struct GreetingRequest {
 /// How far a relay has come by which a connection's peer may be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayStatus {
-    /// The relay.
+    /// The address of the relay.
     pub relay: SocketAddr,
-    /// The local socket that reaches it.
+    /// The local socket that reaches the relay.
     pub local: Local,
-    /// How far it has come.
+    /// The state of the relay.
     pub standing: RelayState,
-    /// Why it is [unusable](RelayState::Unusable), if it was not its silence to two probes.
+    /// Why the relay is [unusable](RelayState::Unusable). `None`: it did not answer two probes.
     pub trouble: Option<RelayTrouble>,
     /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
-    /// How often it fell silent as a path since a probe of it was answered last.
+    /// How often the relay's path fell silent since a probe of it was last answered.
     pub silences: u32,
 }
 
@@ -104,12 +104,12 @@ impl RelayPool {
         self.0.get_mut(usize::try_from(id.0).ok()?)
     }
 
-    /// A relay's word.
+    /// The word of the relay with this id.
     pub fn word(&self, id: RelayId) -> Option<&Word> {
         self.get(id).map(|pooled| &pooled.word)
     }
 
-    /// All words, once for each local socket, and what is known beforehand of where they lead.
+    /// All words, once for each local socket, with the routes that are known beforehand.
     pub fn words(&self) -> impl Iterator<Item = (&Word, Option<RelayRoute>)> {
         self.0.iter().map(|pooled| {
             let reach =
@@ -118,7 +118,7 @@ impl RelayPool {
         })
     }
 
-    /// All numbers, and the local sockets that reach the relays.
+    /// The ids of all relays, with the local sockets that reach them.
     pub fn numbers(&self) -> impl Iterator<Item = (RelayId, Local)> + '_ {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
@@ -165,14 +165,14 @@ impl RelayPool {
         Some(GreetingRequest { way, grant: pooled.word.grant().id, reach: pooled.reach })
     }
 
-    /// A relay is no way to the peer: where it is, and when it was asked for.
+    /// Notes that a relay does not lead to the peer. Returns its address, and when it was greeted.
     pub fn on_trouble(&mut self, id: RelayId, trouble: RelayTrouble) -> Option<(SocketAddr, Instant)> {
         let pooled = self.get_mut(id)?;
         pooled.trouble = Some(trouble);
         Some((pooled.address, pooled.asked_at))
     }
 
-    /// What is known of a relay that the connection knows by its number.
+    /// The status of a relay. `tried`: its state in the connection.
     pub fn status(&self, tried: RelayAttempt) -> Option<RelayStatus> {
         let RelayAttempt { relay, standing, rtt, goodput, silences } = tried;
         let pooled = self.get(relay)?;

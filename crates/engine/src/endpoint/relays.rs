@@ -70,7 +70,7 @@ impl Endpoint {
         Ok(addresses)
     }
 
-    /// For each local socket the relay's first address that it can reach.
+    /// For each local socket, the relay's first address that it can reach.
     fn ways_to_relay(&self, relays: &[SocketAddr]) -> Vec<(Local, SocketAddr)> {
         let reachable = |bound: &SocketAddr| fit(relays).find(|relay| relay.is_ipv4() == bound.is_ipv4());
         let sockets = self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?)));
@@ -95,8 +95,7 @@ impl Endpoint {
         }
     }
 
-    /// A TCP connection was opened. If it leads to a relay, that is greeted by it, and a way to
-    /// peers.
+    /// Handles a TCP connection that was opened. If it leads to a relay, greets the relay over it.
     pub(super) fn greet_over(&mut self, now: Instant, local: Local, peer: SocketAddr) {
         self.greetings.connection_opened(local, peer);
         for (grant, purpose) in self.greetings.unanswered(peer) {
@@ -118,13 +117,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether a relay answers by which this side may be [reached](Self::stand_at).
+    /// Whether a relay has answered through which others may [reach](Self::stand_at) this side.
     #[must_use]
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         self.greetings.stands_at(relay)
     }
 
-    /// Greets a relay. Returns whether there is room for one more.
+    /// Greets a relay. Returns false if there is no room for one more.
     fn greet(
         &mut self,
         now: Instant,
@@ -180,7 +179,7 @@ impl Endpoint {
         turn.sent
     }
 
-    /// Sends a packet from this side to itself by the relay where it stands.
+    /// Sends a packet from this side to itself, through the relay with which it is registered.
     fn send_check(&mut self, greeting: &Greeting) {
         let GreetingPurpose::Standing { word: Some(number) } = greeting.purpose else { return };
         let (Some(known), Some(check)) = (greeting.known, greeting.check) else { return };
@@ -190,14 +189,15 @@ impl Endpoint {
         self.answers.push_back((Route::relayed(greeting.local, hop), check.token.to_vec()));
     }
 
-    /// A packet came through a relay: whether it was one to [check](Self::send_check) a word.
+    /// Handles a packet that came through a relay. Returns whether it was a
+    /// [test](Self::send_check) of a word.
     pub(super) fn on_checked(&mut self, packet: &[u8]) -> bool {
         let greeting = self.greetings.on_checked(packet);
         greeting.iter().for_each(|greeting| self.on_reachable(greeting));
         greeting.is_some()
     }
 
-    /// This side is reached through a relay where it stands.
+    /// Reports that this side can be reached through the relay.
     fn on_reachable(&mut self, greeting: &Greeting) {
         let Some(known) = greeting.known else { return };
         self.events.push_back(EndpointEvent::Reachable {
@@ -249,7 +249,7 @@ impl Endpoint {
         }
     }
 
-    /// Relay and peer agree: the relay is a way to the peer.
+    /// Adds the route through a relay to the connection, after both the relay and the peer agreed.
     fn use_relay(&mut self, now: Instant, greeting: &Greeting) {
         let Greeting { address, local, known: Some(known), .. } = greeting else { return };
         let GreetingPurpose::Send { handle, id, reach: Some((destination, consent)) } = greeting.purpose
@@ -268,7 +268,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Does what a connection wants of relays, or its peer said about them.
+    /// Handles a connection's wish about relays, or its peer's message about them.
     pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayEvent) {
         match news {
             RelayEvent::Greet(id) => self.greet_pooled(now, handle, id),

@@ -17,7 +17,7 @@ const MAX_FORGOTTEN_OBJECTS: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct DiscardedObject {
     pub extent: Extent,
-    /// Whether its cost was counted.
+    /// Whether the object's cost was counted.
     begun: bool,
 }
 
@@ -54,12 +54,12 @@ impl Objects {
         self.live.contains_key(&id)
     }
 
-    /// Whether one is over.
+    /// Whether the object has ended.
     pub fn is_closed(&self, id: ObjectId) -> bool {
         self.closed.covers(id.0.into(), u64::from(id.0) + 1)
     }
 
-    /// One that the owner wants no more of.
+    /// An object that the owner wants no more of, but that still counts.
     pub fn forgotten(&mut self, id: ObjectId) -> Option<&mut DiscardedObject> {
         self.forgotten.get_mut(&id)
     }
@@ -72,22 +72,22 @@ impl Objects {
         Ok(())
     }
 
-    /// The object, begun if it is new.
+    /// The object with this id, made if it is new.
     pub fn begun(&mut self, id: ObjectId) -> &mut InObject {
         self.live.entry(id).or_default()
     }
 
-    /// What has arrived of an object that is wanted.
+    /// The received ranges of an object. `None`: the object is not wanted.
     pub fn awaited(&self, id: ObjectId) -> Option<&RangeSet> {
         self.live.get(&id).map(|object| &object.extent.received)
     }
 
-    /// Takes an open block out of its object.
+    /// Removes an incomplete block from its object.
     pub fn take_block(&mut self, id: ObjectId, start: u64) -> Option<Block> {
         self.live.get_mut(&id)?.blocks.remove(&start)
     }
 
-    /// An object is complete: takes out what was gathered of it, if it lived.
+    /// Marks an object as complete. Returns what was gathered of it.
     pub fn complete(&mut self, id: ObjectId) -> Option<InObject> {
         self.closed.insert(id.0.into(), u64::from(id.0) + 1);
         self.live.remove(&id)
@@ -103,19 +103,19 @@ impl Objects {
         object
     }
 
-    /// One of too many that are only counted.
+    /// One discarded object, if there are more than may be counted.
     pub fn one_too_many(&self) -> Option<ObjectId> {
         self.forgotten.keys().next().copied().filter(|_| self.forgotten.len() > MAX_FORGOTTEN_OBJECTS)
     }
 
-    /// A forgotten object is not counted further. Returns what was known of it.
+    /// Stops counting a discarded object. Returns what was known of it.
     pub fn bury(&mut self, id: ObjectId) -> Option<Extent> {
         let forgotten = self.forgotten.remove(&id)?;
         self.closed.insert(id.0.into(), u64::from(id.0) + 1);
         Some(forgotten.extent)
     }
 
-    /// Whether what is over can be remembered.
+    /// An error if the ended objects take too many ranges to remember.
     pub fn check_closed(&self) -> Result<(), ProtocolError> {
         if self.closed.count() > MAX_CLOSED_RANGES {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "object ids too scattered"));

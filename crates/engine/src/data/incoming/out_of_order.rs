@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// Ranges beyond one for each stream and object that every peer may make us remember.
 const MIN_EXTRA_RANGES: usize = 16 << 10;
 
-/// The runs of a frame that are new: nearly always one.
+/// The new runs of a frame. Nearly always there is one.
 pub(super) type NewRanges = SmallVec<[(u64, u64); 4]>;
 
 /// Bytes of runs.
@@ -16,7 +16,7 @@ pub(super) fn length(runs: &NewRanges) -> u64 {
     runs.iter().map(|(start, end)| end - start).sum()
 }
 
-/// Counts ranges, and bytes that wait for those before them.
+/// Counts received ranges, and bytes that lie behind holes.
 #[derive(Debug, Default)]
 pub(super) struct OutOfOrder {
     ranges: usize,
@@ -26,7 +26,7 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Adds a frame's bytes to what is known; returns the new runs.
+    /// Adds a frame's bytes to the received ranges. Returns the new runs.
     pub fn add(&mut self, received: &mut RangeSet, start: u64, end: u64) -> NewRanges {
         let in_order = received.prefix();
         let runs = self.add_unwanted(received, start, end);
@@ -35,7 +35,7 @@ impl OutOfOrder {
         runs
     }
 
-    /// Adds bytes that nobody waits for to what is known. Returns the new runs.
+    /// Adds bytes that are not wanted to the received ranges. Returns the new runs.
     pub fn add_unwanted(&mut self, received: &mut RangeSet, start: u64, end: u64) -> NewRanges {
         let mut runs = NewRanges::new();
         self.ranges -= received.count();
@@ -44,18 +44,18 @@ impl OutOfOrder {
         runs
     }
 
-    /// Nobody waits any more for what is missing.
+    /// Notes that the missing bytes of these ranges are no longer wanted.
     pub fn give_up(&mut self, received: &RangeSet) {
         let beyond = received.iter().map(|(start, end)| end - start).sum::<u64>() - received.prefix();
         self.beyond -= beyond.min(self.beyond);
     }
 
-    /// What arrived of something is remembered no longer.
+    /// Removes the received ranges of one stream or object from the counts.
     pub fn forget(&mut self, received: &RangeSet) {
         self.ranges -= received.count();
     }
 
-    /// Bytes beyond holes, and the most that there ever were.
+    /// Bytes that lie behind holes, and the most there ever were.
     pub const fn beyond(&self) -> (u64, u64) {
         (self.beyond, self.most)
     }

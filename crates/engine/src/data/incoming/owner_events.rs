@@ -3,42 +3,42 @@
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, StreamId};
 
-/// Bytes for the disk. Give the buffer back with [`Incoming::written`](super::Incoming::written),
-/// as it is.
+/// Bytes to write to disk. Return the unchanged buffer with
+/// [`Incoming::written`](super::Incoming::written).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRequest {
-    /// The object.
+    /// The number of the object.
     pub object: ObjectId,
-    /// Where the bytes stand in it.
+    /// The offset of the bytes in the object.
     pub offset: u64,
     /// The bytes.
     pub data: Vec<u8>,
 }
 
-/// Bytes of an object that is only a length, new and not told before: see
+/// New bytes of an object that is only a length: see
 /// [`Incoming::next_arrival`](super::Incoming::next_arrival).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The object.
+    /// The number of the object.
     pub object: ObjectId,
-    /// Where the bytes stand in it.
+    /// The offset of the bytes in the object.
     pub offset: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub length: u64,
 }
 
-/// What the owner may want to know.
+/// An event of received streams and objects, for the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InEvent {
     /// The first frame of a stream came (also on streams that this side opened, when the peer first
     /// answers).
     StreamOpened(StreamId),
-    /// A stream can be read, or is at its end. Told once until a read comes to the end of what is
-    /// there.
+    /// A stream has bytes to read, or has ended. The event repeats only after a read has taken
+    /// everything.
     StreamReadable(StreamId),
-    /// The peer gave up a stream; what was not read is gone.
+    /// The peer reset a stream. Unread bytes are gone.
     StreamReset {
-        /// The stream.
+        /// The number of the stream.
         id: StreamId,
         /// The peer's code for the reason.
         code: u64,
@@ -48,18 +48,18 @@ pub enum InEvent {
     /// [`Incoming::next_arrival`](super::Incoming::next_arrival)) before. The object is forgotten
     /// with this.
     ObjectComplete {
-        /// The object.
+        /// The number of the object.
         id: ObjectId,
         /// The object's size in bytes.
         size: u64,
     },
 }
 
-/// What a read gave.
+/// The result of reading a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRead {
     /// Bytes put into the buffer.
     pub length: usize,
-    /// Whether the stream ends after them. It is forgotten with this.
+    /// Whether the stream ends after these bytes. It is then forgotten.
     pub finished: bool,
 }

@@ -22,7 +22,7 @@ impl Pool {
         Self { block: BufferPool::fitting(block), budget, spare: BufferPool::new(), lent: 0 }
     }
 
-    /// Another budget from now on. What is lent stays so.
+    /// Sets the budget. Buffers that are lent stay lent.
     pub fn set_budget(&mut self, budget: usize) {
         self.budget = budget;
         while self.memory() > self.budget && self.spare.drop_one().is_some() {}
@@ -66,7 +66,7 @@ impl Pool {
         buffer
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer to the pool.
     pub fn take_back(&mut self, mut buffer: Vec<u8>) {
         let size = buffer.capacity();
         self.lent = self.lent.saturating_sub(size);

@@ -1,9 +1,9 @@
 //! Bounds of what is received.
 
-/// What a stream's window begins with at least, however many streams there may be.
+/// The smallest initial window of a stream in bytes, even with many streams.
 const MIN_START_BYTES: usize = 2 << 10;
 
-/// Bounds of what is received.
+/// The limits on received streams and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingLimits {
     /// The connection's flow control window in bytes. Bytes of streams count until the application
@@ -26,8 +26,8 @@ pub struct IncomingLimits {
 }
 
 impl IncomingLimits {
-    /// What is enforced: a memory that is not too small, and no stream that may have more than all
-    /// together.
+    /// The limits that are enforced: enough memory, and no stream limit above the limit of all
+    /// streams.
     pub(super) fn sound(self) -> Self {
         let memory = self.memory.max(16 << 10);
         let stream_window = self.stream_window.clamp(1, memory);
@@ -36,7 +36,7 @@ impl IncomingLimits {
         Self { memory, stream_start, stream_window, ..self }
     }
 
-    /// The first limits, for the handshake to tell: of the connection, and of every stream.
+    /// The first limits in bytes, for the handshake: of the connection, and of each stream.
     #[must_use]
     pub fn initial(self) -> (u64, u64) {
         let sound = self.sound();

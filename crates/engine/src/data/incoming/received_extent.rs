@@ -3,16 +3,16 @@
 use crate::data::data_frames::ProtocolError;
 use crate::data::ranges::RangeSet;
 
-/// What has arrived of something.
+/// The received ranges of a stream or object, and its size.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
     pub received: RangeSet,
-    /// The size of the stream or object in bytes, once its end was seen.
+    /// The size of the stream or object in bytes. `None`: its end has not arrived.
     pub size: Option<u64>,
 }
 
 impl Extent {
-    /// Checks a frame's end against the end that is known, and learns it.
+    /// Checks the end of a frame against the known size, and notes the size if the frame tells it.
     pub fn check(&mut self, end: u64, fin: bool) -> Result<(), ProtocolError> {
         const fn wrong(reason: &'static str) -> Result<(), ProtocolError> {
             Err(ProtocolError::new(ProtocolError::FINAL_SIZE, reason))

@@ -6,20 +6,20 @@ use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 
-/// The time within which holes of one stream or object are timed as one.
+/// Holes of one stream or object that appear within this time share a timer.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 /// The most regions timed. Holes beyond are left to the sender's own loss detection.
 const MAX_REGIONS: usize = 8192;
 
-/// A stretch of a stream or object in which there were holes.
+/// A part of a stream or object that had holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     /// When the first was seen, or named last.
     pub since: Instant,
     pub id: DataId,
-    /// The offset of its first byte.
+    /// The offset of the region's first byte.
     pub start: u64,
-    /// One past the offset of its last byte.
+    /// One more than the offset of the region's last byte.
     pub end: u64,
 }
 
@@ -49,7 +49,7 @@ impl Holes {
         }
     }
 
-    /// The window of `id` is half full: what it misses cannot wait.
+    /// Makes the holes of `id` due at once, because its window is half full.
     pub fn hurry(&mut self, id: DataId) {
         let urgent = &mut self.urgent;
         self.fresh.retain(|region| {
@@ -94,7 +94,7 @@ impl Holes {
         None
     }
 
-    /// `region` was due and there was no room for (the rest of) it.
+    /// Returns a due region that did not fit into the packet, or the rest of it.
     pub fn put_back(&mut self, region: Region) {
         self.urgent.push_front(region);
     }

@@ -16,24 +16,24 @@ const BULK_PIECE_BYTES: usize = 16 << 10;
 /// Whether anybody wants the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// The owner reads it.
+    /// The owner reads the stream.
     #[default]
     Wanted,
-    /// The owner does not want it; the peer is told with this code.
+    /// The owner refuses the stream. The peer is told with this code.
     Stopped(u64),
-    /// The peer gave it up and the owner does not know yet.
+    /// The peer reset the stream, and the owner does not know yet.
     Reset,
-    /// The peer gave it up and the owner knows.
+    /// The peer reset the stream, and the owner knows.
     ResetTold,
 }
 
-/// A stream on its way in.
+/// A stream that is being received.
 #[derive(Debug, Default)]
 pub(super) struct InStream {
     /// The bytes of the stream that have arrived.
     pub extent: Extent,
     pieces: BTreeMap<u64, StreamPiece>,
-    /// Whether the last piece that was read was a large one.
+    /// Whether the last piece that was read was large.
     bulk: bool,
     /// The offset up to which the owner has read.
     pub read: u64,
@@ -42,8 +42,7 @@ pub(super) struct InStream {
     /// How far the peer may send.
     pub window: StreamWindow,
     pub interest: Interest,
-    /// Whether the owner was told that there is something to read, and has not come to the end of
-    /// it.
+    /// Whether the owner was told of bytes to read, and has not read them all.
     pub told: bool,
 }
 
@@ -68,12 +67,12 @@ impl InStream {
         self.extent.size.is_none() && self.interest == Interest::Wanted
     }
 
-    /// Whether the owner has read all there is.
+    /// Whether the owner has read the whole stream.
     pub fn is_read(&self) -> bool {
         self.extent.size == Some(self.read)
     }
 
-    /// Whether nothing more can come and nobody waits for anything.
+    /// Whether the stream has ended and needs nothing more.
     pub fn is_over(&self) -> bool {
         match self.interest {
             // The owner must still learn of the end.
@@ -82,7 +81,7 @@ impl InStream {
         }
     }
 
-    /// Keeps bytes that it does not have.
+    /// Keeps new bytes until they are read.
     pub fn keep(&mut self, offset: u64, bytes: &[u8], buffers: &mut StreamBuffers) {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
@@ -103,7 +102,7 @@ impl InStream {
         self.pieces.insert(offset, piece);
     }
 
-    /// Forgets all bytes; returns how many there were.
+    /// Discards all unread bytes. Returns how many there were.
     pub fn discard(&mut self, buffers: &mut StreamBuffers) -> u64 {
         core::mem::take(&mut self.pieces).into_values().for_each(|piece| buffers.take_back(piece));
         core::mem::take(&mut self.held)
@@ -152,7 +151,7 @@ impl InStream {
         Some(buffers.give_away(entry.remove()))
     }
 
-    /// Bytes of memory that its data take.
+    /// Bytes of memory that the stream's data take.
     pub fn memory(&self) -> usize {
         self.pieces.values().map(|piece| piece.bytes.capacity()).sum()
     }

@@ -4,16 +4,16 @@
 
 use alloc::vec::Vec;
 
-/// Bytes of a stream are kept in pieces of at most this size.
+/// The largest piece of a stream's data in bytes.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// The most large buffers that lie free.
 const MAX_FREE_BUFFERS: usize = 16;
 
-/// Bytes of a stream that follow one another.
+/// Consecutive bytes of a stream.
 #[derive(Debug, Default)]
 pub(super) struct StreamPiece {
     pub bytes: Vec<u8>,
-    /// Whether its buffer was large from the beginning.
+    /// Whether the piece's buffer had its full size from the beginning.
     large: bool,
 }
 
@@ -68,7 +68,7 @@ impl StreamBuffers {
         }
     }
 
-    /// The bytes of a piece, which are its owner's from now on.
+    /// Gives the bytes of a piece to the caller. The buffer does not come back.
     pub fn give_away(&mut self, piece: StreamPiece) -> Vec<u8> {
         self.lent -= usize::from(piece.large);
         piece.bytes

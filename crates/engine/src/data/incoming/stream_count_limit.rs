@@ -10,20 +10,19 @@ pub(super) struct StreamLimit {
     most: u64,
     /// How many are over.
     over: u64,
-    /// The limit that the peer was told.
+    /// The limit that was last sent to the peer.
     told: u64,
-    /// Whether the peer must be told again: the packet was lost.
+    /// Whether the limit must be sent again, because its packet was lost.
     again: bool,
 }
 
 impl StreamLimit {
-    /// None is open, and the peer knows that `most` may be.
+    /// A limit without open streams. The peer knows that it may open `most`.
     pub const fn new(most: u64) -> Self {
         Self { most, over: 0, told: most, again: false }
     }
 
-    /// Whether the peer may have opened the stream that stands there among all of its own, counted
-    /// from 0.
+    /// Whether the peer may have opened the stream with this index, counted from 0 among its own.
     pub const fn allows(&self, index: u64) -> bool {
         index < self.told
     }
@@ -33,20 +32,19 @@ impl StreamLimit {
         self.over += count;
     }
 
-    /// Whether the peer should be told a new limit.
+    /// Whether a new limit should be sent to the peer.
     pub const fn is_due(&self) -> bool {
         self.again || self.over + self.most - self.told >= self.most.div_ceil(4) && self.most > 0
     }
 
-    /// Returns how many streams the peer may have opened since the connection began, and notes it
-    /// as told.
+    /// The new limit for the peer: streams opened since the connection began. It counts as sent.
     pub const fn tell(&mut self) -> u64 {
         self.again = false;
         self.told = self.over + self.most;
         self.told
     }
 
-    /// The limit told may not have arrived.
+    /// Notes that the packet with the limit may be lost.
     pub const fn tell_again(&mut self) {
         self.again = true;
     }

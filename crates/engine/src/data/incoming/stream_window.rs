@@ -5,19 +5,19 @@
 use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
 
-/// The window of one stream.
+/// The flow-control window of one stream.
 #[derive(Debug, Default)]
 pub(super) struct StreamWindow {
     size: u64,
-    /// The limit that the peer was told.
+    /// The limit that was last sent to the peer, in bytes of the stream.
     limit: u64,
-    /// Whether it is to be told a new one.
+    /// Whether a new limit is to be sent.
     due: bool,
     /// Whether more than half of the window waits for a hole.
     pressed: bool,
-    /// When the reader was last looked at, and how far it had read.
+    /// When the reader was last checked, and its offset at that time.
     looked: (Option<Instant>, u64),
-    /// The number of the last [round](super::window_tuning::Readers) in which it was read.
+    /// The number of the last [round](super::window_tuning::Readers) in which the stream was read.
     pub round: u32,
 }
 
@@ -27,8 +27,8 @@ impl StreamWindow {
         Self { size, limit: size, due: false, pressed: false, looked: (None, 0), round: 0 }
     }
 
-    /// The window that the peer is to have from now on, if that is more. Returns whether it is to
-    /// be told only now.
+    /// Enlarges the window to `size`, if that is more. Returns whether the limit became due just
+    /// now.
     pub fn widen(&mut self, size: u64) -> bool {
         let more = size > self.size;
         self.size = self.size.max(size);
@@ -40,7 +40,7 @@ impl StreamWindow {
         self.size
     }
 
-    /// Bytes that the peer may have sent and that the owner, who is at `read`, has not read.
+    /// Bytes that the peer may send, or has sent, and that the owner at offset `read` has not read.
     pub const fn promised(&self, read: u64) -> u64 {
         self.limit - read
     }
@@ -72,7 +72,7 @@ impl StreamWindow {
         grown >= self.size.div_ceil(4) && !is_known && self.make_due()
     }
 
-    /// The packet that told the limit was lost. Returns whether the peer is to be told again only
+    /// Notes that the packet with the limit was lost. Returns whether the limit became due just
     /// now.
     pub const fn tell_again(&mut self) -> bool {
         self.make_due()
@@ -97,7 +97,7 @@ impl StreamWindow {
         Some((read - from, now.since(since)))
     }
 
-    /// Another window from now on.
+    /// Sets the size of the window.
     pub const fn set_size(&mut self, size: u64) {
         self.size = size;
     }
@@ -109,7 +109,7 @@ impl StreamWindow {
         self.limit
     }
 
-    /// The peer was told, or has no use for a limit any more.
+    /// Notes that the limit was sent, or is no longer needed.
     pub const fn told(&mut self) {
         self.due = false;
     }

@@ -23,28 +23,28 @@ const MAX_CLOSED_RANGES: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Streams {
     live: BTreeMap<StreamId, InStream>,
-    /// Halves of the ids of streams that are over: even ones, odd ones.
+    /// Ended streams: the halves of their ids, even and odd ids apart.
     closed: [RangeSet; 2],
-    /// What this side is.
+    /// The role of this side: initiator or responder.
     role: Role,
     /// How many the peer may open.
     places: StreamLimit,
-    /// Streams of the peer's of which this direction is over and the other may not be; `None`: the
-    /// other is nobody's business.
+    /// Streams of the peer's that have ended in this direction, and perhaps not in the other.
+    /// `None`: nobody asks for them.
     ended: Option<Vec<StreamId>>,
-    /// How many streams this side has opened: those that the peer may answer on.
+    /// How many streams this side has opened. The peer may answer on these.
     opened_here: u64,
-    /// The window of each as it begins, and at most.
+    /// The initial and the largest window of a stream, in bytes.
     window: (u64, u64),
-    /// The connection's window.
+    /// The connection's window in bytes.
     memory: u64,
-    /// Bytes of all that nobody has read.
+    /// Unread bytes of all streams.
     held: u64,
-    /// Bytes of all that the peer may have sent and that nobody has read.
+    /// Bytes of all streams that the peer may have sent and that are unread.
     promised: u64,
     readers: Readers,
     buffers: StreamBuffers,
-    /// Streams with a new limit to tell the peer.
+    /// Streams whose new limit is to be sent to the peer.
     limits: VecDeque<StreamId>,
     /// Streams that the peer is to be asked to stop.
     stops: VecDeque<StreamId>,
@@ -80,12 +80,12 @@ impl Streams {
         (self.role, self.ended, self.opened_here) = (role, Some(Vec::new()), 0);
     }
 
-    /// Enters that this side opened `count` streams.
+    /// Notes that this side opened `count` streams.
     pub const fn opened_here(&mut self, count: u64) {
         self.opened_here = count;
     }
 
-    /// The peer's streams of which this direction is over, each told once.
+    /// The peer's streams that have ended in this direction. Each is returned once.
     pub fn take_ended(&mut self) -> impl Iterator<Item = StreamId> + use<> {
         self.ended.as_mut().map(core::mem::take).unwrap_or_default().into_iter()
     }
@@ -95,7 +95,7 @@ impl Streams {
         self.places.on_over(count);
     }
 
-    /// The window of each stream as it begins, in bytes.
+    /// The initial window of a stream, in bytes.
     pub const fn window(&self) -> u64 {
         self.window.0
     }
@@ -106,7 +106,7 @@ impl Streams {
         self.buffers.set_memory(memory);
     }
 
-    /// Enters that `bytes` came that somebody wants.
+    /// Notes that `bytes` wanted bytes arrived.
     pub const fn on_kept(&mut self, bytes: u64) {
         self.held += bytes;
     }
@@ -116,7 +116,7 @@ impl Streams {
         self.buffers.put(buffer);
     }
 
-    /// What the window of a stream follows from now that holds `own` bytes itself.
+    /// The inputs for the window of a stream that holds `own` unread bytes itself.
     fn sight(&self, own: u64) -> WindowInputs {
         let (live, begin) = (self.live.len() as u64, self.window.0);
         let promised = self.promised.saturating_sub(self.held).saturating_sub(live * begin);
@@ -124,7 +124,7 @@ impl Streams {
         WindowInputs { memory: self.memory, held, promised, live, readers: self.readers.count() }
     }
 
-    /// A window that a policy says, as it may be.
+    /// The window `size` in bytes, kept within the smallest and the largest window.
     fn within(&self, size: u64) -> u64 {
         size.clamp(self.window.0, self.window.1)
     }
@@ -139,7 +139,7 @@ impl Streams {
         self.live.values().map(InStream::memory).sum::<usize>() + self.buffers.memory()
     }
 
-    /// The stream, opened if it is new, and whoever lends buffers; `None` if it is over.
+    /// The stream, made if it is new, and the pool of buffers. `None`: the stream has ended.
     pub fn opened(
         &mut self,
         id: StreamId,
@@ -185,13 +185,13 @@ impl Streams {
         self.role.opens(id) && half < self.opened_here && !is_over && !self.live.contains_key(&id)
     }
 
-    /// What has arrived of a stream that is wanted.
+    /// The received ranges of a stream. `None`: the stream is not wanted.
     pub fn awaited(&self, id: StreamId) -> Option<&RangeSet> {
         let stream = self.live.get(&id).filter(|stream| stream.interest == Interest::Wanted)?;
         Some(&stream.extent.received)
     }
 
-    /// Takes a stream out that is over; `None` if it is not.
+    /// Removes a stream that has ended. `None`: it has not.
     pub fn take_over(&mut self, id: StreamId) -> Option<InStream> {
         self.live.get(&id).filter(|stream| stream.is_over())?;
         self.close(id)
@@ -219,14 +219,14 @@ impl Streams {
         dropped
     }
 
-    /// The owner was told that the peer gave a stream up.
+    /// Notes that the owner was told of the peer's reset.
     pub fn told_of_reset(&mut self, id: StreamId) {
         if let Some(stream) = self.live.get_mut(&id).sure() {
             stream.interest = Interest::ResetTold;
         }
     }
 
-    /// The owner reads. Returns the stream too, if it is at its end.
+    /// Reads a stream. Also returns the stream if it has ended.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<(StreamRead, Option<InStream>)> {
         let Self { live, buffers, .. } = self;
         let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
@@ -234,7 +234,7 @@ impl Streams {
         Some(self.on_read(id, length))
     }
 
-    /// The owner takes the next piece, if it has `least` bytes.
+    /// Takes the next piece of a stream, if it has at least `least` bytes.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead, Option<InStream>)> {
         let Self { live, buffers, .. } = self;
         let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
@@ -278,7 +278,7 @@ impl Streams {
         Some(dropped)
     }
 
-    /// The code with which a stream is refused, if it still is.
+    /// The code with which the stream is refused. `None`: it is not refused.
     fn stop_code(&self, id: StreamId) -> Option<u64> {
         match self.live.get(&id)?.interest {
             Interest::Stopped(code) => Some(code),
@@ -351,14 +351,14 @@ impl Streams {
         }
     }
 
-    /// The limit that a stream was told may not have arrived.
+    /// Notes that the packet with the limit of a stream may be lost.
     pub fn tell_limit_again(&mut self, id: StreamId) {
         if self.live.get_mut(&id).is_some_and(|stream| stream.window.tell_again()) {
             self.limits.push_back(id);
         }
     }
 
-    /// How many the peer may open it may not have learnt.
+    /// Notes that the packet with the limit on the number of streams may be lost.
     pub const fn tell_places_again(&mut self) {
         self.places.tell_again();
     }

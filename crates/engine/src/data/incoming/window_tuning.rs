@@ -34,7 +34,7 @@ pub(super) struct WindowInputs {
     pub memory: u64,
     /// Bytes of other streams that nobody has read.
     pub held: u64,
-    /// Bytes that streams may send, or have under way, beyond what each begins with.
+    /// Bytes that all streams may still send, or have in flight, beyond their initial windows.
     pub promised: u64,
     /// How many streams live.
     pub live: u64,
@@ -48,7 +48,7 @@ impl WindowInputs {
         self.memory / 4 * 3
     }
 
-    /// Whether enough is left unread for windows to follow what is taken.
+    /// Whether so much is unread that windows follow the readers' rates.
     const fn is_pressed(&self) -> bool {
         self.held > self.streams() / PRESSURE_DIVISOR
     }
@@ -91,7 +91,7 @@ impl WindowInputs {
     }
 }
 
-/// What is taken in `time` at the rate of `took` in `elapsed`.
+/// The bytes read in `time`, at the rate of `took` bytes in `elapsed`.
 fn at_that_rate(took: u64, elapsed: Duration, time: Duration) -> u64 {
     let bytes = u128::from(took) * time.as_nanos() / elapsed.as_nanos().max(1);
     u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -102,7 +102,7 @@ fn at_that_rate(took: u64, elapsed: Duration, time: Duration) -> u64 {
 pub(super) struct Readers {
     round: u32,
     began: Option<Instant>,
-    /// In this round so far, and in the one before.
+    /// The number of readers in this round so far, and in the round before.
     counts: [u64; 2],
 }
 

@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::ObjectId;
 
-/// What waits for the owner's disk.
+/// An item that waits for the owner's disk.
 #[derive(Debug)]
 pub(super) enum DiskEvent {
     Write(WriteRequest),
@@ -16,11 +16,11 @@ pub(super) enum DiskEvent {
     Complete { id: ObjectId, size: u64 },
 }
 
-/// Bytes on their way to the disk. The blocks themselves stand in their objects.
+/// Bytes of objects that wait for the disk. Incomplete blocks are stored in their objects.
 #[derive(Debug)]
 pub(super) struct WriteCoalescer {
     pool: Pool,
-    /// Open blocks in the order in which they were opened.
+    /// Incomplete blocks in the order in which they were begun.
     open: BTreeMap<u64, (ObjectId, u64)>,
     serial: u64,
     /// Bytes in open blocks, and of their buffers.
@@ -45,7 +45,7 @@ impl WriteCoalescer {
         }
     }
 
-    /// Another window from now on.
+    /// Sets the window, which bounds the memory for buffers.
     pub fn set_window(&mut self, memory: usize) {
         self.pool.set_budget(memory);
     }
@@ -55,7 +55,7 @@ impl WriteCoalescer {
         self.pool.memory()
     }
 
-    /// Copies new bytes of an object into the blocks that gather them.
+    /// Copies new bytes of an object into its blocks.
     pub fn keep(&mut self, id: ObjectId, object: &mut InObject, mut start: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Some((first, block)) = object.block_at(start) else {
@@ -86,13 +86,13 @@ impl WriteCoalescer {
         }
     }
 
-    /// An object in one frame: most of ten thousand small ones.
+    /// Keeps an object that fits into one frame, as small files do.
     pub fn keep_whole(&mut self, id: ObjectId, bytes: &[u8]) {
         let data = self.pool.exact(bytes);
         self.ready.push_back(DiskEvent::Write(WriteRequest { object: id, offset: 0, data }));
     }
 
-    /// New bytes of an object that is only a length: told with those before if they follow them.
+    /// Notes new bytes of an object that is only a length. Consecutive bytes are reported together.
     pub fn count(&mut self, object: ObjectId, start: u64, end: u64) {
         match self.ready.back_mut() {
             Some(DiskEvent::Length(last)) if last.object == object && last.offset + last.length == start => {
@@ -109,7 +109,7 @@ impl WriteCoalescer {
         }
     }
 
-    /// All of an object is here and in no open block.
+    /// Notes that all of an object is received and handed over.
     pub fn complete(&mut self, id: ObjectId, size: u64) {
         self.ready.push_back(DiskEvent::Complete { id, size });
     }
@@ -138,7 +138,7 @@ impl WriteCoalescer {
         self.gathered > most as u64 / 2 || self.gathering > most
     }
 
-    /// What is next for the owner.
+    /// The next item for the owner.
     pub fn next(&mut self) -> Option<DiskEvent> {
         let next = self.ready.pop_front()?;
         if let DiskEvent::Write(write) = &next {
@@ -147,14 +147,14 @@ impl WriteCoalescer {
         Some(next)
     }
 
-    /// The next object, if it is complete and nothing of it waits before that.
+    /// The next object that is complete, if nothing waits before it.
     pub fn next_complete(&mut self) -> Option<(ObjectId, u64)> {
         let Some(&DiskEvent::Complete { id, size }) = self.ready.front() else { return None };
         self.ready.pop_front();
         Some((id, size))
     }
 
-    /// The owner gives a buffer back. Returns how many bytes it took.
+    /// Takes a written buffer back from the owner. Returns how many bytes it held.
     pub fn written(&mut self, buffer: Vec<u8>) -> u64 {
         let amount = (buffer.len() as u64).min(self.with_owner);
         self.with_owner -= amount;

@@ -1,6 +1,6 @@
 //! Why nothing is sent.
 
-/// Why nothing is sent.
+/// Why there is nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// The application has nothing to send.

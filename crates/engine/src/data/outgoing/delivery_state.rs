@@ -4,22 +4,22 @@ use crate::data::data_frames::DataId;
 use crate::data::ranges::RangeSet;
 use alloc::collections::VecDeque;
 
-/// The fate of the bytes of one stream or object.
+/// The state of the sent bytes of one stream or object.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryState {
     /// The offset below which all bytes went out at least once.
     pub sent: u64,
-    /// What the peer has.
+    /// The bytes that the peer has acknowledged.
     pub acked: RangeSet,
-    /// What must go out again: sent and not acknowledged.
+    /// The bytes that are lost and must be sent again.
     pub lost: RangeSet,
     /// The offset below which all bytes had their turn in the repetition of the tail.
     pub repeated_to: u64,
-    /// Whether it counts in [`Queues::wanting`].
+    /// Whether the stream or object counts in [`Queues::wanting`].
     wanting: bool,
-    /// Whether it stands in [`Queues::again`].
+    /// Whether the stream or object is in [`Queues::again`].
     in_again: bool,
-    /// Whether it stands in [`Queues::tail`].
+    /// Whether the stream or object is in [`Queues::tail`].
     in_tail: bool,
 }
 
@@ -32,7 +32,7 @@ impl DeliveryState {
         self.acked.insert_each(start, end, new)
     }
 
-    /// What of `start..end` the peer is not known to have goes out again.
+    /// Marks the bytes of `start..end` as lost that are not acknowledged.
     pub fn on_lost(&mut self, start: u64, end: u64) {
         for (from, to) in self.acked.gaps(start, end.min(self.sent)) {
             self.lost.insert(from, to);
@@ -50,7 +50,7 @@ impl DeliveryState {
 
 #[cfg(debug_assertions)]
 impl DeliveryState {
-    /// Asserts that only what was sent is acknowledged or lost.
+    /// Asserts that only sent bytes are acknowledged or lost.
     pub fn check(&self) {
         debug_assert!(self.acked.end().max(self.lost.end()) <= self.sent, "more than was sent: {self:?}");
         debug_assert!(self.repeated_to <= self.sent, "more is repeated than was sent: {self:?}");
@@ -70,7 +70,7 @@ impl DeliveryState {
     }
 }
 
-/// Who has what to send that went out before.
+/// The queues of streams and objects with bytes to send again.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// Streams and objects with lost data, in the order in which they first had some. Some may have
@@ -89,7 +89,7 @@ impl Queues {
         self.wanting > 0
     }
 
-    /// Keeps the books after a change to what `track` has lost.
+    /// Updates the queues after a change in the lost bytes of `track`.
     pub fn settle(&mut self, id: DataId, track: &mut DeliveryState, wants: bool) {
         if wants && !track.in_again {
             track.in_again = true;
@@ -108,7 +108,7 @@ impl Queues {
         self.again.front().copied()
     }
 
-    /// The one at the front has nothing lost left, or is gone.
+    /// Removes the first entry of `again`, which has no lost bytes left or has ended.
     pub fn pop_again(&mut self, track: Option<&mut DeliveryState>) {
         self.again.pop_front();
         if let Some(track) = track {
@@ -129,7 +129,7 @@ impl Queues {
         self.tail.front().copied()
     }
 
-    /// The one at the front has nothing left to repeat, or is gone.
+    /// Removes the first entry of `tail`, which has nothing left to repeat or has ended.
     pub fn pop_tail(&mut self, track: Option<&mut DeliveryState>) {
         self.tail.pop_front();
         if let Some(track) = track {

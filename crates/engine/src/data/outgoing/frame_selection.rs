@@ -19,7 +19,7 @@ const MIN_DATA_BYTES: usize = 16;
 struct Cut {
     /// Bytes of data.
     length: usize,
-    /// Whether the frame says so; one that does not fills the packet to its end.
+    /// Whether the frame has a length field. Without one it extends to the end of the packet.
     counted: bool,
 }
 
@@ -130,7 +130,7 @@ impl Outgoing {
         FillState::Open
     }
 
-    /// Writes the oldest lost piece of a stream; `None` if there is none.
+    /// Writes the oldest lost bytes of a stream. `None`: it has none.
     fn again_stream(
         &mut self,
         id: StreamId,
@@ -150,7 +150,7 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes the oldest lost piece of an object; `None` if there is none.
+    /// Writes the oldest lost bytes of an object. `None`: it has none.
     fn again_object(
         &mut self,
         id: ObjectId,

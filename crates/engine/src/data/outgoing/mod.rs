@@ -39,19 +39,20 @@ use stream_count_limit::PeerStreamLimit;
 use streams::{OutStream, Reset};
 use write_limits::WriteLimits;
 
-/// What this side sends.
+/// The sending side of a connection: streams and objects.
 #[derive(Debug)]
 pub struct Outgoing {
     limits: OutgoingLimits,
     payload: Payload,
     streams: BTreeMap<StreamId, OutStream>,
-    /// A buffer for what streams keep.
+    /// An unused buffer for bytes of streams.
     spare: Vec<u8>,
     objects: Numbered<OutObject>,
     queues: Queues,
-    /// Streams with new bytes that their own limit lets go, in turn.
+    /// Streams with new bytes within their own limit, in turn.
     ready: VecDeque<StreamId>,
-    /// Objects not wholly sent, in the order added; the front one is alive.
+    /// Objects that are not completely sent, in the order in which they were added. The first is
+    /// alive.
     order: VecDeque<ObjectId>,
     /// Objects not wholly read, in the order added.
     to_read: VecDeque<ObjectId>,
@@ -74,7 +75,7 @@ pub struct Outgoing {
     progress: DataCounters,
 }
 
-/// What the owner calls.
+/// The calls of the owner.
 impl Outgoing {
     /// Nothing to send yet, and nothing allowed yet: see [`Outgoing::on_max_data`].
     #[must_use]
@@ -108,14 +109,14 @@ impl Outgoing {
         }
     }
 
-    /// Says what objects are made of, before there are any.
+    /// Sets whether objects are bytes or only a length. Call this before any is added.
     #[must_use]
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
         self
     }
 
-    /// Says what this side is: who opens even streams, and who odd ones. Otherwise it is an
+    /// Sets the role of this side, which decides who opens even and odd streams. The default is the
     /// initiator.
     #[must_use]
     pub(crate) const fn belonging_to(mut self, role: Role) -> Self {
@@ -189,7 +190,7 @@ impl Outgoing {
         self.check();
     }
 
-    /// Gives a stream up: what was not sent never will be.
+    /// Resets a stream. Its unsent bytes are never sent.
     pub fn reset(&mut self, id: StreamId, code: u64) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.reset == Reset::None) else {
             return;
@@ -284,7 +285,7 @@ impl Outgoing {
         self.objects.is_empty() && self.streams_busy == 0
     }
 
-    /// What was done so far.
+    /// The counters of bytes sent and acknowledged so far.
     #[must_use]
     pub const fn progress(&self) -> DataCounters {
         self.progress
@@ -317,7 +318,7 @@ impl Outgoing {
         None
     }
 
-    /// Whether [`Outgoing::next_event`] has something to tell.
+    /// Whether [`Outgoing::next_event`] has an event.
     pub(crate) fn has_news(&self) -> bool {
         !self.events.is_empty() || (self.room.is_awaited() && self.is_room_worth_a_word())
     }
@@ -334,7 +335,7 @@ impl Outgoing {
             || self.next_object() == Ok(())
     }
 
-    /// Why there is nothing to send; `None` if there is.
+    /// Why there is nothing to send. `None`: there is something.
     #[must_use]
     pub fn blocked_by(&self) -> Option<Blocked> {
         if self.wants_to_send() {
@@ -348,7 +349,7 @@ impl Outgoing {
         }
     }
 
-    /// A packet was acknowledged.
+    /// Notes that the contents of a packet were acknowledged.
     pub fn on_acked(&mut self, carried: &Carried) {
         match *carried {
             Carried::Stream { id, offset, length, fin } => {
@@ -449,7 +450,7 @@ impl Outgoing {
         self.opening.opened()
     }
 
-    /// How many streams the peer takes, as it said in the handshake.
+    /// Sets the peer's first limit on streams, from the handshake.
     pub const fn set_initial_max_streams(&mut self, limit: u64) {
         self.opening.set_limit(limit);
     }
@@ -467,7 +468,7 @@ impl Outgoing {
         self.streams.get_mut(&id).map(|stream| stream.last = true).is_some()
     }
 
-    /// Streams of the peer's that went on in this direction and are over now.
+    /// How many of the peer's streams have ended in this direction since the last call.
     pub(crate) const fn take_answers_over(&mut self) -> u64 {
         self.opening.take_answers_over()
     }
@@ -509,24 +510,24 @@ impl Outgoing {
     }
 }
 
-/// What keeps queues and memory up to date.
+/// Updates of queues and memory after each change.
 impl Outgoing {
     const fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 
-    /// What the streams may hold beside what is held now.
+    /// Bytes that streams may hold in addition to those held now.
     fn stream_room(&self) -> usize {
         let own = self.limits.share().saturating_sub(self.stream_memory);
         own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
     }
 
-    /// Whether there is enough room to tell those who wait: a sixteenth of the memory.
+    /// Whether the free memory is enough to tell waiting streams: more than a sixteenth.
     fn is_room_worth_a_word(&self) -> bool {
         self.stream_room() > self.limits.memory / 16
     }
 
-    /// Whether the object whose turn it is can be sent, or why not.
+    /// Whether the object whose turn it is can be sent. An error: why not.
     fn next_object(&self) -> Result<(), Blocked> {
         let object = self.order.front().and_then(|id| self.objects.get(id)).ok_or(Blocked::Application)?;
         object.may_be_sent(self.credit(), self.objects_begun >= self.limits.objects)
@@ -585,7 +586,7 @@ impl Outgoing {
         self.settle_tail();
     }
 
-    /// Keeps the object whose turn it is at the front.
+    /// Removes objects from the front of `order` that are completely sent.
     fn settle_order(&mut self) {
         while let Some(id) = self.order.front()
             && self.objects.get(id).is_none_or(|object| object.is_sent())
@@ -594,7 +595,7 @@ impl Outgoing {
         }
     }
 
-    /// Keeps the queue of tails from growing with those that need no repetition.
+    /// Removes entries from the front of `tail` that need no repetition.
     fn settle_tail(&mut self) {
         while let Some(id) = self.queues.next_tail() {
             let track = match id {
@@ -648,7 +649,7 @@ impl Outgoing {
         self.room.check(streams);
     }
 
-    /// Objects that are only a length are there as soon as the memory would take their bytes.
+    /// Provides objects that are only a length, as soon as the memory would take their bytes.
     fn settle_lengths(&mut self) {
         while self.payload == Payload::Length
             && let Some(read) = self.next_read()

@@ -13,15 +13,15 @@ use byway_wire::Writer;
 /// paid for too.
 const CHUNK_COST: usize = 4096;
 
-/// One read's worth of an object.
+/// A part of an object that is read from the disk at once.
 #[derive(Debug)]
 enum Chunk {
-    /// The owner was asked to read it.
+    /// The owner was asked to read the chunk.
     Asked,
     /// The chunk is in memory, with `unacked` bytes not acknowledged. It has no data where objects
     /// are only a length.
     Held { data: Bytes, length: usize, unacked: usize },
-    /// Acknowledged, or not wanted any more.
+    /// The chunk was acknowledged, or is no longer wanted.
     Gone,
 }
 
@@ -31,21 +31,21 @@ enum Chunk {
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,
-    /// Bytes of the object; when given up, those that went out.
+    /// Bytes of the object. After it was given up: the bytes that were sent.
     pub size: u64,
     /// Bytes per chunk; the last may be shorter.
     chunk_size: u64,
     /// How much the owner was asked to read.
     asked: u64,
-    /// All below this was provided.
+    /// The offset up to which the owner has provided bytes.
     here: u64,
     chunks: VecDeque<Chunk>,
     /// How many chunks at the front are gone altogether.
     dropped: u64,
     pub abandoned: bool,
-    /// Whether a frame of it went out.
+    /// Whether a frame of the object was sent.
     pub begun: bool,
-    /// The end mark of an empty object; with bytes, it stands on the last of them.
+    /// The end mark of an empty object. Other objects have it on their last bytes.
     pub fin: Fin,
     pub fin_repeated: bool,
 }
@@ -67,18 +67,18 @@ impl OutObject {
         }
     }
 
-    /// What a chunk of `length` bytes takes of the memory.
+    /// The memory that a chunk of `length` bytes counts for.
     fn cost(&self, length: usize) -> usize {
         length.max(CHUNK_COST.min(self.chunk_size as usize))
     }
 
-    /// The next read: from where, how much, and what it takes of the memory.
+    /// The next read: its offset, its length, and the memory it counts for.
     pub fn next_read(&self) -> Option<(u64, usize, usize)> {
         let length = self.chunk_size.min(self.size.saturating_sub(self.asked)) as usize;
         (length > 0 && !self.abandoned).then(|| (self.asked, length, self.cost(length)))
     }
 
-    /// The next read was asked for; returns whether there are more to come.
+    /// Notes that the next chunk was requested. Returns whether there are more.
     pub fn asked(&mut self) -> bool {
         self.asked += self.chunk_size.min(self.size - self.asked);
         self.chunks.push_back(Chunk::Asked);
@@ -99,7 +99,7 @@ impl OutObject {
         (offset / self.chunk_size).checked_sub(self.dropped).map(|index| index as usize)
     }
 
-    /// The owner's answer; `false` if it is not what was asked for.
+    /// Takes a chunk that the owner read. Returns `false` if it is not the one that was requested.
     pub fn provide(&mut self, offset: u64, bytes: Bytes) -> bool {
         let expected = self.chunk_size.min(self.size.saturating_sub(offset));
         if !offset.is_multiple_of(self.chunk_size) || bytes.len() as u64 != expected {
@@ -126,7 +126,7 @@ impl OutObject {
         }
     }
 
-    /// The answer where bytes are only a length: nobody needs to be asked.
+    /// Provides a chunk of an object that is only a length. The owner is not asked.
     pub fn provide_length(&mut self, length: usize) {
         if let Some(chunk @ Chunk::Asked) = self.chunks.back_mut() {
             *chunk = Chunk::Held { data: Bytes::new(), length, unacked: length };
@@ -144,13 +144,13 @@ impl OutObject {
         }
     }
 
-    /// How many bytes that were not sent yet are here from `offset` on.
+    /// How many bytes from `offset` on are provided.
     pub const fn available(&self, offset: u64) -> u64 {
         self.here.saturating_sub(offset)
     }
 
-    /// Whether there is something new of it that may be sent within `credit`, or why not.
-    /// `all_begun`: no other may be begun now.
+    /// Whether new bytes of the object may be sent within `credit`, or why not. `all_begun`: no
+    /// other object may be begun.
     pub fn may_be_sent(&self, credit: u64, all_begun: bool) -> Result<(), Blocked> {
         let cost = if self.begun { 0 } else { OBJECT_COST } + u64::from(self.size > 0);
         if credit < cost || (!self.begun && all_begun) {
@@ -175,7 +175,7 @@ impl OutObject {
         }
     }
 
-    /// Whether all was sent that ever will be.
+    /// Whether everything was sent that will be sent.
     pub const fn is_sent(&self) -> bool {
         self.abandoned || (self.begun && self.track.sent == self.size)
     }
@@ -195,7 +195,7 @@ impl OutObject {
         !self.track.lost.is_empty() || self.fin_due()
     }
 
-    /// Whether the peer has all that it will get.
+    /// Whether the peer has acknowledged everything that it will get.
     pub fn is_done(&self) -> bool {
         if self.size == 0 {
             self.abandoned || self.fin == Fin::Acked
@@ -268,7 +268,7 @@ impl OutObject {
 
 #[cfg(debug_assertions)]
 impl OutObject {
-    /// Asserts what must hold of it once a change is entered.
+    /// Asserts the object's invariants.
     pub fn check(&self) {
         self.track.check();
         let (sent, chunks) = (self.track.sent, self.dropped + self.chunks.len() as u64);

@@ -2,11 +2,11 @@
 
 use byway_wire::{ObjectId, StreamId};
 
-/// What the owner should read from the disk next, and hand to
+/// The bytes to read from the disk next, and to pass to
 /// [`Outgoing::provide`](super::Outgoing::provide).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRequest {
-    /// The object.
+    /// The number of the object.
     pub object: ObjectId,
     /// The first byte's offset in the object.
     pub offset: u64,
@@ -14,17 +14,17 @@ pub struct ReadRequest {
     pub length: usize,
 }
 
-/// What the owner may want to know.
+/// An event of sent streams and objects, for the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutEvent {
     /// The peer has all of an object.
     ObjectAcked(ObjectId),
-    /// The peer has all of a stream, and knows its end.
+    /// The peer has acknowledged all of a stream, and its end.
     StreamAcked(StreamId),
     /// The peer wants no more of a stream. It was [`reset`](super::Outgoing::reset) with the same
     /// code.
     Stopped {
-        /// The stream.
+        /// The number of the stream.
         stream: StreamId,
         /// The peer's code for the reason.
         code: u64,
@@ -32,11 +32,11 @@ pub enum OutEvent {
     /// A write to this stream was cut short before; it takes bytes again. Told once for each time
     /// that one was cut short.
     Writable(StreamId),
-    /// A stream could not be [opened](super::Outgoing::open_next) before; now one can.
+    /// A stream can be [opened](super::Outgoing::open_next) again, after that was refused.
     MayOpen,
 }
 
-/// What was done so far, in bytes of streams and objects.
+/// Bytes of streams and objects that were sent and acknowledged so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataCounters {
     /// Distinct bytes sent.

@@ -21,7 +21,7 @@ pub(super) struct Live<'a> {
     pub objects: &'a Numbered<OutObject>,
 }
 
-/// What is counted of them.
+/// The sums that a recount yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Bytes that streams keep.
@@ -39,8 +39,7 @@ pub(super) struct Sums {
 }
 
 impl Live<'_> {
-    /// Whether there is so little that a recount costs next to nothing, with `queued` entries of
-    /// queues.
+    /// Whether a recount is cheap, because there are few streams, objects and `queued` entries.
     pub fn is_little(&self, queued: usize) -> bool {
         let Self { streams, objects } = self;
         streams.len() + objects.len() <= MAX_ENTRIES && {

@@ -8,7 +8,7 @@ use byway_wire::Writer;
 /// The least bytes given by value that are worth a piece of their own. Fewer are copied behind
 /// those before.
 const MIN_PIECE_BYTES: usize = 4 << 10;
-/// Bytes that are copied make pieces of about this size.
+/// The approximate size of pieces into which small writes are copied, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Some of the bytes.
@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 64 << 10;
 enum BufferPiece {
     /// A copy of the owner's bytes.
     Own(Vec<u8>),
-    /// As they were given.
+    /// Bytes that the owner gave, shared without a copy.
     Given(Bytes),
 }
 
@@ -36,14 +36,14 @@ impl BufferPiece {
     }
 }
 
-/// Bytes from one offset of a stream to another.
+/// The bytes of a stream between two offsets.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
-    /// Where it begins. Pieces may still hold what was before.
+    /// The offset of the first byte that is kept. The first piece may begin before it.
     base: u64,
-    /// Where each piece begins, and its bytes. One follows the other.
+    /// The offset and the bytes of each piece, without gaps.
     pieces: VecDeque<(u64, BufferPiece)>,
-    /// What follows the pieces, and where that begins.
+    /// The bytes after the pieces. `tail_start`: their offset.
     tail: Vec<u8>,
     tail_start: u64,
 }
@@ -54,22 +54,22 @@ impl SendBuffer {
         self.base
     }
 
-    /// One past the offset of the last byte that was written.
+    /// One more than the offset of the last written byte.
     pub const fn end(&self) -> u64 {
         self.tail_start + self.tail.len() as u64
     }
 
-    /// How many bytes it holds.
+    /// The number of bytes.
     pub const fn len(&self) -> usize {
         (self.end() - self.base) as usize
     }
 
-    /// Whether it holds none.
+    /// Whether there are no bytes.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends a copy, into the `spare` buffer if there is use for one.
+    /// Appends a copy of `bytes`, with the memory of `spare` if a buffer is needed.
     pub fn copy_from(&mut self, bytes: &[u8], spare: &mut Vec<u8>) {
         if self.tail.len() + bytes.len() > PIECE_BYTES {
             self.close_tail();
@@ -80,7 +80,7 @@ impl SendBuffer {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// Appends bytes, without a copy if they are many.
+    /// Appends `bytes`, without a copy if there are many.
     pub fn push(&mut self, bytes: Bytes, spare: &mut Vec<u8>) {
         if bytes.len() < MIN_PIECE_BYTES {
             return self.copy_from(&bytes, spare);
@@ -99,7 +99,7 @@ impl SendBuffer {
         self.pieces.push_back((start, BufferPiece::Own(core::mem::take(&mut self.tail))));
     }
 
-    /// Forgets all before `offset`. A buffer that is free then becomes the `spare` one.
+    /// Removes all bytes before `offset`. A freed buffer becomes `spare`.
     pub fn advance(&mut self, offset: u64, spare: &mut Vec<u8>) {
         self.base = offset.clamp(self.base, self.end());
         while let Some((start, piece)) = self.pieces.front()
@@ -116,7 +116,7 @@ impl SendBuffer {
         }
     }
 
-    /// Forgets all from `offset` on. Returns how many bytes there were.
+    /// Removes all bytes from `offset` on. Returns how many there were.
     pub fn truncate(&mut self, offset: u64) -> usize {
         let (before, end) = (self.len(), offset.max(self.base));
         self.tail.truncate(usize::try_from(end.saturating_sub(self.tail_start)).unwrap_or(usize::MAX));
@@ -133,7 +133,7 @@ impl SendBuffer {
         before - self.len()
     }
 
-    /// Writes `length` bytes from `offset` on, as far as they are here.
+    /// Writes `length` bytes from `offset` on, as far as they are kept.
     pub fn write(&self, mut offset: u64, mut length: usize, writer: &mut Writer<'_>) {
         let is_before = |(start, piece): &(u64, BufferPiece)| start + piece.bytes().len() as u64 <= offset;
         let mut index = self.pieces.partition_point(is_before);

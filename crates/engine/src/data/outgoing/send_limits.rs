@@ -1,6 +1,6 @@
 //! Bounds of what is sent.
 
-/// Bounds of what is sent.
+/// The limits on sent streams and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
     /// Bytes of data that wait to be sent or acknowledged, for all streams and objects together.
@@ -15,7 +15,7 @@ pub struct OutgoingLimits {
 }
 
 impl OutgoingLimits {
-    /// What the streams may hold together, and the objects.
+    /// The bytes that all streams together may hold. Objects may hold as many.
     pub(super) const fn share(&self) -> usize {
         self.memory - self.memory / 4
     }

@@ -9,21 +9,21 @@ pub(super) struct PeerStreamLimit {
     role: Role,
     /// Streams that may be opened in all.
     limit: u64,
-    /// Streams that were opened: one above the highest, counted from 0.
+    /// One more than the highest index of an opened stream, counted from 0.
     opened: u64,
-    /// Whether one could not be opened, and its owner waits for word.
+    /// Whether a stream could not be opened, so that its owner waits for an event.
     refused: bool,
     /// Streams of the peer's that are over here and were over in the other direction before.
     answers_over: u64,
 }
 
 impl PeerStreamLimit {
-    /// None was opened, and no limit was told.
+    /// A limit before the peer has told one, without opened streams.
     pub const fn new() -> Self {
         Self { role: Role::Initiator, limit: u64::MAX, opened: 0, refused: false, answers_over: 0 }
     }
 
-    /// Whether the stream may be opened; who may not is told when one can.
+    /// Whether the stream may be opened. If not, an event follows when one can be.
     pub fn open(&mut self, id: StreamId) -> bool {
         let index = u64::from(id.0 / 2);
         if !self.role.opens(id) {
@@ -37,12 +37,12 @@ impl PeerStreamLimit {
         allowed
     }
 
-    /// What this side is.
+    /// Sets the role of this side.
     pub const fn belong_to(&mut self, role: Role) {
         self.role = role;
     }
 
-    /// The id that is next, if there is one.
+    /// The id of the next stream. `None`: the limit is reached.
     pub fn next(&self) -> Option<StreamId> {
         let index = u32::try_from(self.opened).ok().filter(|index| *index <= u32::MAX / 2)?;
         Some(StreamId(2 * index + self.role.first_stream()))

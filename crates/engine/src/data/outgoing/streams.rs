@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use byway_wire::Writer;
 
-/// What a stream may hold: of the memory, and beyond the peer's limit.
+/// How many bytes a stream may hold: of the memory, and beyond the peer's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteAllowance {
     /// Bytes of the memory that the stream may take.
@@ -15,7 +15,7 @@ pub(super) struct WriteAllowance {
     pub ahead: usize,
 }
 
-/// What became of the mark that a stream ends.
+/// The state of a stream's end mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fin {
     /// The mark was not sent, or was lost.
@@ -23,11 +23,11 @@ pub(super) enum Fin {
     Due,
     /// The mark is in flight.
     Sent,
-    /// The peer has it.
+    /// The peer has acknowledged the end mark.
     Acked,
 }
 
-/// What became of the word that a stream was given up.
+/// The state of a stream's RESET_STREAM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reset {
     /// The stream was not given up.
@@ -41,15 +41,15 @@ pub(super) enum Reset {
     Acked,
 }
 
-/// What a write that was cut short waits for.
+/// Why a write was cut short, and what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WriteBlock {
     /// No write was cut short.
     #[default]
     Nothing,
-    /// The peer's limit on the stream, or its share of the memory.
+    /// The peer's limit on the stream, or the stream's share of the memory.
     Limit,
-    /// The memory that all share; it stands in the queue.
+    /// The memory shared by all streams. The stream is in the queue for it.
     Memory,
 }
 
@@ -59,24 +59,25 @@ pub(super) enum WriteBlock {
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: DeliveryState,
-    /// What was written and is not acknowledged, sent or not.
+    /// Bytes that are not acknowledged, sent or not.
     kept: SendBuffer,
     /// The peer's limit on this stream: the offset up to which it may be sent.
     pub limit: u64,
-    /// Nothing will be added.
+    /// Whether the owner has ended the stream.
     pub finished: bool,
     pub fin: Fin,
-    /// Whether the end mark had its turn in the repetition of the tail.
+    /// Whether the end mark was repeated at the end of the data.
     pub fin_repeated: bool,
     pub reset: Reset,
-    /// Whether it stands in the queue of those with new data.
+    /// Whether the stream is in the queue of streams with new data.
     pub in_ready: bool,
-    /// Whether it is counted among those that wait for acknowledgments.
+    /// Whether the stream counts among those that wait for acknowledgments.
     pub busy: bool,
     pub wait: WriteBlock,
     /// Bytes beyond the peer's limit.
     pub beyond: usize,
-    /// Whether the peer opened it and nothing more comes of it: with its end here it is over.
+    /// Whether the peer opened the stream and has ended its direction, so that the stream ends with
+    /// this direction.
     pub last: bool,
 }
 
@@ -86,7 +87,7 @@ impl OutStream {
         Self { limit, ..Self::default() }
     }
 
-    /// One past the last byte that the owner wrote.
+    /// One more than the offset of the last written byte.
     pub const fn end(&self) -> u64 {
         self.kept.end()
     }
@@ -120,12 +121,12 @@ impl OutStream {
         self.kept.push(data, spare);
     }
 
-    /// Whether new bytes could go if the connection's limit lets them.
+    /// Whether the stream has new bytes within its own limit.
     pub fn has_new(&self) -> bool {
         self.track.sent < self.end().min(self.limit)
     }
 
-    /// Whether the end mark may stand on a frame that ends with the stream.
+    /// Whether a frame at the stream's end may carry the end mark.
     pub const fn may_end(&self) -> bool {
         self.finished && matches!(self.reset, Reset::None | Reset::Acked)
     }
@@ -150,7 +151,7 @@ impl OutStream {
         self.kept.base() < self.track.sent || self.fin == Fin::Sent
     }
 
-    /// Whether the peer has all of it and knows its end.
+    /// Whether the peer has acknowledged the whole stream and its end.
     pub fn is_done(&self) -> bool {
         self.finished && !self.is_busy()
     }
@@ -187,7 +188,7 @@ impl OutStream {
         self.kept.write(offset, length, writer);
     }
 
-    /// Asserts what must hold of it once a change is entered.
+    /// Asserts the stream's invariants.
     #[cfg(debug_assertions)]
     pub fn check(&self) {
         self.track.check();

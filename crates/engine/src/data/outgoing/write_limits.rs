@@ -17,7 +17,7 @@ fn ahead(own: usize, beyond: usize, most: usize) -> usize {
     (own + most.saturating_sub(beyond)).min(MAX_AHEAD_BYTES)
 }
 
-/// What lies beyond the peer's limits, and who waits for memory.
+/// The bytes that lie beyond the peer's limits, and the streams that wait for memory.
 #[derive(Debug, Default)]
 pub(super) struct WriteLimits {
     /// Bytes of streams beyond their own limits.
@@ -32,7 +32,7 @@ impl WriteLimits {
         WriteAllowance { share: limits.memory / 4, ahead }
     }
 
-    /// A stream waits for this from now on, unless it stands in the queue.
+    /// Notes what a stream waits for, unless it is in the queue for memory.
     fn wait(&mut self, id: StreamId, stream: &mut OutStream, what: WriteBlock) {
         if stream.wait != WriteBlock::Memory {
             stream.wait = what;
@@ -69,7 +69,7 @@ impl WriteLimits {
         taken
     }
 
-    /// The next of those that wait for memory, if it takes bytes; `None`: nobody waits.
+    /// The next stream that waits for memory, if it takes bytes now. `None`: none waits.
     pub fn next(
         &mut self,
         streams: &mut BTreeMap<StreamId, OutStream>,
@@ -87,13 +87,13 @@ impl WriteLimits {
         !self.waiting.is_empty()
     }
 
-    /// Whether a stream has bytes beyond its limit.
+    /// Whether any stream has bytes beyond its limit.
     pub const fn is_beyond(&self) -> bool {
         self.beyond > 0
     }
 
-    /// Asserts that bytes beyond limits are counted, and that who waits for memory stands in the
-    /// queue.
+    /// Asserts that bytes beyond limits are counted, and that streams which wait for memory are
+    /// queued.
     #[cfg(debug_assertions)]
     pub fn check(&self, streams: &BTreeMap<StreamId, OutStream>) {
         let beyond = streams.values().map(|stream| stream.beyond).sum::<usize>();
