@@ -6,7 +6,7 @@ mod gateways;
 use byway_control::ControllerChoice;
 use byway_sim::PipeConfig;
 use byway_sim::aqm::{self, CodelConfig, FqCodelConfig, RedConfig};
-use byway_sim::pipe::GilbertElliott;
+use byway_sim::pipe::{GilbertElliott, Stalls};
 use byway_wire::Duration;
 pub use exchange::{Attack, ClockSetup, EndChange, EndChoice, ExchangeOptions, StreamSetup, UdpFilter};
 pub use gateways::Gateways;
@@ -105,6 +105,8 @@ pub struct LinkSpec {
     pub loss: Option<f64>,
     /// The most by which jitter delays a packet.
     pub jitter: Option<Duration>,
+    /// When nothing arrives for a while.
+    pub stalls: Option<Stalls>,
     /// Probability that bits flip.
     pub corruption: Option<f64>,
     /// Probability that a packet arrives twice.
@@ -474,6 +476,9 @@ impl LinkSpec {
         }
         if let Some(jitter) = self.jitter {
             pipe.jitter = jitter;
+        }
+        if let Some(stalls) = self.stalls {
+            pipe.stalls = Some(stalls);
         }
         if let Some(corruption) = self.corruption {
             pipe.corruption = corruption;

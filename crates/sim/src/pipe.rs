@@ -4,10 +4,12 @@
 mod burst_loss;
 mod config;
 mod schedule;
+mod stalls;
 
 pub use burst_loss::GilbertElliott;
 pub use config::{OVERHEAD_IPV4, OVERHEAD_IPV6, PipeConfig, RateStep};
 pub use schedule::{Change, Step};
+pub use stalls::Stalls;
 
 use crate::aqm::{DequeueAqm, Dequeued, Discipline, Queued, Red, RedVerdict};
 use crate::link::{Corruption, Decision, Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome};
@@ -16,6 +18,7 @@ use burst_loss::Spell;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Ecn, Instant};
 use schedule::TimedValue;
+use stalls::StallState;
 use std::collections::VecDeque;
 
 /// A packet that waits for its service.
@@ -72,6 +75,7 @@ pub struct Pipe {
     decided: VecDeque<(usize, Dequeued)>,
     /// The state of losses in bursts.
     spell: Spell,
+    stalls: Option<StallState>,
     plain: Option<PlainPipe>,
     /// The size that was sent last, and its service time: whole nanoseconds, and what is left in
     /// billionths of a bit.
@@ -110,6 +114,7 @@ impl Pipe {
             deciding: DequeueAqm::new(&config.discipline, || random.next_u64()),
             decided: VecDeque::new(),
             spell: Spell::default(),
+            stalls: config.stalls.map(|stalls| StallState::new(stalls, random.next_u64())),
             plain: None,
             service: (0, 0, 0),
             config,
@@ -138,6 +143,7 @@ impl Pipe {
             && faults.iter().all(|&probability| probability <= 0.0)
             && config.bursts.is_none()
             && config.jitter.is_zero()
+            && config.stalls.is_none()
             && config.mark_above.is_none()
             && config.rate_steps.is_empty()
             && config.partitions.is_empty()
@@ -397,6 +403,9 @@ impl Pipe {
             at += self.random.up_to(self.config.jitter);
         }
         at = at.max(self.last_arrival);
+        if let Some(stalls) = &mut self.stalls {
+            at = stalls.release(at);
+        }
         if self.random.chance(self.config.reordering) {
             at += self.config.reorder_delay;
         } else {

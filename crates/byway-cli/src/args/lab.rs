@@ -3,7 +3,7 @@
 use crate::units::parse_duration;
 use byway_field::directories::Directories;
 use byway_field::network::NetworkRequest;
-use byway_lab::scoreboard::{CellFilter, LineHalf};
+use byway_lab::scoreboard::{CellFilter, LineHalf, LineSet};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -223,6 +223,7 @@ Examples:
   byway lab scoreboard --seeds 5                    all of the board; what is there already is not run again
   byway lab scoreboard --only line=10m-20ms-50p --only beside=requests --rows
   byway lab scoreboard --quick --laws background,session:ledbat++
+  byway lab scoreboard --quick --lines jitter --laws background,cubic   Wi-Fi, radio cells, satellites
 
 A cell is a line, who else is on it, how many background transfers there are, and their law. Each cell is a row: harm, share of the
 rest, time to fill an idle line, Jain's index, what a bulk flow keeps. Rows are appended to a file as cells end, so a run that was
@@ -231,6 +232,9 @@ pub struct LabScoreboard {
     /// Some 150 scenes instead of the whole board
     #[arg(long)]
     pub quick: bool,
+    /// Which lines: the grid, or those whose delays jump without a queue (jitter)
+    #[arg(long, value_name = "SET", default_value = "grid", value_parser = parse_lines)]
+    pub lines: LineSet,
     /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the
     /// board]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -454,6 +458,14 @@ fn parse_half(text: &str) -> Result<LineHalf, String> {
         "tune" => Ok(LineHalf::Tune),
         "judge" => Ok(LineHalf::Judge),
         _ => Err("expected tune or judge".to_owned()),
+    }
+}
+
+fn parse_lines(text: &str) -> Result<LineSet, String> {
+    match text {
+        "grid" => Ok(LineSet::Grid),
+        "jitter" => Ok(LineSet::Jitter),
+        _ => Err("expected grid or jitter".to_owned()),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::setup::{
 };
 use byway_control::{ChoiceError, ControllerChoice};
 use byway_sim::aqm::FqCodelConfig;
+use byway_sim::pipe::Stalls;
 use byway_wire::Duration;
 
 /// The most copies of one transfer.
@@ -167,6 +168,14 @@ fn line(reader: &Reader<'_>) -> Result<LinkSpec, SpannedError> {
         queue,
         loss: reader.share("loss")?,
         jitter: reader.time("jitter")?,
+        stalls: reader.table("stalls", |stalls| {
+            let time = |key| stalls.needed(key, QuantityKind::Time.expected(), stalls.time(key)?);
+            let found = Stalls { period: time("period")?, min: time("min")?, max: time("max")? };
+            if found.period.is_zero() || found.min > found.max || found.max > found.period {
+                return stalls.wrong("max", "expected min <= max <= period, and a period above zero");
+            }
+            Ok(found)
+        })?,
         corruption: reader.share("corruption")?,
         duplication: reader.share("duplication")?,
         reordering: reader.table("reordering", |held| {

@@ -189,3 +189,37 @@ pub const PRODUCT_BOUNDS: &[Bound] = &[
         limits: &[(Share, AtLeast(0.90))],
     },
 ];
+
+/// Every bound on the product's own figures on lines whose delays jump without a queue.
+pub const JITTER_BOUNDS: &[Bound] = &[
+    Bound {
+        id: "jitter-alone",
+        says: "one uses an idle line whose delays jump",
+        of: |scene| scene.foreground == Foreground::Nobody && scene.transfers == 1,
+        limits: &[(Share, AtLeast(0.85))],
+    },
+    Bound {
+        id: "jitter-stuck",
+        says: "one is nowhere stuck on an idle line whose delays jump",
+        of: |scene| scene.foreground == Foreground::Nobody && scene.transfers == 1,
+        limits: &[(Share, AtLeast(0.50))],
+    },
+    Bound {
+        id: "jitter-requests",
+        says: "one beside requests where delays jump",
+        of: |scene| scene.foreground == Foreground::Requests,
+        limits: &[(Median, AtMost(1.30)), (P90, AtMost(1.60))],
+    },
+    Bound {
+        id: "jitter-bulk",
+        says: "a bulk flow keeps what it has alone where delays jump",
+        of: |scene| scene.foreground.is_bulk(),
+        limits: &[(Keeps, AtLeast(0.90))],
+    },
+    Bound {
+        id: "jitter-four",
+        says: "four share an idle line whose delays jump",
+        of: |scene| scene.foreground == Foreground::Nobody && scene.transfers > 1,
+        limits: &[(Jain, AtLeast(0.90))],
+    },
+];

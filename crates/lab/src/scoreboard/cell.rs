@@ -231,7 +231,8 @@ pub fn rows(text: &str) -> Vec<CellRow> {
 #[cfg(test)]
 mod tests {
     use super::super::cases::TransferMix;
-    use super::super::grid::{Foreground, GRID_LINES};
+    use super::super::grid::{Foreground, Form, GRID_LINES};
+    use super::super::selection::LineSet;
     use super::*;
 
     fn program() -> Program {
@@ -303,7 +304,8 @@ mod tests {
     #[test]
     fn every_scene_is_a_plan() {
         let laws = Law::all();
-        for (place, scene) in super::super::grid::scenes(super::super::grid::Form::Full).iter().enumerate() {
+        let sets = [LineSet::Grid, LineSet::Jitter].map(|lines| lines.scenes(Form::Full)).concat();
+        for (place, scene) in sets.iter().enumerate() {
             let text = plan(scene, laws.get(place % laws.len()));
             setup(&text).unwrap_or_else(|error| panic!("{scene}: {error}"));
             let times = scene.times();

@@ -30,6 +30,24 @@ pub enum RateProfile {
     /// Every 500 ms the rate changes by up to a third, as in a radio cell with fading. It stays
     /// between a fifth of the full rate and the full rate.
     Lte,
+    /// Every 100 ms the rate changes by up to a fifth, as a radio cell's scheduler gives and takes.
+    /// It stays between three tenths of the full rate and the full rate.
+    Cell,
+}
+
+/// How the propagation delay of a line changes, besides jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayProfile {
+    /// The delay stays as it is.
+    Steady,
+    /// Once a second nothing arrives for 20 to 50 ms, then all at once, as where a Wi-Fi radio
+    /// scans or repeats.
+    Stalls,
+    /// Every 100 ms the delay is another one, longer by 0 to 10 ms each way, as in a radio cell.
+    Cell,
+    /// Every 15 s the delay is another one, longer by 0 to 20 ms each way, as where another
+    /// satellite takes over.
+    Satellite,
 }
 
 /// Which paths a background transfer has. The foreground traffic always takes the direct path.
@@ -97,6 +115,8 @@ pub struct Bottleneck {
     pub jitter_ms: u32,
     /// How the rate changes.
     pub course: RateProfile,
+    /// How the delay changes.
+    pub delays: DelayProfile,
     /// Paths of background transfers.
     pub paths: Paths,
     /// What it is for.
@@ -114,6 +134,7 @@ const fn line(mbit: u32, rtt_ms: u32, queue: u32, half: LineHalf) -> Bottleneck 
         loss: 0,
         jitter_ms: 0,
         course: RateProfile::Steady,
+        delays: DelayProfile::Steady,
         paths: Paths::One,
         half,
         quick: false,
@@ -133,7 +154,7 @@ impl Bottleneck {
         Self { queueing, ..self }
     }
 
-    const fn loss(self, loss: u32) -> Self {
+    pub(super) const fn loss(self, loss: u32) -> Self {
         Self { loss, ..self }
     }
 
@@ -141,8 +162,12 @@ impl Bottleneck {
         Self { jitter_ms, ..self }
     }
 
-    const fn course(self, course: RateProfile) -> Self {
+    pub(super) const fn course(self, course: RateProfile) -> Self {
         Self { course, ..self }
+    }
+
+    pub(super) const fn delays(self, delays: DelayProfile) -> Self {
+        Self { delays, ..self }
     }
 
     pub(super) const fn paths(self, paths: Paths) -> Self {
@@ -161,6 +186,7 @@ impl Bottleneck {
             && self.loss == 0
             && self.jitter_ms == 0
             && self.course == RateProfile::Steady
+            && self.delays == DelayProfile::Steady
             && self.paths == Paths::One
     }
 }
@@ -185,6 +211,13 @@ impl fmt::Display for Bottleneck {
             RateProfile::Steady => {}
             RateProfile::Wifi => write!(f, "-wifi")?,
             RateProfile::Lte => write!(f, "-lte")?,
+            RateProfile::Cell => write!(f, "-cell")?,
+        }
+        match (self.delays, self.course) {
+            (DelayProfile::Steady, _) | (DelayProfile::Cell, RateProfile::Cell) => {}
+            (DelayProfile::Stalls, _) => write!(f, "-stalls")?,
+            (DelayProfile::Cell, _) => write!(f, "-cell-delays")?,
+            (DelayProfile::Satellite, _) => write!(f, "-satellite")?,
         }
         match self.paths {
             Paths::One => Ok(()),

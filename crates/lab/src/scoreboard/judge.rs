@@ -7,6 +7,7 @@ use super::grid::{Foreground, Scene};
 use super::known::KNOWN_FAILURES;
 use super::known_full::KNOWN_FULL_FAILURES;
 use super::measure::Figures;
+use super::selection::LineSet;
 use super::{PRODUCT_LAW, bounds};
 use crate::acceptance::Acceptance;
 use std::collections::BTreeMap;
@@ -279,12 +280,11 @@ fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Lim
     BoundMiss { scene, figure, value, limit: bound_at, known }
 }
 
-/// Holds every bound against the figures of a law. What is known to be missed is so of the
-/// product's alone.
+/// Holds the bounds of these lines against the figures of a law. What is known to be missed is so
+/// of the product's alone.
 #[must_use]
-pub fn judge(board: &Board, law: &str) -> Vec<BoundResult> {
-    let mut judged: Vec<BoundResult> =
-        bounds::PRODUCT_BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
+pub fn judge(board: &Board, lines: LineSet, law: &str) -> Vec<BoundResult> {
+    let mut judged: Vec<BoundResult> = bounds_of(lines).iter().map(|bound| one(board, law, bound)).collect();
     judged.push(less_than_cubic(board, law));
     judged.push(undominated(board, law));
     if law != PRODUCT_LAW {
@@ -292,6 +292,14 @@ pub fn judge(board: &Board, law: &str) -> Vec<BoundResult> {
     }
     judged.retain(|judged| judged.figures > 0);
     judged
+}
+
+/// The bounds that are promised on these lines.
+fn bounds_of(lines: LineSet) -> &'static [Bound] {
+    match lines {
+        LineSet::Grid => bounds::PRODUCT_BOUNDS,
+        LineSet::Jitter => bounds::JITTER_BOUNDS,
+    }
 }
 
 fn one(board: &Board, law: &str, bound: &Bound) -> BoundResult {
@@ -410,7 +418,7 @@ mod tests {
                 .zip(p90)
                 .map(|(seed, p90)| row(scene, PRODUCT_LAW, seed, harmed(1.254, p90, 0.85)))
                 .collect();
-            judge(&Board::new(&scenes, &rows), PRODUCT_LAW)
+            judge(&Board::new(&scenes, &rows), LineSet::Grid, PRODUCT_LAW)
         };
         // 1.254 is printed as 1.25.
         let held = judged([Some(1.3), Some(1.4), None]);
@@ -442,7 +450,7 @@ mod tests {
                 let rival = if place < better { 0.9 } else { 0.81 };
                 rows.push(row(scene, "nice", 1, harmed(1.0, Some(1.1), rival)));
             }
-            judge(&Board::new(&all, &rows), PRODUCT_LAW)
+            judge(&Board::new(&all, &rows), LineSet::Grid, PRODUCT_LAW)
         };
         let good = judged(0, 2);
         assert!(found(&good, "cubic").missed.is_empty() && found(&good, "undominated").missed.is_empty());
@@ -454,17 +462,22 @@ mod tests {
 
     #[test]
     fn bounds_and_known_misses_are_about_something() {
-        let scenes = scenes(Form::Full);
-        for bound in bounds::PRODUCT_BOUNDS {
-            assert!(scenes.iter().any(bound.of), "{}", bound.id);
-            assert_eq!(bounds::PRODUCT_BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
+        let all = [LineSet::Grid, LineSet::Jitter].map(|lines| (lines.scenes(Form::Full), bounds_of(lines)));
+        let ids: Vec<&str> = all.iter().flat_map(|(_, bounds)| bounds.iter().map(|bound| bound.id)).collect();
+        for (scenes, bounds) in &all {
+            for bound in *bounds {
+                assert!(scenes.iter().any(bound.of), "{}", bound.id);
+                assert_eq!(ids.iter().filter(|id| **id == bound.id).count(), 1, "{}", bound.id);
+            }
         }
         for known in KNOWN_FAILURES.iter().chain(KNOWN_FULL_FAILURES) {
-            let mut there = scenes.iter().filter(|scene| scene.to_string().starts_with(known.scene));
-            let of = bounds::PRODUCT_BOUNDS.iter().find(|bound| bound.id == known.bound);
             let whole = ["cubic", "undominated"].contains(&known.bound);
-            let applies = |scene: &Scene| of.is_some_and(|bound| (bound.of)(scene)) || whole;
-            assert!(there.any(applies), "{} in {}", known.bound, known.scene);
+            let applies = all.iter().any(|(scenes, bounds)| {
+                let of = bounds.iter().find(|bound| bound.id == known.bound);
+                let mut there = scenes.iter().filter(|scene| scene.to_string().starts_with(known.scene));
+                there.any(|scene| of.is_some_and(|bound| (bound.of)(scene)) || whole)
+            });
+            assert!(applies, "{} in {}", known.bound, known.scene);
         }
     }
 

@@ -5,6 +5,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `grid`, `cases` | the laws and the scenes; further scenes |
+//! | `jitter` | the scenes on lines whose delays jump without a queue |
 //! | `times` | how long a scene lasts |
 //! | `world` | turns a scene into a plan |
 //! | `cell`, `measure` | runs cells; computes the values of a row |
@@ -22,6 +23,7 @@ mod cases;
 pub mod cell;
 pub mod grid;
 pub mod heatmap;
+mod jitter;
 pub mod judge;
 pub mod known;
 pub mod known_full;
@@ -37,4 +39,4 @@ pub use grid::{
 };
 pub use judge::{Board, BoundMiss, BoundResult, Figure, judge};
 pub use measure::Figures;
-pub use selection::{CellFilter, CellSelection};
+pub use selection::{CellFilter, CellSelection, LineSet};

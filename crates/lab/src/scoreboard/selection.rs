@@ -3,7 +3,29 @@
 
 use super::cell::Cell;
 use super::grid::{Form, Law, LineHalf, Scene, scenes};
+use super::jitter::jitter_scenes;
 use core::str::FromStr;
+
+/// Which lines are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LineSet {
+    /// The grid and the cases beside it.
+    #[default]
+    Grid,
+    /// Lines whose delays jump without a queue.
+    Jitter,
+}
+
+impl LineSet {
+    /// Every scene of a form, in the order of tables and pictures.
+    #[must_use]
+    pub fn scenes(self, form: Form) -> Vec<Scene> {
+        match self {
+            Self::Grid => scenes(form),
+            Self::Jitter => jitter_scenes(form == Form::Quick),
+        }
+    }
+}
 
 /// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or
 /// `law=cubic`. Commas separate values.
@@ -40,7 +62,7 @@ impl FromStr for CellFilter {
             "law" => FilterKey::Law,
             _ => return Err(expected()),
         };
-        let all = scenes(Form::Full);
+        let all = [LineSet::Grid, LineSet::Jitter].map(|lines| lines.scenes(Form::Full)).concat();
         for value in &values {
             // Laws that are no rows of the board are known elsewhere.
             let there = !value.is_empty() && all.iter().any(|scene| key.admits(scene, value));
@@ -77,7 +99,9 @@ impl CellFilter {
 /// The cells that are wanted.
 #[derive(Clone, Debug)]
 pub struct CellSelection {
-    /// How much of the grid.
+    /// Which lines.
+    pub lines: LineSet,
+    /// How much of them.
     pub form: Form,
     /// The laws to run.
     pub laws: Vec<Law>,
@@ -93,7 +117,7 @@ impl CellSelection {
     /// The scenes of the selection, in the order of tables and pictures.
     #[must_use]
     pub fn scenes(&self) -> Vec<Scene> {
-        let mut scenes = scenes(self.form);
+        let mut scenes = self.lines.scenes(self.form);
         scenes.retain(|scene| {
             self.half.is_none_or(|half| scene.line.half == half)
                 && self.only.iter().all(|only| only.admits(scene))
@@ -126,6 +150,7 @@ mod tests {
     #[test]
     fn a_row_can_be_looked_at_alone() {
         let only = |texts: &[&str]| CellSelection {
+            lines: LineSet::Grid,
             form: Form::Full,
             laws: Law::all(),
             seeds: 2,
@@ -152,9 +177,8 @@ mod tests {
     #[test]
     fn the_halves_are_the_whole() {
         let of = |half| {
-            let selection =
-                CellSelection { form: Form::Full, laws: Law::all(), seeds: 1, half, only: Vec::new() };
-            selection.scenes()
+            let (form, laws, only) = (Form::Full, Law::all(), Vec::new());
+            CellSelection { lines: LineSet::Jitter, form, laws, seeds: 1, half, only }.scenes()
         };
         let (tune, judge) = (of(Some(LineHalf::Tune)), of(Some(LineHalf::Judge)));
         assert_eq!(tune.len() + judge.len(), of(None).len());

@@ -1,7 +1,9 @@
 //! A scene as a plan: what `byway lab run` would run.
 
 use super::cases::{LATE_START_MS, TransferMix};
-use super::grid::{Bottleneck, Foreground, Law, LawCarrier, Paths, Queueing, RateProfile, Scene};
+use super::grid::{
+    Bottleneck, DelayProfile, Foreground, Law, LawCarrier, Paths, Queueing, RateProfile, Scene,
+};
 use super::times::SceneTimes;
 use crate::Setup;
 use crate::plan::{Mode, Overrides, Plan, PlanError};
@@ -49,6 +51,10 @@ const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
 /// holds.
 const MPATH_7_LINE: (u32, u32) = (1_000, 50);
 const MPATH_7_FREE: u32 = 1_000;
+/// Milliseconds from one stall of a line to the next, on average.
+const STALL_PERIOD_MS: u32 = 1_000;
+/// The shortest and the longest stall in milliseconds.
+const STALL_MS: [u32; 2] = [20, 50];
 
 /// The plan of a scene, beside transfers of `law` or, for what is compared with, alone.
 #[must_use]
@@ -242,6 +248,10 @@ fn links(line: &Bottleneck) -> Vec<Value> {
         "loss": format!("{} %", f64::from(line.loss) / 10.0),
         "jitter": ms(line.jitter_ms),
     });
+    if line.delays == DelayProfile::Stalls {
+        let [min, max] = STALL_MS.map(ms);
+        spec["stalls"] = json!({ "period": ms(STALL_PERIOD_MS), "min": min, "max": max });
+    }
     match line.queueing {
         Queueing::DropTail => {}
         Queueing::Codel => spec["discipline"] = json!({ "kind": "codel" }),
@@ -286,10 +296,25 @@ fn links(line: &Bottleneck) -> Vec<Value> {
     }
 }
 
-/// What changes about the line.
+/// What changes about the line. Data go one way, and the delay changes both ways.
 fn changes(line: &Bottleneck, stop: u32) -> Vec<Value> {
-    let change = |(at, rate): (u32, u64)| json!({ "at": ms(at), "link": ["near", "far"], "rate": format!("{rate} bit/s"), "one_way": true });
-    rates(line, stop).into_iter().skip(1).map(change).collect()
+    let rate = |(at, rate): (u32, u64)| json!({ "at": ms(at), "link": ["near", "far"], "rate": format!("{rate} bit/s"), "one_way": true });
+    let delay =
+        |(at, delay): (u32, u32)| json!({ "at": ms(at), "link": ["near", "far"], "delay": us(delay) });
+    let rates = rates(line, stop).into_iter().skip(1).map(rate);
+    rates.chain(delays(line, stop).into_iter().map(delay)).collect()
+}
+
+/// The one-way delays of a line from some millisecond on, in microseconds, from 0 to `stop`. The
+/// same for all seeds.
+fn delays(line: &Bottleneck, stop: u32) -> Vec<(u32, u32)> {
+    let (step, most) = match line.delays {
+        DelayProfile::Steady | DelayProfile::Stalls => return Vec::new(),
+        DelayProfile::Cell => (100, 10_000),
+        DelayProfile::Satellite => (15_000, 20_000),
+    };
+    let mut random = Random::component(1, &format!("delays of {line}"));
+    (0..stop).step_by(step).map(|at| (at, line.rtt_ms * 500 + random.below(most) as u32)).collect()
 }
 
 /// The rates of a line from some millisecond on, in bits per second, from 0 to `stop`. The same for
@@ -303,6 +328,7 @@ pub fn rates(line: &Bottleneck, stop: u32) -> Vec<(u32, u64)> {
         RateProfile::Steady => return vec![(0, most as u64)],
         RateProfile::Wifi => 100,
         RateProfile::Lte => 500,
+        RateProfile::Cell => 100,
     };
     (0..stop)
         .step_by(step)
@@ -311,6 +337,7 @@ pub fn rates(line: &Bottleneck, stop: u32) -> Vec<(u32, u64)> {
                 RateProfile::Steady => 1.0,
                 RateProfile::Wifi => 0.5 + 0.5 * random.unit(),
                 RateProfile::Lte => (part * (2.0 / 3.0 + random.unit() * 2.0 / 3.0)).clamp(0.2, 1.0),
+                RateProfile::Cell => (part * (0.8 + random.unit() * 0.4)).clamp(0.3, 1.0),
             };
             (at, if at == 0 { most as u64 } else { (most * part) as u64 })
         })

@@ -2,6 +2,7 @@
 
 use super::burst_loss::GilbertElliott;
 use super::schedule::{Change, Step};
+use super::stalls::Stalls;
 use crate::aqm::Discipline;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -52,6 +53,8 @@ pub struct PipeConfig {
     pub reorder_delay: Duration,
     /// Every packet is late by 0 to this much, each equally likely, but overtakes none.
     pub jitter: Duration,
+    /// Times in which nothing arrives. `None`: there are none.
+    pub stalls: Option<Stalls>,
     /// ECN-capable packets that find this many waiting, or more, are marked CE. `None`: no marking.
     pub mark_above: Option<usize>,
     /// What the queue does before it is full.
@@ -90,6 +93,7 @@ impl Default for PipeConfig {
             reordering: 0.0,
             reorder_delay: Duration::ZERO,
             jitter: Duration::ZERO,
+            stalls: None,
             mark_above: None,
             discipline: Discipline::DropTail,
             schedule: Vec::new(),
@@ -169,6 +173,13 @@ impl PipeConfig {
     #[must_use]
     pub fn jitter(mut self, most: Duration) -> Self {
         self.jitter = most;
+        self
+    }
+
+    /// Lets nothing arrive during stalls.
+    #[must_use]
+    pub fn stalls(mut self, stalls: Stalls) -> Self {
+        self.stalls = Some(stalls);
         self
     }
 

@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     }
     output.answer_table(&scoreboard_tables::laws(&board, &laws, &rows))?;
     let law = arguments.judged.as_deref().unwrap_or(PRODUCT_LAW);
-    let judged = judge(&board, law);
+    let judged = judge(&board, selection.lines, law);
     if !judged.is_empty() {
         output.answer_table(&scoreboard_tables::bounds(law, &judged))?;
     }
@@ -103,6 +103,7 @@ fn selection(arguments: &LabScoreboard) -> Result<CellSelection> {
         names => names.iter().map(named).collect::<Result<_, _>>()?,
     };
     Ok(CellSelection {
+        lines: arguments.lines,
         form: if arguments.quick { Form::Quick } else { Form::Full },
         laws,
         seeds: arguments.seeds,

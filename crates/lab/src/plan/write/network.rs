@@ -63,6 +63,13 @@ fn line(spec: &LinkSpec) -> Keys {
     });
     keys.maybe("loss", spec.loss, number);
     keys.maybe("jitter", spec.jitter, time);
+    keys.maybe("stalls", spec.stalls, |stalls| {
+        let mut times = Keys::default();
+        times.set("period", time(stalls.period));
+        times.set("min", time(stalls.min));
+        times.set("max", time(stalls.max));
+        times.table()
+    });
     keys.maybe("corruption", spec.corruption, number);
     keys.maybe("duplication", spec.duplication, number);
     keys.maybe("reordering", spec.reordering, |(share, delay)| {
