@@ -17,7 +17,7 @@ enum JitterKind {
     Satellite,
 }
 
-const KINDS: [JitterKind; 7] = [
+const JITTER_KINDS: [JitterKind; 7] = [
     JitterKind::Uniform(2),
     JitterKind::Uniform(5),
     JitterKind::Uniform(10),
@@ -35,10 +35,10 @@ const PACKET_BYTES: u32 = 1_500;
 /// The fewest packets that a queue holds.
 const MIN_QUEUE_PACKETS: u32 = 10;
 /// Tenths of a percent lost on every second line.
-const LOSS: u32 = 1;
+const LOSS_TENTHS: u32 = 1;
 
 /// Alone, four of a kind, beside requests and beside a CUBIC.
-const SCENES: [(Foreground, u32); 4] =
+const SCENE_TRAFFIC: [(Foreground, u32); 4] =
     [(Foreground::Nobody, 1), (Foreground::Nobody, 4), (Foreground::Requests, 1), (Foreground::Cubic, 1)];
 
 /// The line of a kind and a rate, by their places in the lists. Neighbours are of different halves.
@@ -49,8 +49,8 @@ fn line(kind: usize, rate: usize) -> Bottleneck {
     let quarters = QUEUE_QUARTERS[(kind + 2 * rate) % QUEUE_QUARTERS.len()];
     let queue = (mbit * rtt * 125 * quarters / 4 / PACKET_BYTES).max(MIN_QUEUE_PACKETS);
     let of = if (kind + rate).is_multiple_of(2) { tune } else { judge };
-    let line = of(mbit, rtt, queue).loss(if (kind / 2 + rate).is_multiple_of(2) { 0 } else { LOSS });
-    match KINDS[kind] {
+    let line = of(mbit, rtt, queue).loss(if (kind / 2 + rate).is_multiple_of(2) { 0 } else { LOSS_TENTHS });
+    match JITTER_KINDS[kind] {
         JitterKind::Uniform(most) => line.jitter(most),
         JitterKind::WifiStalls => line.delays(DelayProfile::Stalls),
         JitterKind::RadioCell => line.course(RateProfile::Cell).delays(DelayProfile::Cell),
@@ -65,10 +65,15 @@ fn is_quick(kind: usize, rate: usize) -> bool {
 
 /// Every scene under jitter, or those of the quick form.
 pub(super) fn jitter_scenes(quick: bool) -> Vec<Scene> {
-    let places = (0..KINDS.len()).flat_map(|kind| (0..RATES_MBIT.len()).map(move |rate| (kind, rate)));
+    let places = (0..JITTER_KINDS.len()).flat_map(|kind| (0..RATES_MBIT.len()).map(move |rate| (kind, rate)));
     let lines = places.filter(|&(kind, rate)| !quick || is_quick(kind, rate));
     let scenes = |line| {
-        SCENES.map(|(foreground, transfers)| Scene { line, foreground, transfers, among: TransferMix::Alike })
+        SCENE_TRAFFIC.map(|(foreground, transfers)| Scene {
+            line,
+            foreground,
+            transfers,
+            among: TransferMix::Alike,
+        })
     };
     lines.flat_map(|(kind, rate)| scenes(line(kind, rate))).collect()
 }
