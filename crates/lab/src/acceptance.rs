@@ -4,14 +4,14 @@
 /// the figure of one seed moves when anything before it changes.
 const TOLERANCE_SHARE: f64 = 0.1;
 
-/// A known miss beside the value at which it was accepted.
+/// How a known miss compares with the value at which it was accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Acceptance {
     /// Nobody accepted a value.
     Missing,
     /// Worse than this accepted value, by more than the tolerance.
     Worse(f64),
-    /// As it was accepted.
+    /// The miss is within the tolerance of the accepted value.
     Alike,
     /// Better than this accepted value, by more than the tolerance.
     Better(f64),

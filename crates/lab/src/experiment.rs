@@ -7,18 +7,18 @@ use std::{fs, io};
 /// The experiments that travel in the program.
 static EMBEDDED_EXPERIMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
-/// One folder of `experiments/`.
+/// An experiment: a folder of `experiments/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Experiment {
     /// The name of the experiment's directory.
     pub id: String,
     /// `README.md`: the claim, its source, what was reconstructed.
     pub readme: String,
-    /// `plan.toml`; `None`: it cannot be run here, and the expectation says why.
+    /// The text of `plan.toml`. `None`: the experiment cannot be run, and the expectation says why.
     pub plan: Option<String>,
     /// The text of `expect.toml`.
     pub expect: String,
-    /// `result.json`: what came out the last time that it was run and kept.
+    /// The text of `result.json`: the last kept result. `None`: none was kept.
     pub result: Option<String>,
 }
 

@@ -14,7 +14,7 @@ pub struct Headline {
     pub says: String,
     /// The figure of the paper, in its words.
     pub figure: String,
-    /// The experiment that is held against it.
+    /// The experiment whose results the sentence is compared with.
     pub experiment: String,
     /// The claims of the experiment, of any reading.
     pub claims: Vec<String>,
@@ -34,19 +34,19 @@ pub fn read(text: &str) -> Result<Vec<Headline>, toml::de::Error> {
     Ok(toml::from_str::<File>(text)?.headline)
 }
 
-/// What became of a headline.
+/// The result for a headline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadlineResult {
-    /// The sentence and its claims.
+    /// The sentence and the ids of its claims.
     pub headline: Headline,
-    /// What was measured as published, by a second reading, and with byway's own law. A dash: there
-    /// is no such claim.
+    /// The values measured as published, by a second reading, and with byway's own law. A dash:
+    /// there is no such claim.
     pub measured: [String; 3],
-    /// Whether it holds, and by what.
+    /// Whether the sentence holds, and by which reading.
     pub verdict: &'static str,
 }
 
-/// Holds each headline against the outcome of its experiment, which `outcome` finds by name.
+/// Compares each headline with the outcome of its experiment. `outcome` finds it by name.
 pub fn results<'a>(
     headlines: &[Headline],
     outcome: impl Fn(&str) -> Option<&'a Outcome>,
@@ -78,7 +78,7 @@ fn result(headline: &Headline, outcome: Option<&Outcome>) -> HeadlineResult {
     HeadlineResult { headline: headline.clone(), measured, verdict }
 }
 
-/// The median that decides, and whether it is within the bounds.
+/// The decisive median as text, and whether it is within its bounds.
 fn measured(claim: &ClaimResult) -> String {
     let Some(median) = claim.deciding().and_then(|measured| measured.median) else {
         return "not run".to_owned();

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happened. All series have one value per sample, the first at time zero.
+/// The record of one run. All series have one value per sample, the first at time zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The label of each axis for this variant.
+    /// The label of this variant on each axis.
     pub axes: Vec<(String, String)>,
     /// The seed of the run.
     pub seed: u64,
@@ -15,15 +15,15 @@ pub struct Record {
     pub sample: f64,
     /// Seconds of simulated time.
     pub duration: f64,
-    /// Second from which measures count unless they say otherwise.
+    /// The second from which measures count by default.
     pub cut: f64,
     /// Packets that links delivered.
     pub packets: u64,
     /// The records of bulk transfers.
     pub transfers: Vec<TransferRecord>,
-    /// What people waited for.
+    /// The requests that people wait for.
     pub requests: Vec<RequestsRecord>,
-    /// Links on the ways of transfers and requests.
+    /// Links on the routes of transfers and requests.
     pub links: Vec<LinkRecord>,
     /// Cross traffic whose delays were asked for.
     #[serde(default)]
@@ -36,41 +36,41 @@ pub struct Record {
     pub optimum: Option<f64>,
 }
 
-/// What one transfer did in a run.
+/// The record of one transfer in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {
     /// The name of the transfer.
     pub name: String,
-    /// The plan's name for it and its like.
+    /// The name in the plan, which several transfers may share.
     pub group: String,
-    /// Second at which it began.
+    /// The second at which the transfer began.
     pub started: f64,
-    /// Second at which its last byte was acknowledged.
+    /// The second at which the last byte was acknowledged. `None`: it was not.
     pub finished: Option<f64>,
-    /// Why it failed, if it did.
+    /// Why the transfer failed. `None`: it did not.
     pub failed: Option<String>,
     /// Bytes that the receiving application had, by sample, cumulative.
     pub received: Vec<u64>,
-    /// Packets that the sender found lost, if it told.
+    /// Packets that the sender found lost. `None`: it does not report them.
     #[serde(default)]
     pub lost: Option<u64>,
     /// Most bytes that the receiver held out of order.
     pub reorder: u64,
     /// Paths that were usable after probing.
     pub opened: u64,
-    /// How many of them there had been, by sample.
+    /// The number of usable paths found so far, by sample.
     #[serde(default)]
     pub found: Vec<u32>,
-    /// Whether its ends are on different continents, where the network knows of such.
+    /// Whether the two ends are on different continents. `None`: the network has no continents.
     #[serde(default)]
     pub abroad: Option<bool>,
-    /// The base RTT of the direct way, in milliseconds: propagation only.
+    /// The base RTT of the direct route in milliseconds: propagation only.
     #[serde(default)]
     pub base_rtt: f64,
     /// The transfer's paths: "direct", or the node they go through. A path that was dropped and
     /// opened again is one here.
     pub paths: Vec<PathRecord>,
-    /// How its sessions went, if it is an exchange.
+    /// The sessions of the transfer, if it is an exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeRecord>,
 }
@@ -78,24 +78,24 @@ pub struct TransferRecord {
 /// A path of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathRecord {
-    /// "direct", or the node it goes through.
+    /// "direct", or the name of the node through which the path goes.
     pub name: String,
     /// Bytes of data acknowledged, by sample, cumulative.
     pub acked: Vec<u64>,
-    /// Congestion window in packets, by sample; 0 while there is no such path.
+    /// The congestion window in packets, by sample. 0: the path does not exist.
     pub window: Vec<f32>,
     /// Smoothed RTT in milliseconds, by sample.
     pub rtt: Vec<f32>,
     /// Packets found lost, by sample, cumulative.
     pub lost: Vec<u32>,
-    /// Whether it was choked, by sample.
+    /// Whether the path was choked, by sample.
     pub choked: Vec<bool>,
 }
 
-/// What people waited for.
+/// The record of a workload of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestsRecord {
-    /// The plan's name for them.
+    /// The name of the workload in the plan.
     pub name: String,
     /// In the order of the list that depends only on the seed.
     pub list: Vec<RequestRecord>,
@@ -106,28 +106,28 @@ pub struct RequestsRecord {
 pub struct RequestRecord {
     /// Bytes of the answer.
     pub size: u64,
-    /// Second at which it began; `None`: it never did.
+    /// The second at which the request began. `None`: it never did.
     pub began: Option<f64>,
-    /// How long it took, in seconds; `None`: it did not finish.
+    /// How long the request took, in seconds. `None`: it did not finish.
     pub took: Option<f64>,
-    /// Whether TCP gave it up.
+    /// Whether TCP gave the request up.
     #[serde(default)]
     pub given_up: bool,
 }
 
-/// What cross traffic did in a run.
+/// The record of a source of cross traffic in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrossRecord {
-    /// The plan's name for it.
+    /// The name of the source in the plan.
     pub name: String,
-    /// How long each packet was on its way, in seconds; `None`: it did not arrive.
+    /// The delay of each packet in seconds. `None`: it did not arrive.
     pub delays: Vec<Option<f64>>,
 }
 
 /// A pair of gateways, in the direction of the transfers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayRecord {
-    /// The plan's name for them.
+    /// The name of the gateways in the plan.
     pub name: String,
     /// A histogram of how long the exit gateway held packets back to put them in order. An entry is
     /// an upper bound in milliseconds, and the number of packets held up to this bound, but longer
@@ -150,7 +150,7 @@ pub struct GatewayRecord {
     pub found: Vec<f32>,
 }
 
-/// A link in one direction.
+/// The record of a link in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
     /// The node at which the link begins.
@@ -167,12 +167,12 @@ pub struct LinkRecord {
     pub dropped: Vec<u32>,
 }
 
-/// How an exchange went, beside what every transfer tells.
+/// The record of an exchange, in addition to that of its transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeRecord {
     /// Sessions that were connected.
     pub sessions: u32,
-    /// Sessions, and attempts at one, that came to nothing, in order of time.
+    /// Lost sessions and failed attempts, in order of time.
     pub lost: Vec<LostSession>,
     /// Datagrams that came, of both directions.
     pub datagrams: u64,
@@ -180,20 +180,20 @@ pub struct ExchangeRecord {
     pub over_tcp: bool,
     /// The most bytes of memory that data took at the receiver.
     pub most_memory: u64,
-    /// What was not as it must be, in sentences: bytes that differ, datagrams that came twice,
-    /// numbers that disagree.
+    /// Violations, one sentence each: bytes that differ, duplicate datagrams, or counts that
+    /// disagree.
     pub mistakes: Vec<String>,
 }
 
 /// A session that came to nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostSession {
-    /// The second at which its owner was told.
+    /// The second at which the owner was told.
     pub at: f64,
-    /// Whether it was ever connected.
+    /// Whether the session was ever established.
     pub connected: bool,
-    /// How many paths its sender had at the end.
+    /// How many paths the sender had at the end.
     pub paths: usize,
-    /// The reason.
+    /// The reason for the loss.
     pub why: String,
 }

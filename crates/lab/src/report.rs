@@ -6,20 +6,20 @@ use crate::experiment::Experiment;
 use crate::headlines::HeadlineResult;
 use std::fmt::Write as _;
 
-/// An experiment and what came of it.
+/// An experiment and its results.
 #[derive(Clone, Debug, Default)]
 pub struct ReportEntry {
     /// The experiment.
     pub experiment: Experiment,
-    /// Where it was claimed.
+    /// The source of the claim: the paper and the place in it.
     pub paper: String,
-    /// What came out, if it was run.
+    /// The results. `None`: the experiment was not run.
     pub outcome: Option<Outcome>,
     /// Whether the outcome is of another program than the one that ran the quick form since.
     pub stale: bool,
     /// Why claims are missed, in ten words.
     pub missed: Option<String>,
-    /// Why it is not run, if it cannot be.
+    /// Why the experiment cannot be run. `None`: it can.
     pub not_run: Option<String>,
     /// The figures of the experiment, as SVG.
     pub figures: Vec<String>,
@@ -50,7 +50,7 @@ pub fn html(entries: &[ReportEntry], headlines: &[HeadlineResult]) -> String {
     page
 }
 
-/// The sentences of the papers' abstracts, and what became of them.
+/// The section with the sentences of the papers' abstracts and their verdicts.
 fn of_abstracts(headlines: &[HeadlineResult]) -> String {
     if headlines.is_empty() {
         return String::new();
@@ -76,7 +76,7 @@ fn of_abstracts(headlines: &[HeadlineResult]) -> String {
     text + "</table>\n"
 }
 
-/// A verdict as a word and the class that colours it.
+/// A verdict as a word, and the CSS class that colours it.
 #[must_use]
 pub const fn word(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
@@ -154,7 +154,7 @@ pub fn remark(entry: &ReportEntry) -> String {
     remarks.join("; ")
 }
 
-/// What the README's first line says after the name.
+/// The text of the README's first line after the experiment's name.
 #[must_use]
 pub fn title(experiment: &Experiment) -> &str {
     let first = experiment.readme.lines().next().unwrap_or_default();
@@ -213,7 +213,7 @@ pub fn bound(claim: &ClaimResult) -> String {
     }
 }
 
-/// A claim, and the claims that are other readings of it.
+/// Groups of claims: each claim with its other readings.
 fn questions(claims: &[ClaimResult]) -> Vec<Vec<&ClaimResult>> {
     let first = claims.iter().filter(|claim| claim.of.is_none());
     first
@@ -248,7 +248,7 @@ fn row(page: &mut String, question: &[&ClaimResult]) {
     );
 }
 
-/// What was measured, with the interval of its median and the verdict.
+/// The measured value with the interval of its median, and the verdict.
 fn measured(claim: &ClaimResult) -> String {
     let (word, class) = word(claim.verdict);
     let figure = claim.deciding().and_then(|measured| {
@@ -264,7 +264,7 @@ fn measured(claim: &ClaimResult) -> String {
     format!("{figure} {} <span class=\"v {class}\">{word}</span>", escape(&claim.unit))
 }
 
-/// The README's paragraphs below its heading, with its bold words and code.
+/// The README's paragraphs below the heading, as HTML.
 fn prose(readme: &str) -> String {
     let body = readme.split_once('\n').map_or("", |(_, rest)| rest);
     let mut text = String::new();

@@ -15,8 +15,8 @@ pub fn percentile(times: impl IntoIterator<Item = Option<f64>>, percent: f64) ->
     times.get(rank.saturating_sub(1)).copied()
 }
 
-/// Each request's time over that of the same request in another run, where it ended. `None` for
-/// those that did not end here.
+/// The ratio of each request's time to that of the same request in another run. `None`: it did not
+/// end here.
 pub fn ratios<'a>(
     here: impl IntoIterator<Item = &'a RequestRecord>,
     there: impl IntoIterator<Item = &'a RequestRecord>,

@@ -8,12 +8,12 @@ use crate::world::{self, RunError};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::prelude::*;
 
-/// What came of a plan.
+/// The results of running a plan.
 #[derive(Debug, Default)]
 pub struct RunOutcome {
-    /// What finished, in order of variant and seed.
+    /// The records of finished runs, in order of variant and seed.
     pub records: Vec<Record>,
-    /// How many runs there should have been.
+    /// The number of runs in the plan.
     pub planned: usize,
     /// The first thing that was wrong with the plan's world, if any.
     pub error: Option<RunError>,

@@ -12,16 +12,16 @@ pub use exchange::{Attack, ClockSetup, EndChange, EndChoice, ExchangeOptions, St
 pub use gateways::Gateways;
 use std::collections::BTreeMap;
 
-/// A world and what happens in it.
+/// A world with its traffic and changes, without a seed.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The label of each axis of the sweep for this variant, in the order of the plan.
     pub axes: Vec<(String, String)>,
     /// The simulated time of a run.
     pub duration: Duration,
-    /// Whether a run ends as soon as every transfer of a size is over, one way or the other.
+    /// Whether a run ends as soon as every transfer with a size is over.
     pub until_done: bool,
-    /// Where measures begin unless they say otherwise.
+    /// The time from which measures count by default.
     pub cut: Duration,
     /// How often things are noted.
     pub sample: Duration,
@@ -38,7 +38,7 @@ pub struct Setup {
     pub gateways: Vec<Gateways>,
     /// Bulk data. Names are unique.
     pub transfers: Vec<Transfer>,
-    /// What people wait for.
+    /// The requests that people wait for.
     pub requests: Vec<Requests>,
     /// Traffic that does not respond to congestion.
     pub cross: Vec<Cross>,
@@ -46,14 +46,14 @@ pub struct Setup {
     pub early_wakes: f64,
     /// What an attacker does to exchanges.
     pub attack: Attack,
-    /// The most bytes that packets under way may take; a world that could need more is refused.
+    /// The most bytes that packets in flight may take. A world that could need more is refused.
     pub memory: u64,
 }
 
 /// A registry in the network, and the relays that it knows when the world begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrySetup {
-    /// The node where it sits.
+    /// The node of the registry's host.
     pub at: String,
     /// The nodes of its relays: [`PathChoice::Through`] and [`PathChoice::Any`].
     pub relays: Vec<PathChoice>,
@@ -62,7 +62,7 @@ pub struct RegistrySetup {
     pub lend: Option<LendLimit>,
 }
 
-/// How much of its line a host lends.
+/// How much of its line an end host lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LendLimit {
     /// The most that the line has shown.
@@ -74,30 +74,29 @@ pub enum LendLimit {
 /// The network before the seed is known.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// A named topology and its parameters.
+    /// The name and parameters of a topology. `None`: the plan lists all links itself.
     pub named: Option<(String, BTreeMap<String, f64>)>,
-    /// Links that are added, or that replace those of the named topology.
+    /// Links that are added to the topology, or replace its links.
     pub links: Vec<LinkSetup>,
 }
 
-/// A link in one direction.
+/// A link in one direction, as the plan describes it.
 #[derive(Clone, Debug)]
 pub struct LinkSetup {
     /// The node at which the link begins.
     pub from: String,
     /// The node at which the link ends.
     pub to: String,
-    /// What it is like; where the plan changes a link of a named topology, only the keys that it
-    /// names.
+    /// The properties of the link. For a link of the topology, only those that the plan changes.
     pub spec: LinkSpec,
 }
 
-/// What a plan says of a link: what is `None` stays as the topology (or the default pipe) has it.
+/// The properties of a link. `None` keeps the value of the topology or of the default pipe.
 #[derive(Clone, Debug, Default)]
 pub struct LinkSpec {
     /// Bits per second, headers included.
     pub rate: Option<u64>,
-    /// The propagation delay, one way.
+    /// The propagation delay in one direction.
     pub delay: Option<Duration>,
     /// How much may wait in the link's queue.
     pub queue: Option<QueueLimit>,
@@ -117,28 +116,28 @@ pub struct LinkSpec {
     pub discipline: Option<Discipline>,
     /// Lost share and mean burst in packets (Gilbert-Elliott).
     pub burst_loss: Option<(f64, f64)>,
-    /// The largest packet in bytes, headers included; larger ones are dropped.
+    /// The largest packet in bytes, headers included. Larger ones are dropped.
     pub mtu: Option<usize>,
-    /// ECN-capable packets that find this many waiting, or more, are marked CE.
+    /// ECN-capable packets are marked CE if at least so many packets wait.
     pub mark_above: Option<usize>,
-    /// Whether ECN marks are cleared on the way.
+    /// Whether the link clears ECN marks.
     pub bleaches: bool,
     /// Times in which nothing passes.
     pub partitions: Vec<(Duration, Duration)>,
 }
 
-/// What may wait before a line.
+/// The limit of a line's queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
-    /// A number of packets, the one being sent not counted.
+    /// A number of packets, without the one being sent.
     Packets(usize),
     /// A number of bytes.
     Bytes(u64),
-    /// As many bytes as the line sends in this time.
+    /// The bytes that the line sends in this time.
     Time(Duration),
 }
 
-/// An active queue management.
+/// An active queue management algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Discipline {
     /// Random Early Detection as in ns-2, thresholds in packets.
@@ -156,20 +155,20 @@ pub enum Discipline {
     },
     /// CoDel, RFC 8289.
     CoDel {
-        /// CoDel's TARGET, the delay that it accepts.
+        /// CoDel's TARGET: the queueing delay that it tolerates.
         target: Duration,
-        /// CoDel's INTERVAL, over which it looks for the least delay.
+        /// CoDel's INTERVAL: the time over which it takes the smallest delay.
         interval: Duration,
     },
-    /// FQ-CoDel, RFC 8290. A flow is what goes from one address to another.
+    /// FQ-CoDel (RFC 8290). A flow consists of the packets from one address to another.
     FqCodel {
         /// The TARGET of each queue.
         target: Duration,
         /// The INTERVAL of each queue.
         interval: Duration,
-        /// Bytes that a flow sends in its turn.
+        /// Bytes that a flow may send in one turn.
         quantum: u32,
-        /// How many queues there are.
+        /// The number of queues.
         queues: usize,
     },
 }
@@ -183,10 +182,10 @@ pub struct Change {
     pub what: Changed,
 }
 
-/// What changes in the network.
+/// A change in the network or at its hosts.
 #[derive(Clone, Debug)]
 pub enum Changed {
-    /// A link (both directions of it are two changes).
+    /// A link in one direction. A change of both directions is two of these.
     Link {
         /// The node at which the link begins.
         from: String,
@@ -203,34 +202,34 @@ pub enum Changed {
         /// The link's new largest packet in bytes.
         mtu: Option<usize>,
     },
-    /// A middlebox on a link, which is an attribute of one direction.
+    /// A middlebox in one direction of a link.
     Udp {
         /// The node at which the link begins.
         from: String,
         /// The node at which the link ends.
         to: String,
-        /// What it drops from then on; `None`: nothing.
+        /// What the middlebox drops from then on. `None`: nothing.
         filter: Option<UdpFilter>,
     },
     /// An end of an exchange.
     End {
         /// The transfer's name.
         transfer: String,
-        /// Which of its ends.
+        /// The end that changes: sender or receiver.
         end: EndChoice,
-        /// What happens to it.
+        /// The change at that end.
         what: EndChange,
     },
-    /// The registry's host is suspended (`false`), or goes on.
+    /// The registry's host is suspended (`false`), or resumed.
     Registry {
-        /// Whether it is up from now on.
+        /// Whether the registry is up from then on.
         up: bool,
     },
     /// The relay at a node crashes, or starts again with nothing in memory.
     Relay {
         /// The node that changes.
         node: String,
-        /// Whether it is up from now on.
+        /// Whether the relay is up from then on.
         up: bool,
     },
 }
@@ -238,27 +237,27 @@ pub enum Changed {
 /// Bulk data from one host to another over one or more paths.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Unique name: the plan's, with a number where it asks for several.
+    /// The unique name. If the plan asks for several copies, a number is added.
     pub name: String,
-    /// The plan's name: several may share it.
+    /// The name in the plan, which several transfers may share.
     pub group: String,
     /// The node where the sender sits.
     pub from: NodeChoice,
     /// The node where the receiver sits.
     pub to: NodeChoice,
-    /// The ways it may go.
+    /// The routes that the transfer may use.
     pub paths: Vec<PathChoice>,
     /// The kind of connection that carries the transfer.
     pub carrier: Carrier,
     /// The congestion controller of the transfer.
     pub congestion: ControllerChoice,
-    /// What there is to send.
+    /// The amount of data to send.
     pub demand: Demand,
     /// When the transfer begins.
     pub start: Duration,
-    /// The greatest random time by which it begins later.
+    /// The most by which the start is delayed at random.
     pub start_jitter: Duration,
-    /// When it ends if it has not yet.
+    /// When the transfer is stopped. `None`: it is not.
     pub stop: Option<Duration>,
 }
 
@@ -271,32 +270,32 @@ pub enum NodeChoice {
     Any(String),
 }
 
-/// A way through the network.
+/// A route through the network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathChoice {
-    /// As the routers route.
+    /// The route that the routers choose.
     Direct,
-    /// The path leads through this node.
+    /// The route through this node.
     Through(String),
     /// Through nodes chosen by the seed: how their names begin, and how many are chosen.
     Any(String, usize),
-    /// Through relays that the registry names when it is asked.
+    /// Routes through relays that the registry offers.
     Registry,
 }
 
-/// What carries a transfer.
+/// The program that carries a transfer.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a world has few transfers")]
 pub enum Carrier {
-    /// A session of byway's engine; ways through nodes go over relays there.
+    /// A session of byway's engine. Routes through nodes use relays there.
     Session(SessionOptions),
     /// A session between hosts that restart, sleep and move, with many objects and streams.
     Exchange(ExchangeOptions),
-    /// Reference TCP hosts, a subflow for each way.
+    /// Reference TCP hosts, with a subflow for each route.
     Tcp(TcpOptions),
     /// A TCP connection to a relay at each node, and another from there (Wang et al.).
     TcpRelays(TcpOptions),
-    /// Reference TCP hosts that know of one way, behind the gateways of this name.
+    /// Reference TCP hosts with one route, behind the gateways with this name.
     Gateways(TcpOptions, String),
 }
 
@@ -325,9 +324,9 @@ pub struct TcpOptions {
     pub linux: bool,
     /// ACK every second packet or after 40 ms instead of each.
     pub delayed_ack: bool,
-    /// Receive window in bytes; `None`: never in the way.
+    /// The receive window in bytes. `None`: it never limits.
     pub receive_window: Option<u64>,
-    /// The least retransmission timeout.
+    /// The smallest retransmission timeout.
     pub min_rto: Duration,
     /// Initial window in packets.
     pub initial_window: u32,
@@ -340,7 +339,7 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Hosts as Linux has them.
+    /// Options of hosts that behave like Linux.
     #[must_use]
     pub fn linux() -> Self {
         Self { linux: true, delayed_ack: true, initial_window: 10, ..Self::default() }
@@ -362,10 +361,10 @@ impl Default for TcpOptions {
     }
 }
 
-/// What there is to send.
+/// The amount of data that a transfer sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
-    /// As much as it can.
+    /// Data without end.
     Unlimited,
     /// A number of bytes.
     Size(u64),
@@ -383,37 +382,37 @@ pub struct Requests {
     pub client: String,
     /// Where the server sits.
     pub server: String,
-    /// How requests follow each other.
+    /// The times at which requests begin.
     pub arrivals: Arrivals,
-    /// How large they are.
+    /// The sizes of the answers.
     pub sizes: Sizes,
-    /// The server's congestion controller.
+    /// The congestion controller of the server.
     pub congestion: ControllerChoice,
     /// The options of the hosts' TCP.
     pub tcp: TcpOptions,
-    /// The first not before.
+    /// The earliest time of the first request.
     pub start: Duration,
     /// The time after which no request begins.
     pub stop: Option<Duration>,
 }
 
-/// How requests follow each other.
+/// The times at which requests begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
     /// Clients of which each asks again after its last answer and an exponential think time.
     Closed {
-        /// How many clients there are.
+        /// The number of clients.
         clients: u32,
         /// The mean of the exponential think time.
         think: Duration,
-        /// How often each of them asks; `None`: until the end.
+        /// The number of requests of each client. `None`: until the run ends.
         rounds: Option<u32>,
     },
     /// Whether the last was answered or not.
     Open {
         /// How many; 0: until the end.
         count: u32,
-        /// Time between two, or its mean.
+        /// The time between two requests, or its mean.
         every: Duration,
         /// Whether the times between requests are exponential.
         poisson: bool,
@@ -425,11 +424,11 @@ pub enum Arrivals {
 pub enum Sizes {
     /// As pages of the web with a mean of 7.8 KB and at most 1.7 MB (Harp, IV-A).
     Web,
-    /// All the same, in bytes.
+    /// All answers have this size in bytes.
     Fixed(u64),
 }
 
-/// A constant bit rate.
+/// A source of cross traffic with a constant bit rate.
 #[derive(Clone, Debug)]
 pub struct Cross {
     /// The name of the traffic.
@@ -453,7 +452,7 @@ pub struct Cross {
 }
 
 impl LinkSpec {
-    /// `pipe` with what this says of it.
+    /// `pipe` with the properties that this names.
     #[must_use]
     pub fn over(&self, pipe: PipeConfig) -> PipeConfig {
         let mut pipe = PipeConfig { ..pipe };
@@ -508,7 +507,7 @@ impl LinkSpec {
 }
 
 impl Discipline {
-    /// The discipline as a pipe is told.
+    /// The queue discipline for a pipe's configuration.
     fn of_pipe(self) -> aqm::Discipline {
         match self {
             Self::Red { min, max, max_p, weight, gentle } => {

@@ -40,7 +40,7 @@ impl Expectation {
     }
 }
 
-/// What a run of `setup` would say of names and times, with nothing measured.
+/// A record of `setup` with its names and times, but without measurements.
 fn shadow(setup: &Setup) -> Record {
     Record {
         axes: setup.axes.clone(),

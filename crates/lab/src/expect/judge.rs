@@ -9,8 +9,8 @@ use crate::stats::Interval;
 /// A combination of which no seed was run, and why.
 struct NotRun(String);
 
-/// What was measured, and whether the question fitted: one that does not is a mistake of whoever
-/// asks, and no miss.
+/// The measured values. `fits`: whether the question suits its runs. A question that does not is a
+/// mistake in the claim.
 struct Evaluated {
     measured: Measured,
     fits: bool,
@@ -59,7 +59,7 @@ impl Expectation {
 }
 
 impl Claim {
-    /// As it stands, before anything is known.
+    /// The claim before it is evaluated.
     fn unjudged(&self) -> ClaimResult {
         ClaimResult {
             id: self.id.clone(),
@@ -111,7 +111,7 @@ impl Claim {
         result
     }
 
-    /// The verdict by what was measured. `fits`: whether every question fitted its runs.
+    /// Sets the verdict from the measured values. `fits`: whether every question suited its runs.
     fn decide(&self, result: &mut ClaimResult, fits: bool, mode: Mode) {
         let margins = result.at.iter().map(|measured| self.margin(measured)).enumerate();
         let worst = margins.min_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -168,7 +168,7 @@ impl Claim {
         }
     }
 
-    /// What became of the claim by what a kept result has of it.
+    /// The result of the claim, from the measured values in a kept result.
     fn recall(&self, kept: Option<&ClaimResult>, mode: Mode) -> ClaimResult {
         let mut result = self.unjudged();
         let Some(kept) = kept else {

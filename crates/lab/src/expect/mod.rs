@@ -22,12 +22,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thiserror::Error;
 
-/// What somebody claims about the answer of a plan.
+/// The claims about the results of a plan.
 #[derive(Clone, Debug)]
 pub struct Expectation {
-    /// What it is about, in a line.
+    /// The subject in one line.
     pub title: Option<String>,
-    /// Where it was claimed, such as "Harp, figure 6(a)".
+    /// The source of the claims, such as "Harp, figure 6(a)".
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
@@ -64,30 +64,30 @@ pub struct Claim {
     pub unit: String,
     /// The reading of the paper that the claim concerns.
     pub reading: Option<Reading>,
-    /// The claim that this is another reading of.
+    /// The id of the claim of which this is another reading. `None`: it is a claim of its own.
     pub of: Option<String>,
     /// The axes for each value of which the claim must hold.
     pub each: Vec<String>,
     /// The values of some axes for which alone the claim is made.
     pub only: BTreeMap<String, Vec<String>>,
-    /// Why it is missed, where that is known.
+    /// Why the claim is missed. `None`: not known, or not missed.
     pub known: Option<String>,
     /// The value at which a known miss was accepted, by mode. NaN: a seed had no value.
     pub accepted: BTreeMap<Mode, f64>,
-    /// The modes in which it is held.
+    /// The modes in which the claim is evaluated.
     pub modes: Vec<Mode>,
-    /// Where the measure stands in the file.
+    /// The byte range of the measure in the file.
     span: Range<usize>,
 }
 
 impl Claim {
-    /// Whether it is only shown.
+    /// Whether the claim has no bound, so that its value is only shown.
     #[must_use]
     pub const fn is_report(&self) -> bool {
         self.at_least.is_none() && self.at_most.is_none()
     }
 
-    /// The combinations of `each` that it speaks of.
+    /// The combinations of `each` about which the claim is.
     fn combinations(&self, records: &Records<'_>) -> Result<Vec<Selection>, Undefined> {
         let mut combinations = records.combinations(&self.each)?;
         combinations.retain(|combination| {
@@ -110,13 +110,13 @@ pub struct Show {
     span: Range<usize>,
 }
 
-/// How a paper that leaves something open is read, or who is held to its claim.
+/// How a claim of a paper is read, or whether it is about byway's own law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
-    /// What the paper says, word by word.
+    /// The literal words of the paper.
     Strict,
-    /// Another reading, which the experiment's README declares with the sentence that it rests on.
+    /// Another reading. The experiment's README declares it, with the sentence on which it rests.
     Second,
     /// byway's own law in the place of the paper's, or a claim that no paper makes.
     Ours,
@@ -132,17 +132,17 @@ impl fmt::Display for Reading {
     }
 }
 
-/// What is wrong with an expectation, and where.
+/// A mistake in an expectation, and its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct ExpectError {
     /// The file that is wrong.
     pub file: String,
-    /// The line, from 1.
+    /// The line of the mistake, counted from 1.
     pub line: usize,
     /// The character of the line, from 1.
     pub column: usize,
-    /// What was found and what was expected.
+    /// What was found, and what was expected.
     pub what: String,
 }
 

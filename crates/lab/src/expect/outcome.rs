@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// What became of a claim, from the least to the gravest.
+/// The verdict on a claim, from the mildest to the gravest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The variants that it speaks of were not run.
+    /// The variants of the claim were not run.
     #[default]
     NotRun,
     /// The claim has no bound.
     Report,
     /// The claim holds.
     Pass,
-    /// The claim fails, and it is known why.
+    /// The claim fails, for a known reason.
     KnownMiss,
     /// The claim fails.
     Fail,
@@ -68,7 +68,7 @@ pub struct Measured {
     /// How many seeds have a value.
     #[serde(rename = "seeds")]
     pub count: usize,
-    /// The median of the values, to six digits; `None` if there is none.
+    /// The median of the values, to six digits. `None`: there is no value.
     pub median: Option<f64>,
     /// Where the median lies, to six digits.
     pub interval: Option<Interval>,
@@ -102,7 +102,8 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-/// What became of a claim. A kept result has what was measured. The expectation has the rest.
+/// The result of a claim. A kept result stores only measured values. The rest comes from the
+/// expectation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The id of the claim.
@@ -119,7 +120,7 @@ pub struct ClaimResult {
     /// The reading of the paper.
     #[serde(skip)]
     pub reading: Option<Reading>,
-    /// The claim that this is another reading of.
+    /// The id of the claim of which this is another reading. `None`: it is a claim of its own.
     #[serde(skip)]
     pub of: Option<String>,
     /// The lower bound of the claim.
@@ -128,15 +129,15 @@ pub struct ClaimResult {
     /// The upper bound of the claim.
     #[serde(skip)]
     pub at_most: Option<f64>,
-    /// Why it is missed, where that is known.
+    /// Why the claim is missed. `None`: not known, or not missed.
     #[serde(skip)]
     pub known: Option<String>,
-    /// What became of it.
+    /// The verdict on the claim.
     pub verdict: Verdict,
-    /// What else is to be said: why it could not be measured, that a known miss is none any more.
+    /// A remark: why the claim could not be measured, or that a known miss now passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The measure as it stands in the file.
+    /// The measure, as written in the file.
     pub measure: String,
     /// For each combination of `each` that was run.
     pub at: Vec<Measured>,
@@ -164,7 +165,7 @@ pub struct ColumnResult {
     pub at: Vec<Measured>,
 }
 
-/// What came out of records: no more than what follows from them.
+/// The results of judging records: only what follows from the records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The worst of the claims.
@@ -175,16 +176,17 @@ pub struct Judged {
     pub shows: Vec<ColumnResult>,
 }
 
-/// What came out, when, and of what: kept as `result.json` beside the plan.
+/// The results of running an experiment, with date and commit. They are kept as `result.json`
+/// beside the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The experiment's name.
     pub id: String,
-    /// How much of it was run.
+    /// The mode in which it ran.
     pub mode: Mode,
     /// The seeds that were run.
     pub seeds: Vec<u64>,
-    /// The commit that ran it.
+    /// The commit of the code that ran the experiment.
     pub commit: String,
     /// The date, as the caller writes dates.
     pub date: String,
@@ -209,7 +211,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What came out of `records`, which `judged` judges.
+    /// The outcome of `records`, with the verdicts in `judged`.
     #[must_use]
     pub fn new(id: &str, mode: Mode, commit: &str, date: &str, records: &[Record], judged: Judged) -> Self {
         let mut seeds: Vec<u64> = records.iter().map(|record| record.seed).collect();
@@ -247,8 +249,9 @@ impl Outcome {
         Ok(text + "\n")
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote. What the expectation says of claims is missing
-    /// until [`Expectation::recall`](super::Expectation::recall) adds it.
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// [`Expectation::recall`](super::Expectation::recall) then adds the claims' texts from the
+    /// expectation.
     ///
     /// # Errors
     /// If it is none.

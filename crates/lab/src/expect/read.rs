@@ -61,7 +61,7 @@ struct RawShow {
     unit: String,
 }
 
-/// A value of an axis: as in the plan, a number may stand for its label.
+/// A value of an axis. As in the plan, a number may be written in place of its label.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Label {
@@ -84,7 +84,7 @@ fn every_mode() -> Vec<Mode> {
     Mode::EVERY.to_vec()
 }
 
-/// A byte of the file and what is wrong there.
+/// A mistake: the byte in the file, and what is wrong.
 type Wrong = (usize, String);
 
 impl Expectation {
@@ -156,7 +156,7 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
     })
 }
 
-/// A claim; what is not run needs no bound.
+/// Reads a claim. With `not_run`, it needs no bound.
 fn claim(raw: RawClaim, source: &str, not_run: bool) -> Result<Claim, Wrong> {
     let place = raw.id.span().start;
     let id = raw.id.into_inner();
@@ -228,7 +228,7 @@ fn measure(text: &Spanned<String>, source: &str) -> Result<Measure, Wrong> {
     })
 }
 
-/// The byte at which the contents of a TOML string begin, if they stand there as they are.
+/// The byte at which the contents of a TOML string begin. `None`: the string has escapes.
 fn contents(source: &str, span: &Range<usize>, text: &str) -> Option<usize> {
     let written = source.get(span.clone())?;
     let quotes = ["\"\"\"", "'''", "\"", "'"].iter().find(|quotes| written.starts_with(**quotes))?.len();

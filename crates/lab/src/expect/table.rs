@@ -3,21 +3,21 @@
 use super::{ClaimResult, ColumnResult, Measured, Verdict};
 use crate::stats::Interval;
 
-/// Cells under headings. Whoever prints it decides on widths.
+/// A table of cells with headings. The code that prints it chooses the widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grid {
     /// The headings of the columns.
     pub headings: Vec<String>,
-    /// The number of columns at the left that tell which row this is.
+    /// How many columns at the left identify the row.
     pub keys: usize,
-    /// The rows, from above.
+    /// The rows, from top to bottom.
     pub rows: Vec<GridRow>,
 }
 
 /// A row of a [`Grid`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
-    /// Cells from the left; those that are missing at the end are empty.
+    /// Cells from left to right. Missing cells at the end are empty.
     pub cells: Vec<String>,
     /// Sentences that belong below the row.
     pub notes: Vec<String>,
@@ -49,15 +49,15 @@ pub fn variants(shows: &[ColumnResult]) -> Grid {
     Grid { headings: heads.chain(named).collect(), keys: axes.len(), rows: rows.collect() }
 }
 
-/// Every claim with its verdict, what was measured, its bounds, and what the paper says. Below it
-/// stands what there is to say.
+/// All claims as a table: verdict, measured value, bounds, and the paper's number. Remarks follow
+/// below.
 #[must_use]
 pub fn claims(claims: &[ClaimResult]) -> Grid {
     let headings = ["verdict", "claim", "measured", "bound", "paper"].map(str::to_owned).to_vec();
     Grid { headings, keys: 2, rows: claims.iter().flat_map(claim_rows).collect() }
 }
 
-/// A claim's rows: a report has one for each variant.
+/// The rows of a claim. A report has one for each variant.
 fn claim_rows(claim: &ClaimResult) -> Vec<GridRow> {
     let shown: Vec<&Measured> = match claim.verdict {
         Verdict::Report => claim.at.iter().collect(),
@@ -109,7 +109,7 @@ fn bound(claim: &ClaimResult) -> String {
     }
 }
 
-/// The median and where it lies, or a dash.
+/// The median and its interval as text, or a dash.
 fn cell(measured: &Measured) -> String {
     let Some(median) = measured.median else { return "-".to_owned() };
     let Some(Interval { low, high, .. }) = measured.interval else { return number(median) };

@@ -9,7 +9,7 @@ use std::ops::Range;
 const FIGURE_SIZE: (u32, u32) = (860, 400);
 /// Height of a panel beneath the first.
 const LOWER_PANEL_HEIGHT: u32 = 230;
-/// Colours that people who see colours differently tell apart (Okabe and Ito).
+/// Colours that are also distinct for colour-blind people (Okabe and Ito).
 const SERIES_COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -27,7 +27,7 @@ const LEGEND_WIDTH: i32 = 190;
 /// The longest name in the legend, in characters.
 const MAX_NAME_CHARS: usize = 27;
 
-/// A line: its name and its points in order of x.
+/// A line of a chart: its name, and its points in order of x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The line's name in the legend.
@@ -41,7 +41,7 @@ pub struct Line {
 pub struct Bars {
     /// The name in the legend.
     pub name: String,
-    /// Value, and its interval.
+    /// For each category the value, and the lower and upper end of its interval.
     pub values: Vec<Option<(f64, f64, f64)>>,
 }
 
@@ -89,7 +89,7 @@ fn short(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS - 1).chain(['…']).collect()
 }
 
-/// Numbers on an axis, without digits that say nothing.
+/// A number for an axis, without trailing zeros.
 fn tick(value: f64) -> String {
     let text = if value.abs() >= 100.0 || libm::trunc(value) == value {
         format!("{value:.0}")
@@ -101,17 +101,17 @@ fn tick(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Lines with one y axis.
+/// A chart of lines with one y axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Panel<'a> {
-    /// What the y axis is, with its unit.
+    /// The label of the y axis, with its unit.
     pub y: &'a str,
     /// The lines of the chart.
     pub lines: &'a [Line],
 }
 
 impl Panel<'_> {
-    /// What is missing or not finite is left out.
+    /// The points whose coordinates are finite.
     fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         self.lines.iter().flat_map(|line| finite(&line.points))
     }

@@ -9,7 +9,7 @@ use crate::plan::units::leading_number;
 use crate::stats;
 use std::collections::BTreeMap;
 
-/// What is shown at one place: median and interval.
+/// A median, with the lower and upper end of its interval.
 type MedianInterval = (f64, f64, f64);
 
 /// Draws the measure of `spec` over the axis `spec.x`, a setting that the plan varies.

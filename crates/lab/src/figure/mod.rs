@@ -30,14 +30,14 @@ pub struct FigureSpec {
     pub measure: Option<String>,
     /// For `measure`: the axis that runs from left to right.
     pub x: Option<String>,
-    /// For `distribution`: over what, an axis or `members(GROUP)`.
+    /// For `distribution`: what it runs over, an axis or `members(GROUP)`.
     pub over: Option<String>,
     /// Unit of the measure.
     #[serde(default)]
     pub unit: String,
 }
 
-/// What a figure shows.
+/// The contents of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureKind {
@@ -58,14 +58,14 @@ pub enum FigureKind {
     Share,
     /// Distribution of request times.
     Cdf,
-    /// A measure over an axis, lines; the other axes make the series.
+    /// Lines: a measure over an axis. The other axes make the series.
     Measure,
     /// The columns as bars.
     Bars,
     /// Distribution of a measure over the values of an axis or the members of a group; the other
     /// axes make the series.
     Distribution,
-    /// Paths that were found usable so far, and those in use, over time.
+    /// The number of paths found usable so far, and of those in use, over time.
     Sets,
 }
 
@@ -261,7 +261,7 @@ fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// How many paths were found usable so far, and how many are in use.
+/// The number of paths found usable so far, and of those in use.
 fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
     let found = transfer.found.iter().map(|found| f64::from(*found));
     let used = |at: usize| {

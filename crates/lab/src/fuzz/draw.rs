@@ -24,12 +24,12 @@ pub(super) fn bytes(random: &mut Random, least: u64, most: u64) -> u64 {
     (least * libm::exp(random.unit() * libm::log(most / least))) as u64
 }
 
-/// With this chance, a share of up to `most`.
+/// With the probability `chance`, a random share up to `most`.
 pub(super) fn sometimes(random: &mut Random, chance: f64, most: f64) -> Option<f64> {
     random.chance(chance).then(|| random.unit() * most)
 }
 
-/// One of several.
+/// A random element. `None`: there is none.
 pub(super) fn one<'a, T>(random: &mut Random, all: &'a [T]) -> Option<&'a T> {
     all.get(random.below(all.len().max(1) as u64) as usize)
 }

@@ -76,7 +76,7 @@ pub enum WorldKind {
 }
 
 impl WorldKind {
-    /// All kinds.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 33] = [
         Self::SeparateLines,
         Self::SharedBottleneck,
@@ -113,7 +113,7 @@ impl WorldKind {
         Self::DeadLine,
     ];
 
-    /// In which share of worlds it occurs at least, 0 to 1.
+    /// The smallest share of random worlds that must be of this kind, 0 to 1.
     #[must_use]
     pub const fn least_share(self) -> f64 {
         match self {
@@ -124,7 +124,7 @@ impl WorldKind {
         }
     }
 
-    /// The kinds of this world.
+    /// The kinds to which this world belongs.
     #[must_use]
     pub fn of(setup: &Setup) -> BTreeSet<Self> {
         let mut found = BTreeSet::new();

@@ -18,12 +18,12 @@ const STANDSTILL_SECONDS: usize = 400;
 /// After the last trouble, an attempt to connect may still end in vain for this many seconds: it
 /// begins up to a minute after the one before, and takes 20 s to give up.
 const LATE_ATTEMPT_SECONDS: f64 = 90.0;
-/// And a session may be found lost: its timeout is a minute.
+/// Extra seconds for a session that is found lost only after its timeout of a minute.
 const LATE_LOSS_SECONDS: f64 = 90.0;
 /// The flow control window of the engine, in bytes, where a plan names none. Data take at most
 /// four times as much.
 const MEMORY_FACTOR: u64 = 4;
-/// The window is this many bytes at least, whatever a plan says.
+/// The smallest window in bytes, even if a plan names less.
 const MIN_MEMORY_BYTES: u64 = 16 << 10;
 /// Requests beside transfers of the class `background` may take this many times as long as beside
 /// none, in the median.
@@ -52,13 +52,13 @@ pub(super) fn hold(setup: &Setup, record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the world ran to the end of its time.
+/// Whether the run reached the end of its time.
 fn is_over(record: &Record) -> bool {
     let samples = record.transfers.first().map_or(0, |transfer| transfer.received.len());
     samples as f64 * record.sample >= record.duration
 }
 
-/// A transfer of a size ends, in time, with exactly its size.
+/// Checks that a transfer of a given size ends in time, with exactly its size.
 fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Record) -> Result<(), String> {
     let Demand::Size(size) = asked.demand else { return Ok(()) };
     let name = &transfer.name;
@@ -96,7 +96,7 @@ fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Rec
     }
 }
 
-/// Whether a plain session, which tries once, may have failed for this reason.
+/// Whether a plain session, which connects only once, may fail with this reason.
 fn is_excused(setup: &Setup, why: &str) -> bool {
     let links = || setup.network.links.iter().map(|link| &link.spec);
     let is_dark = setup.changes.iter().any(|change| match &change.what {

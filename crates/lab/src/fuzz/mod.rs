@@ -36,18 +36,18 @@ use troubles::Troubles;
 /// Faults and changes happen before this second, but for long sleeps; afterwards the network is as
 /// good as it began.
 const TROUBLE_END_SECONDS: u64 = 40;
-/// A world that is not done ends this many seconds after the last trouble.
+/// A world with unfinished transfers ends this many seconds after the last trouble.
 const MAX_RUN_SECONDS: u64 = 1_200;
 
-/// Relays let nobody through to a host whose consent is older (`byway_wire::relay`).
+/// The oldest consent with which relays forward packets to a host (`byway_wire::relay`).
 const MAX_CONSENT_AGE: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
 
-/// What a seed did that it should not.
+/// A violated invariant, and the seed of its world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The seed: run it again with `byway lab fuzz --first SEED --seeds 1`.
     pub seed: u64,
-    /// What is wrong, in one sentence.
+    /// The violated invariant in one sentence.
     pub what: String,
 }
 
@@ -135,7 +135,7 @@ pub fn setup(seed: u64) -> Setup {
     setup
 }
 
-/// Takes out of a world what no transfer could survive.
+/// Removes changes from a world that no transfer could survive.
 fn keep_promises(setup: &mut Setup) {
     if !pace::is_reachable(setup) {
         setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
@@ -166,7 +166,7 @@ fn exchanges(setup: &Setup) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
     })
 }
 
-/// What happens to the ends of one transfer, and when.
+/// The changes at the ends of one transfer, with their times.
 fn happenings<'a>(
     setup: &'a Setup,
     name: &'a str,

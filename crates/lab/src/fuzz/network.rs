@@ -15,17 +15,17 @@ const MIN_MTU: u64 = 1_300;
 /// Which lines are slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Every path has lines of its own.
+    /// Every path has its own lines.
     OwnLines,
     /// All paths share the sender's uplink.
     SharedUplink,
     /// All paths share the receiver's access.
     SharedAccess,
-    /// Relays stand near the sender's site, so what leads there hardly counts.
+    /// Relays are near the sender's site, so the lines to them hardly limit a path.
     NearRelays,
 }
 
-/// A network and the names in it. Hosts sit at S, S2 and D.
+/// A random network and its names. Hosts are at the nodes S, S2 and D.
 #[derive(Debug)]
 pub(super) struct NetworkDraw {
     links: Vec<LinkSetup>,
@@ -77,7 +77,7 @@ impl NetworkDraw {
         &self.relays
     }
 
-    /// End hosts with one line each, which may lend it.
+    /// End hosts with one line each, which may lend that line.
     pub(super) fn lenders(&self) -> &[String] {
         &self.lenders
     }

@@ -55,8 +55,8 @@ pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) ->
     Some(free.fold(begins, f64::max) + RECOVERY_SECONDS + seconds)
 }
 
-/// Whether a session of this transfer may be lost: its peer is restarted, or nothing can pass for
-/// nearly as long as sessions wait.
+/// Whether a session of this transfer may be lost: its peer restarts, or nothing passes for almost
+/// as long as the timeout.
 pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
     // The shortest sleep that may lose a session.
     const MIN_LOSING_SLEEP: Duration = Duration::from_secs(40);
@@ -81,7 +81,7 @@ pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
     steps.any(|step| step.is_some_and(|(_, by)| by >= MIN_LOSING_SLEEP))
 }
 
-/// A path as a transfer finds it after all changes.
+/// The quality of a path after all changes.
 #[derive(Clone, Copy, Debug)]
 struct PathQuality {
     /// Bits per second of the slowest line.
@@ -94,7 +94,7 @@ struct PathQuality {
 }
 
 impl PathQuality {
-    /// What a class gets of the path at least: chance losses and short queues hold it back.
+    /// The lowest rate that a class reaches on the path. Random losses and short queues limit it.
     fn rate_of_class(&self, name: &str) -> f64 {
         let by_loss = if self.loss > 0.0 {
             MATHIS_FACTOR * PACKET_BITS / (self.round_trip * libm::sqrt(self.loss))
@@ -107,7 +107,7 @@ impl PathQuality {
     }
 }
 
-/// The lines of a world after all changes, and the ways that routers choose.
+/// The lines of a world after all changes, with the routes that routers choose.
 struct Lines<'a> {
     graph: Graph,
     specs: BTreeMap<(&'a str, &'a str), (LinkSpec, bool)>,
@@ -150,7 +150,7 @@ impl<'a> Lines<'a> {
         Some(self.along(&self.graph.way(from, to, through).ok()?))
     }
 
-    /// The quality of a way, there and back.
+    /// The quality of a route in both directions.
     fn along(&self, way: &[Direction]) -> PathQuality {
         let mut path = PathQuality { rate: f64::INFINITY, round_trip: 0.0, loss: 0.0, is_dead: false };
         for link in way.iter().copied().flat_map(|link| [link, link.reversed()]) {

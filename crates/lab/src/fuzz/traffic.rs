@@ -38,7 +38,7 @@ fn choice(name: &str) -> ControllerChoice {
     ControllerChoice { name: name.into(), options: BTreeMap::new() }
 }
 
-/// Some of the ways: the direct one, and relays.
+/// A random choice of routes: the direct one, and relays.
 fn ways(network: &NetworkDraw, random: &mut Random) -> Vec<PathChoice> {
     let mut ways = vec![PathChoice::Direct];
     let relays = network.relays().iter().filter(|_| random.chance(0.7));

@@ -17,14 +17,14 @@ const LONG_SLEEPS: [u64; 2] = [3_600, 129_600];
 pub(super) struct Troubles<'a> {
     network: &'a NetworkDraw,
     transfers: &'a [Transfer],
-    /// Whether somebody needs the direct line.
+    /// Whether other traffic than the transfers needs the direct line.
     is_needed: bool,
     changes: Vec<Change>,
 }
 
 impl<'a> Troubles<'a> {
-    /// All changes of a world, in order of time. `is_needed`: others than the transfers need the
-    /// direct line.
+    /// All changes of a world in order of time. `is_needed`: other traffic than the transfers needs
+    /// the direct line.
     pub(super) fn draw(
         network: &'a NetworkDraw,
         transfers: &'a [Transfer],
@@ -109,8 +109,7 @@ impl<'a> Troubles<'a> {
         self.dead_line(random);
     }
 
-    /// The direct line is dead for good from some time on, where every transfer has a way that does
-    /// not need it.
+    /// From a random time on, the direct line is dead, if every transfer has another route.
     fn dead_line(&mut self, random: &mut Random) {
         let is_needless = |transfer: &Transfer| match &transfer.carrier {
             Carrier::Exchange(options) => options.ticket_names_relays && options.words_hold.is_none(),
@@ -185,7 +184,7 @@ impl<'a> Troubles<'a> {
         }
     }
 
-    /// What happens to the hosts of an exchange.
+    /// Random changes at the hosts of an exchange.
     fn ends(&mut self, transfer: &Transfer, options: &ExchangeOptions, random: &mut Random) {
         for _ in 0..1 + random.below(3) {
             let end = if random.chance(0.5) { EndChoice::Sender } else { EndChoice::Receiver };

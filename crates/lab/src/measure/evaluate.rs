@@ -17,11 +17,11 @@ struct Scope<'a> {
     text: &'a str,
     seed: u64,
     chosen: ChosenLabels,
-    /// What `it` stands for.
+    /// The member for which the name `it` stands.
     it: Option<&'a str>,
 }
 
-/// The value of `root` for one seed.
+/// Evaluates the expression `root` for one seed.
 pub(super) fn evaluate(
     root: &Expr,
     text: &str,
@@ -33,7 +33,7 @@ pub(super) fn evaluate(
     scope.value(root)
 }
 
-/// Both, or the graver of two reasons.
+/// Both values. If both are undefined, the graver reason.
 fn both<T, U>(one: Result<T, Undefined>, other: Result<U, Undefined>) -> Result<(T, U), Undefined> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),
@@ -42,7 +42,7 @@ fn both<T, U>(one: Result<T, Undefined>, other: Result<U, Undefined>) -> Result<
     }
 }
 
-/// All, or the gravest reason.
+/// All values. If some are undefined, the gravest reason.
 fn all<T>(values: impl IntoIterator<Item = Result<T, Undefined>>) -> Result<Vec<T>, Undefined> {
     let (mut gathered, mut gravest) = (Vec::new(), None::<Undefined>);
     for value in values {
@@ -163,7 +163,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The values of the argument at `place` over what the first argument says.
+    /// The values of the argument at `place`, one for each element that the first argument runs
+    /// over.
     fn over(&self, call: &Call, place: usize) -> Result<Vec<f64>, Undefined> {
         let (Some(Argument::Over(over)), Some(Argument::Value(measure))) =
             (call.arguments.first(), call.arguments.get(place))
@@ -196,7 +197,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The arguments of a function, one by one.
+/// The arguments of a function call, read one by one.
 struct Arguments<'s, 'a> {
     scope: &'s Scope<'a>,
     call: &'s Call,
@@ -229,7 +230,8 @@ impl<'a> Arguments<'_, 'a> {
         self.scope.transfers(self.name(0))
     }
 
-    /// The seconds whose first stands at `place`, or from the cut to the end.
+    /// The time window whose first second is the argument at `place`. The default is from the cut
+    /// to the end.
     fn window(&self, place: usize) -> Result<Window, Undefined> {
         Window::of(self.scope.record()?, self.optional(place)?, self.optional(place + 1)?)
     }
@@ -250,7 +252,7 @@ impl<'a> Arguments<'_, 'a> {
         found.map(|link| (record, link)).ok_or_else(wrong)
     }
 
-    /// What a function of one run says.
+    /// The value of a function of one run.
     fn asked(&self) -> Result<f64, Undefined> {
         match self.call.function {
             Function::Goodput => self.transfers()?.goodput(self.window(1)?),

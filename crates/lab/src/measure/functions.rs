@@ -1,6 +1,6 @@
 //! Which functions there are and what each takes. What they mean stands in `docs/lab.md`.
 
-/// What stands at a place among the arguments, and how it is called in messages.
+/// The kind of a function's parameter, and its name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parameter {
     Name(&'static str),
@@ -9,13 +9,13 @@ pub(super) enum Parameter {
     Variant,
 }
 
-/// A function's name and what it takes.
+/// A function's name and parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature {
     pub(super) name: &'static str,
     pub(super) function: Function,
     pub(super) parameters: &'static [Parameter],
-    /// How many of them must be there.
+    /// How many parameters are required.
     pub(super) needed: usize,
 }
 
@@ -28,13 +28,13 @@ impl Signature {
         }
     }
 
-    /// What stands at `place`; min and max repeat their last.
+    /// The parameter at `place`. The functions min and max repeat their last parameter.
     pub(super) fn parameter(&self, place: usize) -> Option<Parameter> {
         let last = self.parameters.len().checked_sub(1)?;
         (place < self.most()).then(|| self.parameters.get(place.min(last)).copied())?
     }
 
-    /// How it is written, for messages: `path(transfer, path, from second?, to second?)`.
+    /// The function's usage for messages: `path(transfer, path, from second?, to second?)`.
     pub(super) fn usage(&self) -> String {
         let written: Vec<String> = self
             .parameters
@@ -134,7 +134,7 @@ signatures! {
     "otherwise" Otherwise [MEASURE_VALUE, Parameter::Value("value")] 2;
 }
 
-/// The function called `name`.
+/// The function with this name. `None`: there is none.
 pub(super) fn named(name: &str) -> Option<&'static Signature> {
     FUNCTION_SIGNATURES.iter().find(|signature| signature.name == name)
 }

@@ -5,7 +5,7 @@ use crate::record::{GatewayRecord, Record};
 use crate::spelling;
 use crate::stats;
 
-/// The gateways called `name`.
+/// The record of the gateways with this name.
 pub(super) fn named<'r>(record: &'r Record, name: &str) -> Result<&'r GatewayRecord, Undefined> {
     record.gateways.iter().find(|gateways| gateways.name == name).ok_or_else(|| {
         let names = record.gateways.iter().map(|gateways| gateways.name.as_str());

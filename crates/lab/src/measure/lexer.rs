@@ -70,7 +70,7 @@ impl<'a> Lexer<'a> {
         self.clone().next()
     }
 
-    /// Takes the next token.
+    /// Removes the next token from the text.
     pub(super) fn next(&mut self) -> Result<Token<'a>, MeasureError> {
         let place = self.place();
         let rest = self.rest();
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// Takes `sign` if it is next.
+    /// Removes `sign` if it is the next token. Returns whether it was.
     pub(super) fn skip(&mut self, sign: char) -> Result<bool, MeasureError> {
         let next = self.peek()? == Token::Sign(sign);
         if next {
@@ -107,7 +107,7 @@ impl<'a> Lexer<'a> {
         Ok(next)
     }
 
-    /// A name: up to what ends it in this place, or in quotes.
+    /// A name: the text up to one of `ends`, or in quotes.
     pub(super) fn name(&mut self, what: &str, ends: &[char]) -> Result<String, MeasureError> {
         let place = self.place();
         let rest = self.rest();

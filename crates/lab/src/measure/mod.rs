@@ -34,23 +34,22 @@ pub struct Measure {
     root: Expr,
 }
 
-/// What is wrong with a measure, and where.
+/// A mistake in a measure, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {}: {what}", at + 1)]
 pub struct MeasureError {
-    /// The byte of the measure where it shows, from 0.
+    /// The byte of the measure where the mistake shows, counted from 0.
     pub at: usize,
-    /// What was found and what was expected.
+    /// What was found, and what was expected.
     pub what: String,
 }
 
-/// Why a measure has no value for a seed. Where several parts have none, the gravest reason is
-/// told.
+/// Why a measure has no value for a seed. If several parts have none, the gravest reason counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// What is asked for did not happen: the transfer did not finish, nothing was carried.
+    /// The measured event did not happen. For example, the transfer did not finish.
     NoData,
-    /// The variant, or this seed of it, is not among the records.
+    /// The records do not contain the variant, or this seed.
     NotRun,
     /// The question fits no run: no such transfer, a window after the end.
     Wrong,
@@ -60,7 +59,7 @@ pub enum Why {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct Undefined {
-    /// What kind of reason.
+    /// The kind of the reason.
     pub why: Why,
     /// A sentence for a person.
     pub what: String,
@@ -79,13 +78,13 @@ impl Undefined {
         Self { why: Why::Wrong, what: what.into() }
     }
 
-    /// The graver of two.
+    /// The graver of two reasons.
     fn or(self, other: Self) -> Self {
         if other.why > self.why { other } else { self }
     }
 }
 
-/// The value of each seed, or why there is none.
+/// For each seed the value, or why there is none.
 pub type PerSeed = BTreeMap<u64, Result<f64, Undefined>>;
 
 impl Measure {
@@ -98,7 +97,7 @@ impl Measure {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }
 
-    /// As it was written.
+    /// The measure as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 64;
 /// How tightly a prefix minus binds: tighter than `*`, looser than `[…]`.
 const PREFIX_PRECEDENCE: u8 = 5;
 
-/// A tree and how deep it is.
+/// An expression, and the depth of its tree.
 type ParsedExpr = (Expr, usize);
 
 /// Reads all of `text`.
@@ -35,9 +35,9 @@ pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     depth: usize,
-    /// What the functions around run over.
+    /// What the enclosing functions run over.
     overs: Vec<Over>,
-    /// Whether the member that `members(…)` has come to was named since.
+    /// Whether the name `it` was used since the innermost `members(…)` began.
     says_it: bool,
 }
 

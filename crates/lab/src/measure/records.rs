@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Labels of some axes: which variants are meant.
 pub type Selection = BTreeMap<String, String>;
 
-/// An axis and its labels, in the order in which they first came.
+/// An axis, and its labels in the order of their first occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisLabels {
     /// The name of the axis.
@@ -26,18 +26,18 @@ pub struct Records<'a> {
     axes: Vec<AxisLabels>,
     /// The records of each variant by seed, in the order of the records.
     variants: Vec<(Vec<usize>, BTreeMap<u64, &'a Record>)>,
-    /// Where a variant stands in `variants`.
+    /// The index of a variant in `variants`, by the labels of its axes.
     places: BTreeMap<Vec<usize>, usize>,
     seeds: BTreeSet<u64>,
 }
 
-/// Records that belong to no one experiment.
+/// Why records do not belong to one experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordsError {
     /// Two records have different axes.
     #[error("records of different plans: one has the axes [{}], another [{}]", .0.join(", "), .1.join(", "))]
     Axes(Vec<String>, Vec<String>),
-    /// A variant has two records of one seed.
+    /// A variant has two records with the same seed.
     #[error("two records of seed {1} of {0}")]
     Twice(String, u64),
     /// A record's times are no times: a sample of zero, or something that is not finite.
@@ -45,11 +45,11 @@ pub enum RecordsError {
     Times(String, u64),
 }
 
-/// The label that each axis has; `None` if it is not said.
+/// The chosen label of each axis. `None`: no label is chosen.
 pub(super) type ChosenLabels = Vec<Option<usize>>;
 
 impl<'a> Records<'a> {
-    /// Finds its way in `records`.
+    /// Indexes `records` by variant and seed.
     ///
     /// # Errors
     /// If they cannot be of one experiment.
@@ -145,7 +145,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// What `selection` says of each axis.
+    /// The label that `selection` chooses on each axis.
     pub(super) fn chosen(&self, selection: &Selection) -> Result<ChosenLabels, Undefined> {
         let mut chosen = vec![None; self.axes.len()];
         for (axis, label) in selection {
@@ -155,7 +155,7 @@ impl<'a> Records<'a> {
         Ok(chosen)
     }
 
-    /// `chosen` with other labels for the axes that `choices` name.
+    /// `chosen` with the labels that `choices` name.
     pub(super) fn changed(
         &self,
         chosen: &ChosenLabels,
@@ -169,7 +169,7 @@ impl<'a> Records<'a> {
         Ok(chosen)
     }
 
-    /// The one run of `seed` that `chosen` means.
+    /// The run of `seed` in the variant that `chosen` determines.
     pub(super) fn find(&self, chosen: &ChosenLabels, seed: u64) -> Result<&'a Record, Undefined> {
         let (labels, runs) = match chosen.iter().copied().collect::<Option<Vec<usize>>>() {
             Some(labels) => match self.places.get(&labels) {

@@ -5,7 +5,7 @@ use super::series::Window;
 use crate::record::{Record, RequestRecord, RequestsRecord};
 use crate::{request_times, spelling};
 
-/// The requests called `name`.
+/// The record of the requests with this name.
 pub(super) fn named<'r>(record: &'r Record, name: &str) -> Result<&'r RequestsRecord, Undefined> {
     record.requests.iter().find(|requests| requests.name == name).ok_or_else(|| {
         let names = record.requests.iter().map(|requests| requests.name.as_str());
@@ -21,7 +21,8 @@ fn none_began(window: Window) -> Undefined {
     Undefined::no_data(format!("no request began between the seconds {} and {}", window.from, window.to))
 }
 
-/// [`request_times::percentile`], which has a value only if it falls on a request that ended.
+/// A percentile of request times ([`request_times::percentile`]). It is undefined if it falls on a
+/// request that did not end.
 fn percentile(
     times: impl IntoIterator<Item = Option<f64>>,
     percent: f64,

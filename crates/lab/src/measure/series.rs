@@ -15,7 +15,7 @@ impl Window {
         self.to - self.from
     }
 
-    /// From the cut to the end, or as far as said.
+    /// The window from `from` to `to`. The defaults are the cut, and the end of the run.
     pub(super) fn of(record: &Record, from: Option<f64>, to: Option<f64>) -> Result<Self, Undefined> {
         let end = end(record);
         let window = Self { from: from.unwrap_or(record.cut), to: to.unwrap_or(end) };
@@ -64,8 +64,8 @@ impl Cumulative for u32 {
     }
 }
 
-/// What a cumulative series had at a second: between two samples in proportion, after the last as
-/// at the last.
+/// The value of a cumulative series at a second. It is interpolated between samples, and constant
+/// after the last.
 pub(super) fn by<T: Cumulative>(series: &[T], sample: f64, second: f64) -> Result<f64, Undefined> {
     let Some(last) = series.last() else {
         return Err(Undefined::no_data("nothing was noted in this run"));

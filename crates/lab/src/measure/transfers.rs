@@ -14,7 +14,7 @@ const MIN_USED_SHARE: f64 = 0.01;
 /// How far back [`Transfers::usable`] looks, in seconds.
 const USABLE_WINDOW_SECONDS: f64 = 20.0;
 
-/// Transfers of one run that are looked at together.
+/// Transfers of one run that a measure combines.
 #[derive(Clone, Debug)]
 pub(super) struct Transfers<'r> {
     record: &'r Record,
@@ -22,7 +22,7 @@ pub(super) struct Transfers<'r> {
 }
 
 impl<'r> Transfers<'r> {
-    /// The transfer or the group called `name`, or several of them with `|` between.
+    /// The transfer or group with this name. Several names are separated by `|`.
     pub(super) fn named(record: &'r Record, name: &str) -> Result<Self, Undefined> {
         let mut members: Vec<&TransferRecord> = Vec::new();
         for name in name.split('|') {
@@ -61,7 +61,7 @@ impl<'r> Transfers<'r> {
         Ok(series::megabits(self.received(window)?, window.seconds()))
     }
 
-    /// The goodput of each.
+    /// The goodput of each transfer.
     pub(super) fn goodputs(&self, window: Window) -> Result<Vec<f64>, Undefined> {
         let goodput = |transfer: &&TransferRecord| {
             Ok(series::megabits(self.received_by(transfer, window)?, window.seconds()))
@@ -69,7 +69,7 @@ impl<'r> Transfers<'r> {
         self.members.iter().map(goodput).collect()
     }
 
-    /// The path of this name of all that have one.
+    /// The paths with this name, of all transfers that have one.
     fn paths(&self, name: &str) -> Result<Vec<&'r PathRecord>, Undefined> {
         let all = || self.members.iter().flat_map(|transfer| &transfer.paths);
         let paths: Vec<_> = all().filter(|path| path.name == name).collect();

@@ -3,12 +3,12 @@
 use super::functions::Function;
 use core::ops::Range;
 
-/// An expression over records.
+/// An expression of a measure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Number(f64),
     Negate(Box<Expr>),
-    /// With the place of the right side, for whoever divides by nothing.
+    /// An operation. The range is the place of its right side, for errors about division by zero.
     Binary(Op, Box<Expr>, Box<Expr>, Range<usize>),
     /// The inner expression in another variant.
     At(Box<Expr>, Vec<AxisChoice>),
@@ -23,7 +23,7 @@ pub(super) enum Op {
     Divide,
 }
 
-/// A function and what it is told.
+/// A function call: the function and its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Call {
     pub(super) function: Function,
@@ -40,12 +40,12 @@ pub(super) enum Argument {
     Variant(Vec<AxisChoice>),
 }
 
-/// What a measure is evaluated over, one after the other.
+/// What a function runs over, evaluating a measure for each element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// The values of an axis.
     Axis(String),
-    /// The members of a group, each called `it`.
+    /// The members of a group. In the measure, each is called `it`.
     Members(String),
 }
 

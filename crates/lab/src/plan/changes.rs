@@ -7,11 +7,11 @@ use crate::setup::{Carrier, Change, Changed, EndChange, EndChoice, RegistrySetup
 
 /// The most bytes of a UDP payload.
 const MAX_UDP_PAYLOAD_LEN: f64 = 65_535.0;
-/// What may happen to an end of an exchange, as a plan calls it.
+/// The changes at an end of an exchange, as a plan names them.
 const END_CHANGES: &str =
     "restart, freeze, thaw, rebind, move, reads, stops-reading, reset, socket-down or socket-up";
 
-/// Every change, in order of time. It may concern these transfers and this registry.
+/// Reads all changes, in order of time. They may name these transfers and this registry.
 pub(super) fn all(
     reader: &Reader<'_>,
     transfers: &[Transfer],
@@ -28,8 +28,8 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// What one `[[change]]` says. If it is not `present` in this variant, what it changes need not be
-/// there either.
+/// Reads one `[[change]]`. If this variant leaves it out (`present` is false), what it names may be
+/// missing too.
 fn change(
     reader: &Reader<'_>,
     transfers: &[Transfer],
@@ -70,7 +70,7 @@ fn change(
     }
 }
 
-/// What changes at a link, in one direction or in both.
+/// Reads the changes of a link, in one direction or both.
 fn of_link(reader: &Reader<'_>, link: Option<&(String, String)>) -> Result<Vec<Changed>, SpannedError> {
     let one_way = reader.truth("one_way")?.unwrap_or(false);
     let (rate, delay, loss, up) =
@@ -94,7 +94,7 @@ fn of_link(reader: &Reader<'_>, link: Option<&(String, String)>) -> Result<Vec<C
     Ok(changes)
 }
 
-/// `udp = "passes"`, or what is dropped. The outer `None`: nothing is said of UDP.
+/// Reads `udp = "passes"`, or what is dropped. The outer `None`: the key is missing.
 fn udp(reader: &Reader<'_>) -> Result<Option<Option<UdpFilter>>, SpannedError> {
     if reader.is_text("udp")? {
         return match reader.text("udp")?.as_deref() {
@@ -115,7 +115,7 @@ fn udp(reader: &Reader<'_>) -> Result<Option<Option<UdpFilter>>, SpannedError> {
     Ok(filter.map(Some))
 }
 
-/// What happens to an end of `transfer`, if the change names one.
+/// Reads a change at an end of `transfer`. `None`: the change names no end.
 fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>, SpannedError> {
     let (end, what) = (reader.text("end")?, reader.text("what")?);
     let socket = reader.count("socket", u32::from(u16::MAX))?;
@@ -153,7 +153,7 @@ fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>
     Ok(Some(Changed::End { transfer: transfer.to_owned(), end, what }))
 }
 
-/// What an attacker does to exchanges.
+/// Reads what an attacker does to exchanges.
 pub(super) fn attack(reader: &Reader<'_>) -> Result<crate::setup::Attack, SpannedError> {
     Ok(crate::setup::Attack {
         replayed: reader.share("replayed")?.unwrap_or_default(),

@@ -13,7 +13,7 @@ const MAX_BYTES: f64 = 1e12;
 /// The most objects of a list, and streams.
 const MAX_PARTS: usize = 10_000;
 const MAX_DATAGRAMS: u32 = 1_000_000;
-/// Parts per million by which a clock may run slow. At a million it would stand still.
+/// The most parts per million by which a clock may run slow. At a million it would stop.
 const MAX_DRIFT_PPM: f64 = 999_999.0;
 
 pub(super) fn options(reader: &Reader<'_>) -> Result<ExchangeOptions, SpannedError> {

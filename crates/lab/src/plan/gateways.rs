@@ -15,7 +15,7 @@ pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, SpannedError> {
     Ok(all.into_iter().flatten().collect())
 }
 
-/// The gateways that carry a transfer: those named, or the only ones there are.
+/// The gateways that carry a transfer: those that it names, or the only ones in the plan.
 pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, SpannedError> {
     let named = reader.text("gateways")?;
     match (&named, known) {

@@ -27,18 +27,19 @@ pub use write::plan_text;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// In minutes, all experiments together: what `[mode.quick]` says.
+    /// All experiments together take minutes. `[mode.quick]` describes the differences from the
+    /// plan.
     Quick,
-    /// The plan as it stands.
+    /// The plan without changes.
     #[default]
     All,
-    /// As large as in the paper: what `[mode.full]` says.
+    /// As large as in the paper. `[mode.full]` describes the differences from the plan.
     Full,
-    /// By real programs, in real time. `[mode.emulate]` says what differs; if it says nothing, the
-    /// plan runs as it stands.
+    /// With real programs in real time. `[mode.emulate]` describes the differences from the plan,
+    /// if there are any.
     Emulate,
-    /// By real programs in a minute or so: what `[mode.emulate-quick]` says, else `[mode.emulate]`,
-    /// else `[mode.quick]`.
+    /// With real programs in about a minute. Read from `[mode.emulate-quick]`, else
+    /// `[mode.emulate]`, else `[mode.quick]`.
     EmulateQuick,
 }
 
@@ -71,7 +72,7 @@ impl Mode {
     }
 }
 
-/// What the command line says instead of the plan.
+/// The changes to the plan from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// How many seeds the plan runs with.
@@ -81,7 +82,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Whether all is as the plan says.
+    /// Whether the command line changes nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.seeds.is_none() && self.sweep.is_empty()
@@ -100,31 +101,31 @@ pub struct Axis {
 /// A plan that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it asks, in a line.
+    /// The question in one line.
     pub title: String,
     /// How many seeds.
     pub seeds: u32,
-    /// The first seed; the others follow it.
+    /// The first seed. The others follow in steps of 1.
     pub first_seed: u64,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
     /// Every variant of the plan.
     pub variants: Vec<Setup>,
-    /// Why it cannot be run by real programs, if so.
+    /// Why the plan cannot be run with real programs. `None`: it can.
     pub only_simulated: Option<String>,
-    /// Why its seeds may give the same figures, if they may.
+    /// Why different seeds may give the same values. `None`: they should not.
     pub seeds_agree: Option<String>,
 }
 
-/// What is wrong with a plan, and where.
+/// A mistake in a plan, and its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {what}")]
 pub struct PlanError {
     /// The file that is wrong.
     pub file: String,
-    /// The line, from 1.
+    /// The line of the mistake, counted from 1.
     pub line: usize,
-    /// What was found and what was expected.
+    /// What was found, and what was expected.
     pub what: String,
 }
 
@@ -184,8 +185,8 @@ fn placed(file: &str, source: &str, (span, what): SpannedError) -> PlanError {
     PlanError { file: file.to_owned(), line, what }
 }
 
-/// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode
-/// and one is needed.
+/// Applies `[mode.NAME]` to the plan. Returns false if the plan has no such mode although one is
+/// required.
 fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, SpannedError> {
     let (wants, needed) = mode.wants();
     let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else { return Ok(!needed) };

@@ -5,14 +5,14 @@ use core::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it stands.
+/// A TOML value, and its place in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) span: Range<usize>,
 }
 
-/// What TOML can say, dates apart.
+/// A TOML value other than a date.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -41,7 +41,7 @@ impl Table {
 }
 
 impl Value {
-    /// What it is, for whoever expected something else.
+    /// The kind of the value, for an error about an unexpected value.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("{text:?}"),

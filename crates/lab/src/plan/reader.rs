@@ -8,7 +8,7 @@ use core::cell::RefCell;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// A place in the file and what is wrong there.
+/// A mistake: the place in the file, and what is wrong.
 pub(super) type SpannedError = (Range<usize>, String);
 
 /// The value of each axis in the variant that is read.
@@ -32,13 +32,13 @@ impl<'a> Reader<'a> {
         self.used.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
-    /// The value of `key` with the variant's values in it.
+    /// The value of `key`, with the variant's values in place of `$axis`.
     pub(super) fn node(&self, key: &str) -> Result<Option<Node>, SpannedError> {
         self.used.borrow_mut().push(key.to_owned());
         self.table.get(key).map(|node| resolve(node, self.axes)).transpose()
     }
 
-    /// Where `key` stands, or the table.
+    /// The place of `key` in the file. If the key is missing, the table's place.
     pub(super) fn place(&self, key: &str) -> Range<usize> {
         self.table.get(key).map_or_else(|| self.span.clone(), |node| node.span.clone())
     }
@@ -53,12 +53,12 @@ impl<'a> Reader<'a> {
         Ok(matches!(self.node(key)?, Some(Node { value: Value::Text(_), .. })))
     }
 
-    /// An error about `key`.
+    /// An error at the place of `key`.
     pub(super) fn wrong<T>(&self, key: &str, what: impl Into<String>) -> Result<T, SpannedError> {
         Err((self.place(key), format!("`{key}`: {}", what.into())))
     }
 
-    /// `value` must be there.
+    /// The value of a required key. An error: it is missing.
     pub(super) fn needed<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, SpannedError> {
         value.ok_or_else(|| (self.span.clone(), format!("`{key}` is missing: expected {expected}")))
     }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A quantity of one of `kinds`, in base units.
+    /// Reads a quantity of one of `kinds`, in base units.
     pub(super) fn quantity(
         &self,
         key: &str,
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             .map(Some)
     }
 
-    /// A table under `key`, read by `read`, which must use all its keys.
+    /// Reads the table under `key` with `read`, which must use all its keys.
     pub(super) fn table<T>(
         &self,
         key: &str,
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Each `[[key]]`, read by `read`.
+    /// Reads each `[[key]]` with `read`.
     pub(super) fn each<T>(
         &self,
         key: &str,
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// All keys with numbers.
+    /// All keys of the table with their values, which must be numbers.
     pub(super) fn numbers(&self) -> Result<BTreeMap<String, f64>, SpannedError> {
         let mut found = BTreeMap::new();
         for (key, ..) in &self.table.0 {
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// What was not asked for is an error that names what could have been.
+    /// An error if the table has a key that was not read. It names the possible keys.
     pub(super) fn finish(&self) -> Result<(), SpannedError> {
         let used = self.used.borrow();
         match self.table.0.iter().find(|(key, ..)| !used.contains(key)) {
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The quantity of one of `kinds` that `node`, the value of `key`, is.
+/// Reads the value of `key`, `node`, as a quantity of one of `kinds`.
 pub(super) fn quantity(
     node: &Node,
     key: &str,

@@ -16,7 +16,7 @@ use byway_wire::Duration;
 
 /// The most copies of one transfer.
 pub(super) const MAX_COPIES: u32 = 10_000;
-/// The most queues of FQ-CoDel, and bytes of a turn.
+/// The most queues of FQ-CoDel, and the most bytes of its quantum.
 const MAX_QUEUES: u32 = 65_536;
 const MAX_QUANTUM_BYTES: u32 = 1_000_000;
 
@@ -24,7 +24,7 @@ const MAX_QUANTUM_BYTES: u32 = 1_000_000;
 /// no packet has more than 65,535.
 const MTU_RANGE: core::ops::RangeInclusive<f64> = 68.0..=65_535.0;
 
-/// A variant, whose labels are `axes`. What the plan says of all variants goes to `plan`.
+/// Reads a variant with the labels `axes`. Settings of all variants are stored in `plan`.
 pub(super) fn variant(
     reader: &Reader<'_>,
     axes: Vec<(String, String)>,
@@ -124,7 +124,7 @@ pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, Str
     }
 }
 
-/// The name under `key`.
+/// Reads the name under `key`.
 pub(super) fn name(reader: &Reader<'_>, key: &str) -> Result<String, SpannedError> {
     let name = reader.needed(key, "a name", reader.text(key)?)?;
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -294,7 +294,7 @@ pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<PathChoice>, SpannedError>
     Ok(ways)
 }
 
-/// The ways under `key`; without it the direct one.
+/// Reads the routes under `key`. The default is the direct one.
 fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<PathChoice>, SpannedError> {
     let mut ways = Vec::new();
     for text in reader.texts(key)?.unwrap_or_else(|| vec!["direct".into()]) {

@@ -4,10 +4,10 @@ use super::node::{Node, Value};
 use super::reader::SpannedError;
 use super::{Axis, Overrides};
 
-/// The value of one axis in a variant: name, label, value.
+/// The value of one axis in a variant: the axis's name, the label, and the value.
 pub(super) type AxisValue = (String, String, Node);
 
-/// What `[sweep]` and `[[skip]]` say.
+/// The axes of `[sweep]`, and the combinations left out by `[[skip]]`.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     axes: Vec<(String, Vec<(String, Node)>)>,
@@ -126,7 +126,7 @@ impl Sweep {
     }
 }
 
-/// What stands on a command line is a number, a truth or a text.
+/// The value of a text on the command line: a number, a boolean or a string.
 fn from_command_line(text: &str) -> Node {
     let value = match text {
         "true" => Value::Truth(true),

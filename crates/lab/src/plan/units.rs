@@ -3,7 +3,7 @@
 
 use byway_wire::{Duration, units};
 
-/// What kind of quantity is wanted, with an example for whoever wrote another.
+/// The kind of an expected quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityKind {
     /// A rate in bits per second.
@@ -21,7 +21,7 @@ pub enum QuantityKind {
 }
 
 impl QuantityKind {
-    /// What a reader expects to see, for error messages.
+    /// An example of the expected value, for error messages.
     #[must_use]
     pub const fn expected(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ pub fn parse(text: &str) -> Option<(QuantityKind, f64)> {
     product.is_finite().then(|| (kind.unwrap_or(QuantityKind::Number), product))
 }
 
-/// A number at the beginning of `text`, and what follows it.
+/// Splits `text` into a leading number and the rest.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text
         .char_indices()

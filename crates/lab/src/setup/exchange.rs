@@ -8,7 +8,7 @@ use byway_wire::Duration;
 pub struct ExchangeOptions {
     /// Bytes of each object that the sender has for the receiver; 0: an empty object.
     pub objects: Vec<u64>,
-    /// How many of these the receiver has on its disk before the transfer begins.
+    /// How many objects the receiver has on its disk before the transfer begins.
     pub objects_present: usize,
     /// Bytes of each object that the receiver has for the sender.
     pub objects_back: Vec<u64>,
@@ -27,12 +27,12 @@ pub struct ExchangeOptions {
     pub datagram: Option<usize>,
     /// Whether hosts and relays also carry datagrams over TCP, and dial where UDP brings no answer.
     pub tcp: bool,
-    /// Nodes where the sender has one more local address each.
+    /// Nodes at which the sender has one more local address each.
     pub uplinks: Vec<String>,
-    /// Whether the receiver's ticket names the relays too. Without a direct way it always does;
-    /// else the sender offers them over the direct way.
+    /// Whether the receiver's ticket names the relays. If not, the sender offers them over the
+    /// direct route.
     pub ticket_names_relays: bool,
-    /// For how long the words of its relays hold. `None`: longer than the run.
+    /// How long the words of the relays are valid. `None`: longer than the run.
     pub words_hold: Option<Duration>,
     /// The sender's clock.
     pub sender_clock: ClockSetup,
@@ -56,20 +56,20 @@ pub struct StreamSetup {
     pub bytes: u64,
     /// Bytes of the answer.
     pub answer: u64,
-    /// Whether the answer begins only after the end of what was asked.
+    /// Whether the answer begins only after the end of the request.
     pub in_turn: bool,
-    /// The sender resets the stream once it has written this many bytes.
+    /// The sender resets the stream after so many bytes. `None`: it does not.
     pub reset_after: Option<u64>,
 }
 
 /// How a host's clock differs from the world's time. It never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockSetup {
-    /// By how much it is ahead when the world begins.
+    /// How far the clock is ahead when the run begins.
     pub ahead: Duration,
-    /// By how many parts per million it runs fast; slow, if negative.
+    /// Parts per million by which the clock runs fast. Negative: slow.
     pub drift_ppm: f64,
-    /// A time at which it jumps ahead, and by how much.
+    /// The time at which the clock jumps ahead, and by how much. `None`: it does not.
     pub step: Option<(Duration, Duration)>,
 }
 
@@ -78,31 +78,31 @@ pub struct ClockSetup {
 pub enum EndChoice {
     /// The host that has most of the data.
     Sender,
-    /// The host that it is for.
+    /// The receiving host.
     Receiver,
 }
 
-/// What happens to an end of an exchange.
+/// A change at an end of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndChange {
-    /// The process ends, and another begins at once: it knows what its disk holds.
+    /// The process ends, and a new one starts at once with what the disk holds.
     Restart,
-    /// The host is suspended (`true`), or goes on.
+    /// The host is suspended (`true`) or resumed.
     Freeze(bool),
-    /// The socket of this number goes down or comes up.
+    /// The socket with this number goes down or up.
     Socket {
         /// The number of the local address.
         number: u16,
-        /// Whether it is up from then on.
+        /// Whether the socket is up from then on.
         up: bool,
     },
-    /// A NAT gives its first socket another port.
+    /// A NAT gives the host's first socket another port.
     Rebind,
     /// The first socket gets another address, and the host is told.
     Move,
     /// The application reads (`true`), or takes nothing.
     Reads(bool),
-    /// All its TCP connections are reset.
+    /// All TCP connections of the host are reset.
     Reset,
 }
 
@@ -115,7 +115,7 @@ pub struct UdpFilter {
     pub above: usize,
 }
 
-/// What an attacker does who sees every datagram of exchanges.
+/// What an attacker does who sees all datagrams of exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Attack {
     /// The probability that a datagram arrives once more, up to two seconds later.

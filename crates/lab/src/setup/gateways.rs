@@ -4,16 +4,16 @@ use super::PathChoice;
 use byway_control::ControllerChoice;
 use byway_gateway::machine::Settings;
 
-/// A gateway at each of two nodes, and sessions between them.
+/// A pair of gateways at two nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateways {
     /// The gateway's unique name.
     pub name: String,
-    /// Where the one of the senders stands, and where that of the receivers.
+    /// The node of the senders' gateway, and the node of the receivers'.
     pub between: (String, String),
-    /// The ways between them; the direct one is among them.
+    /// The routes between the gateways, including the direct one.
     pub paths: Vec<PathChoice>,
-    /// The controller of the session, as `--congestion` takes it.
+    /// The congestion controller of the sessions, written as for `--congestion`.
     pub congestion: ControllerChoice,
     /// The settings of the gateways.
     pub settings: Settings,

@@ -15,7 +15,7 @@ const RAW_IP: u16 = 101;
 const PROTOCOL_UDP: u8 = 17;
 const HOP_LIMIT: u8 = 64;
 
-/// Writes one section with one interface.
+/// Writes a pcapng file: one section with one interface.
 #[derive(Debug)]
 pub struct Pcapng<W> {
     out: W,

@@ -27,14 +27,14 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Ports, for who reads a trace.
+/// UDP ports of the simulated hosts, to tell them apart in a trace.
 const SENDER_PORT: u16 = 5000;
 const RECEIVER_PORT: u16 = 4000;
 pub(super) const RELAY_PORT: u16 = 4748;
 const HTTP_PORT: u16 = 80;
 const REGISTRY_PORT: u16 = 4750;
 
-/// All that acts in a world.
+/// All hosts and relays of a world.
 #[derive(Debug)]
 pub(super) struct Actors {
     pub(super) transfers: Vec<TransferActor>,
@@ -55,7 +55,7 @@ pub(super) struct TransferActor {
     pub(super) placed: PlacedTransfer,
     /// When the transfer begins.
     pub(super) start: Instant,
-    /// The links of each way, there.
+    /// The links of each route, in the direction of the data.
     pub(super) ways: Vec<Vec<Direction>>,
     pub(super) ends: TransferHosts,
 }
@@ -64,7 +64,7 @@ pub(super) struct TransferActor {
 #[derive(Debug)]
 pub(super) struct RequestActor {
     pub(super) clients: Handle<Clients>,
-    /// How many clients at most are at it at once; `None`: whoever comes.
+    /// The most clients that wait at the same time. `None`: no limit.
     pub(super) most: Option<u32>,
     /// The links from the server to the clients.
     pub(super) way: Vec<Direction>,
@@ -80,7 +80,7 @@ pub(super) struct CrossActor {
 }
 
 impl TransferActor {
-    /// What a way is called.
+    /// The names of the routes.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.placed.ways.iter().map(|way| way.as_deref().unwrap_or(DIRECT_WAY))
     }
@@ -108,12 +108,12 @@ impl Actors {
         &self.byway_hosts
     }
 
-    /// The registry, if there is one.
+    /// The registry. `None`: the plan has none.
     pub(super) const fn registry(&self) -> Option<Handle<RegistryNode>> {
         self.registry
     }
 
-    /// Puts everybody into the world, and asks the layout for ways between them.
+    /// Adds all hosts to the world, and asks the layout for the routes between them.
     pub(super) fn new(
         setup: &Setup,
         seed: u64,
@@ -165,10 +165,10 @@ impl Actors {
     }
 }
 
-/// A registry that is being made, and its relays.
+/// A registry and its relays while the world is built.
 struct RegistryActor {
     builder: RegistryBuilder,
-    /// The number of each relay by its address.
+    /// The number of each relay, by its address.
     numbers: Rc<BTreeMap<SocketAddr, usize>>,
 }
 
@@ -538,7 +538,7 @@ impl WorldBuilder<'_, '_> {
     }
 }
 
-/// What a session is made with.
+/// The configuration of a session with these options.
 fn config(options: &SessionOptions) -> Config {
     Config {
         pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },

@@ -33,7 +33,7 @@ pub(super) const HOST_MSS: u32 = 1_300;
 /// largest window that Linux uses by default. The hosts' window scale follows from this value.
 pub(super) const HOST_RECEIVE_WINDOW: u64 = 6 << 20;
 
-/// A gateway and its doors, one for each host behind it.
+/// A gateway, and an adapter for each host behind it.
 pub(super) struct GatewayNode {
     pub(super) gateway: Gateway,
     doors: Vec<HostPort>,
@@ -45,7 +45,7 @@ pub(super) struct GatewayNode {
 /// Where a host's segments come in.
 struct HostPort {
     host: SocketAddr,
-    /// The door of the other host, at the other gateway.
+    /// The address of the other host, behind the other gateway.
     beyond: SocketAddr,
     packets: Packets,
 }
@@ -164,11 +164,11 @@ pub(super) struct PlannedGateways {
 /// Two gateways in a world.
 #[derive(Clone, Debug)]
 pub(super) struct GatewayPair {
-    /// The plan's name for them.
+    /// The name of the gateways in the plan.
     pub(super) name: String,
     pub(super) entry: Handle<GatewayNode>,
     pub(super) exit: Handle<GatewayNode>,
-    /// The way of a path by where its packets go first.
+    /// The route of a path, by the first address to which its packets are sent.
     pub(super) firsts: BTreeMap<SocketAddr, usize>,
 }
 
@@ -228,13 +228,12 @@ impl PlannedGateways {
         })
     }
 
-    /// The plan's name for them.
+    /// The name of the gateways in the plan.
     pub(super) fn name(&self) -> &str {
         &self.gateways.name
     }
 
-    /// Puts a host behind each gateway: where the one reaches the other and the other the one, and
-    /// the ways between them.
+    /// Puts one host behind each gateway, and adds the routes between them.
     pub(super) fn admit(
         &mut self,
         (from, at): (SocketAddr, &str),
@@ -323,7 +322,7 @@ impl PlannedGateways {
     }
 }
 
-/// All hosts of a world have such addresses.
+/// The IPv4 address and port of a host. All hosts of a world have one.
 const fn v4(address: SocketAddr) -> SocketAddrV4 {
     match address {
         SocketAddr::V4(v4) => v4,

@@ -14,17 +14,17 @@ use byway_wire::Instant;
 pub(super) enum Intervention {
     /// The relay at a node crashes, or starts again.
     Relay { node: String, up: bool },
-    /// The registry's host is suspended, or goes on.
+    /// The registry's host is suspended or resumed.
     Registry { up: bool },
     /// A link's largest packet changes.
     Mtu { link: LinkId, bytes: usize },
     /// A filter for UDP on a link changes.
     Udp { link: Direction, filter: Option<UdpFilter> },
-    /// An end of the exchange of this number changes.
+    /// A change at an end of the exchange with this number.
     End { transfer: usize, end: EndChoice, what: EndChange },
 }
 
-/// All that happens so, in order of time.
+/// All interventions of a plan, in order of time.
 pub(super) fn all(
     setup: &Setup,
     graph: &Graph,
@@ -73,7 +73,7 @@ pub(super) fn all(
 }
 
 impl Intervention {
-    /// Lets it happen now.
+    /// Carries out the intervention now.
     pub(super) fn happen(&self, world: &mut World, actors: &Actors, middleboxes: Option<&Middleboxes>) {
         match self {
             Self::Relay { node, up } => actors.relays.set_up(world, node, *up),

@@ -13,16 +13,16 @@ pub(super) fn topology(name: &str, parameters: &BTreeMap<String, f64>) -> Keys {
     keys
 }
 
-/// What is said of one direction, or of what has none.
+/// The keys of a section about one direction, or about no direction.
 struct Direction<'a> {
-    /// The key of the two nodes, and the nodes. `None`: there is no direction.
+    /// The name of the key with both nodes, and the nodes. `None`: the section has no direction.
     ends: Option<(&'static str, &'a str, &'a str)>,
-    /// What stands before the nodes.
+    /// The keys before the nodes.
     first: Keys,
     rest: Keys,
 }
 
-/// The sections for `all`, one for two directions where the second says the same.
+/// Sections for `all`. Two opposite directions with equal keys share a section.
 fn joined(all: Vec<Direction<'_>>) -> Vec<Keys> {
     let mut sections = Vec::new();
     let mut all = all.into_iter().peekable();
@@ -166,7 +166,7 @@ fn udp(filter: UdpFilter) -> String {
     keys.table()
 }
 
-/// What happens to an end of an exchange.
+/// Writes a change at an end of an exchange.
 fn happens(what: EndChange, keys: &mut Keys) {
     let word = match what {
         EndChange::Restart => "restart",

@@ -60,7 +60,7 @@ fn demand(demand: &Demand, keys: &mut Keys) {
     }
 }
 
-/// The controller and its options.
+/// Writes the controller and its options.
 pub(super) fn congestion(choice: &ControllerChoice, keys: &mut Keys) {
     keys.set("congestion", text(&choice.name));
     let mut options = Keys::default();
@@ -68,7 +68,7 @@ pub(super) fn congestion(choice: &ControllerChoice, keys: &mut Keys) {
     keys.set_if(!options.is_empty(), "options", || options.table());
 }
 
-/// What differs from the hosts of the papers, or from those that behave as Linux does.
+/// Writes the options that differ from the defaults, which are the papers' hosts or Linux's.
 fn tcp(options: &TcpOptions, keys: &mut Keys) {
     let usual = if options.linux { TcpOptions::linux() } else { TcpOptions::default() };
     let mut told = Keys::default();

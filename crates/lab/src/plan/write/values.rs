@@ -19,7 +19,7 @@ impl Keys {
         }
     }
 
-    /// The key, if there is something to say.
+    /// Adds the key if `value` is not `None`.
     pub(super) fn maybe<T>(&mut self, key: &str, value: Option<T>, written: impl FnOnce(T) -> String) {
         if let Some(value) = value {
             self.set(key, written(value));
@@ -36,7 +36,7 @@ impl Keys {
         first
     }
 
-    /// A line for each.
+    /// The keys and values, one per line.
     pub(super) fn lines(&self) -> String {
         self.0.iter().fold(String::new(), |mut lines, (key, value)| {
             let _ = writeln!(lines, "{} = {value}", bare(key));
@@ -44,14 +44,14 @@ impl Keys {
         })
     }
 
-    /// All in one line, as a value.
+    /// The keys and values as an inline table.
     pub(super) fn table(&self) -> String {
         let all: Vec<_> = self.0.iter().map(|(key, value)| format!("{} = {value}", bare(key))).collect();
         if all.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", all.join(", ")) }
     }
 }
 
-/// A key, in quotation marks if TOML wants them.
+/// A key, in quotation marks if TOML requires them.
 fn bare(key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !key.is_empty() && key.chars().all(plain) { key.to_owned() } else { text(key) }

@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// The least and the greatest time from a loss to the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// A receiver waits this long for the relays that its ticket is to name.
+/// How long a receiver waits for the relays that its ticket is to name.
 const TICKET_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two looks of a side that waits for something on a disk, or for relays.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub(in crate::world) struct RelayTicket(Rc<RefCell<TicketState>>);
 #[derive(Debug, Default)]
 struct TicketState {
     entries: BTreeMap<SocketAddr, (SocketAddr, Consent)>,
-    /// How often anything was written to it.
+    /// How often the ticket was changed.
     version: u32,
 }
 
@@ -58,29 +58,29 @@ impl RelayTicket {
 /// Whom to reach, and how.
 #[derive(Clone)]
 pub(in crate::world) struct CallerTask {
-    /// The receiver's public key.
+    /// The public key of the receiver.
     pub(in crate::world) peer: PublicKey,
-    /// The receiver's address, if the direct way may be used.
+    /// The receiver's address. `None`: the direct route may not be used.
     pub(in crate::world) direct: Option<SocketAddr>,
-    /// The words of the relays that it may use.
+    /// The words of the relays that the caller may use.
     pub(in crate::world) words: Vec<Word>,
-    /// How the receiver can be reached through them.
+    /// The receiver's ticket: how it is reached through relays.
     pub(in crate::world) ticket: RelayTicket,
     /// The controller of each session.
     pub(in crate::world) congestion: ControllerChoice,
-    /// What the controllers draw from.
+    /// The seed of the congestion controllers.
     pub(in crate::world) seed: u64,
-    /// When it begins, and when it ends at the latest, by its own clock.
+    /// The start of the exchange by the host's clock. `stop`: its latest end.
     pub(in crate::world) start: Instant,
     pub(in crate::world) stop: Option<Instant>,
     /// The host's clock.
     pub(in crate::world) clock: Clock,
 }
 
-/// How far it has come.
+/// The state of the caller's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallStage {
-    /// There is no session before this time.
+    /// No session is tried for before this time.
     Away {
         until: Instant,
     },
@@ -123,12 +123,12 @@ impl Caller {
         }
     }
 
-    /// When it has something to do.
+    /// When the caller must be woken next.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// An attempt became a session. Whether it is the one that it waits for.
+    /// Notes that a session was established. Returns whether it is the one that was tried for.
     pub(super) fn on_connected(&mut self, handle: Handle) -> bool {
         if self.stage != CallStage::Trying(handle) {
             return false;
@@ -141,7 +141,7 @@ impl Caller {
         true
     }
 
-    /// A session or an attempt is lost. `paths`: how many paths it had.
+    /// Notes that a session or an attempt is lost. `paths`: how many paths it had.
     pub(super) fn on_lost(
         &mut self,
         now: Instant,
@@ -160,7 +160,7 @@ impl Caller {
         self.retry_delay = (self.retry_delay * 2).min(MAX_RETRY_DELAY);
     }
 
-    /// Connects, dials and ends when it is time to.
+    /// Connects, dials and ends sessions when that is due.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -260,7 +260,7 @@ impl Caller {
         }
     }
 
-    /// Takes up relays as the ticket tells of them.
+    /// Adds relays to the session as the ticket names them.
     fn offer_relays(&mut self, now: Instant, machine: &mut DialingEndpoint, handle: Handle) {
         if self.task.direct.is_some() {
             return;

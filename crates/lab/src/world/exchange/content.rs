@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The bytes repeat after this length. It is a prime, so no size of pieces divides it.
 const CONTENT_PERIOD: u64 = 65_521;
 
-/// What bytes belong to.
+/// Identifies the contents of an object or stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ContentId {
     /// An object that the sender, or the receiver (`back`), has.
@@ -19,7 +19,7 @@ pub(super) enum ContentId {
 }
 
 impl ContentId {
-    /// Where its bytes begin in the table.
+    /// The index in the table at which the contents begin.
     fn begins(self) -> u64 {
         let (kind, number, back) = match self {
             Self::Object { number, back } => (0, number, back),
@@ -39,7 +39,7 @@ impl ContentId {
         bytes
     }
 
-    /// Whether `bytes` are those of the content from `offset` on.
+    /// Whether `bytes` are the contents from `offset` on.
     pub(super) fn is(self, offset: u64, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         self.each_run(offset, bytes.len(), |run| {
@@ -49,7 +49,7 @@ impl ContentId {
         })
     }
 
-    /// Calls `take` with the content's bytes, run by run, while it says so.
+    /// Passes the contents to `take`, run by run, until it returns false.
     fn each_run(self, offset: u64, length: usize, mut take: impl FnMut(&[u8]) -> bool) -> bool {
         static CONTENT_TABLE: OnceLock<Vec<u8>> = OnceLock::new();
         let table = CONTENT_TABLE.get_or_init(|| {

@@ -23,7 +23,7 @@ const RATE_INTERVAL: Duration = Duration::from_millis(20);
 /// The code with which streams are reset.
 const RESET_CODE: u64 = 7;
 
-/// What an application may move by now: a rate, or no limit.
+/// The rate limit of an application that reads or writes.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     bits_per_second: Option<u64>,
@@ -37,7 +37,7 @@ impl RateLimit {
         Self { bits_per_second, allowance: 0, counted_at: Instant::ZERO }
     }
 
-    /// How many of `wanted` bytes may be moved at `now`.
+    /// How many of `wanted` bytes the limit permits at `now`.
     fn grant(&mut self, now: Instant, wanted: usize) -> usize {
         let Some(rate) = self.bits_per_second else { return wanted };
         let elapsed = now.since(self.counted_at).min(Duration::from_secs(60));
@@ -61,7 +61,7 @@ impl RateLimit {
     }
 }
 
-/// A direction of a stream that this side writes.
+/// The direction of a stream that this side writes.
 #[derive(Debug)]
 struct StreamWriter {
     content: ContentId,
@@ -70,7 +70,7 @@ struct StreamWriter {
     reset_after: Option<u64>,
 }
 
-/// A direction of a stream that this side reads.
+/// The direction of a stream that this side reads.
 #[derive(Debug)]
 struct StreamReader {
     content: ContentId,
@@ -78,14 +78,14 @@ struct StreamReader {
     length: u64,
 }
 
-/// One session as its application sees it.
+/// The application's side of one session.
 #[derive(Debug)]
 pub(super) struct Conversation {
     options: Rc<ExchangeOptions>,
     state: SharedState,
     side: EndChoice,
     begun: bool,
-    /// Streams that this side opened.
+    /// The number of streams that this side has opened.
     opened: usize,
     writers: BTreeMap<StreamId, StreamWriter>,
     readers: BTreeMap<StreamId, StreamReader>,
@@ -98,7 +98,7 @@ pub(super) struct Conversation {
     datagrams_sent: u32,
     datagram_due: Instant,
     datagrams_seen: BTreeSet<u32>,
-    /// Whether the application waits for its rate.
+    /// Whether the application waits for its rate limit.
     waits: bool,
 }
 
@@ -126,7 +126,8 @@ impl Conversation {
         matches!(self.side, EndChoice::Receiver)
     }
 
-    /// Does all that can be done now. `reads`: whether this side's application takes anything.
+    /// Reads and writes as much as possible now. `reads`: whether this side's application reads at
+    /// all.
     pub(super) fn drive(
         &mut self,
         now: Instant,
@@ -164,7 +165,7 @@ impl Conversation {
         [datagram, rate].into_iter().flatten().min()
     }
 
-    /// Whether this side has said all that it has to say, and the peer's answers are here.
+    /// Whether this side has sent everything and has all answers.
     pub(super) fn is_done(&self, connection: &mut Connection) -> bool {
         self.begun
             && self.opened == self.options.streams.len()
@@ -174,7 +175,7 @@ impl Conversation {
             && connection.outgoing().all_acked()
     }
 
-    /// Offers what the peer does not have on its disk.
+    /// Offers the objects that the peer does not have on its disk.
     fn begin(&mut self, now: Instant, connection: &mut Connection) {
         for (number, size) in self.state.lacking(&self.options, self.side) {
             connection.outgoing().add_object(ObjectId(number), size);
@@ -204,7 +205,8 @@ impl Conversation {
         }
     }
 
-    /// The stream's place among those of the exchange: the sender opens every even one.
+    /// The index of a stream in the exchange, and its options. The sender opens those with even
+    /// indices.
     fn setup(&self, id: StreamId) -> Option<(u32, StreamSetup)> {
         let number = id.0 / 2;
         Some((number, *self.options.streams.get(number as usize)?))
@@ -266,7 +268,7 @@ impl Conversation {
         self.state.on_whole(id.0, self.side);
     }
 
-    /// The peer opened a stream: it is read, and answered.
+    /// Handles a stream that the peer opened: reads it, and answers on it.
     fn answer(&mut self, id: StreamId) {
         if !self.is_back() {
             return;
@@ -307,7 +309,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what was read of a stream. Whether the stream is known.
+    /// Checks bytes that were read from a stream. Returns whether the stream is known.
     fn check(&mut self, id: StreamId, bytes: &[u8], is_end: bool) -> bool {
         let Some(known) = self.readers.get_mut(&id) else {
             self.state.blame(format!("nobody reads stream {}", id.0));

@@ -9,7 +9,7 @@ use byway_engine::{Connection, Handle};
 use byway_wire::{Duration, Instant, TcpRequest};
 use core::net::SocketAddr;
 
-/// TCP is dialled this long after the first datagram if nothing was answered.
+/// If nothing answers within this time after the first datagram, TCP is dialled.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// TCP is dialled once nothing was heard for this long on paths that were in use.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(super) struct Dialing {
     /// Packets acknowledged, when something was heard last.
     acked: u64,
     silent_since: Option<Instant>,
-    /// It is looked at again at this time.
+    /// When to look again.
     next_look: Instant,
 }
 
@@ -57,19 +57,19 @@ impl Dialing {
         }
     }
 
-    /// Another session begins.
+    /// Starts again for a new session.
     pub(super) fn begin(&mut self, now: Instant) {
         (self.begun, self.next_look) = (now, now);
         self.trials = Trials::default();
     }
 
-    /// The session is there.
+    /// Notes that the session is established.
     pub(super) const fn on_connected(&mut self) {
         self.acked = 0;
         self.silent_since = None;
     }
 
-    /// Dials if it is time to. When to look again.
+    /// Dials TCP if that is due. Returns when to look again.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -100,7 +100,7 @@ impl Dialing {
         self.next_look
     }
 
-    /// Whether a session that is connected should have TCP.
+    /// Whether an established session should also use TCP.
     fn is_wanted(&mut self, now: Instant, connection: &mut Connection) -> bool {
         let status = connection.status();
         let acked = status.paths.iter().map(|path| path.totals.acked).sum();

@@ -53,7 +53,7 @@ impl SharedState {
         (0..).zip(sizes.iter().copied()).filter(|(number, _)| !there.contains(number)).collect()
     }
 
-    /// An object of the other side's is whole on the disk of this side.
+    /// Notes that an object of the other side is completely on this side's disk.
     pub(super) fn on_whole(&self, number: u32, side: EndChoice) {
         let mut state = self.0.borrow_mut();
         match side {
@@ -62,14 +62,14 @@ impl SharedState {
         };
     }
 
-    /// The receiver has these bytes of an object in one session.
+    /// Notes that the receiver has so many bytes of an object in one session.
     pub(super) fn on_part(&self, number: u32, bytes: u64) {
         let mut state = self.0.borrow_mut();
         let most = state.partial.entry(number).or_default();
         *most = (*most).max(bytes);
     }
 
-    /// The receiver's application read these bytes of a stream in one session.
+    /// Notes that the receiver's application read so many bytes of a stream in one session.
     pub(super) fn on_stream(&self, number: u32, bytes: u64) {
         let mut state = self.0.borrow_mut();
         let most = state.streams.entry(number).or_default();
@@ -104,7 +104,7 @@ impl SharedState {
         self.0.borrow().finished
     }
 
-    /// What was noted of the run so far.
+    /// The record of the run so far.
     pub(super) fn notes(&self) -> ExchangeRecord {
         self.0.borrow().record.clone()
     }
@@ -114,12 +114,12 @@ impl SharedState {
         change(&mut self.0.borrow_mut().record);
     }
 
-    /// Distinct bytes that the receiver has of what was asked for.
+    /// The distinct bytes of the exchange that the receiver has.
     pub(super) fn received(&self, options: &ExchangeOptions) -> u64 {
         self.0.borrow().received(options)
     }
 
-    /// Notes that something is not as it must be.
+    /// Notes a violation, as a sentence.
     pub(super) fn blame(&self, what: String) {
         self.note(|notes| {
             // The first few tell all.
@@ -129,14 +129,14 @@ impl SharedState {
         });
     }
 
-    /// Notes that a session, or an attempt at one, came to nothing.
+    /// Notes a lost session or a failed attempt.
     pub(super) fn lost(&self, now: Instant, connected: bool, paths: usize, why: String) {
         self.note(|notes| notes.lost.push(LostSession { at: now.as_secs_f64(), connected, paths, why }));
     }
 }
 
 impl ExchangeState {
-    /// Distinct bytes that the receiver has of what was asked for.
+    /// The distinct bytes of the exchange that the receiver has.
     fn received(&self, options: &ExchangeOptions) -> u64 {
         let whole: u64 = self.whole.iter().filter_map(|number| options.objects.get(*number as usize)).sum();
         let partial: u64 =

@@ -59,7 +59,7 @@ impl Machine for DialingEndpoint {
     }
 }
 
-/// Takes everybody.
+/// Admits every peer, under the congestion controller with this name.
 struct AcceptAll(&'static str);
 
 impl Admission for AcceptAll {
@@ -71,7 +71,7 @@ impl Admission for AcceptAll {
     }
 }
 
-/// Why a session was closed, if it was since the last look.
+/// Why the session was closed since the last look. `None`: it was not.
 fn closed(connection: &mut Connection) -> Option<String> {
     let mut why = None;
     while let Some(event) = connection.next_event() {
@@ -82,13 +82,13 @@ fn closed(connection: &mut Connection) -> Option<String> {
     why
 }
 
-/// What a process of a host starts with.
+/// What a new process of a host starts with.
 #[derive(Clone)]
 pub(super) struct HostSetup {
     options: Rc<ExchangeOptions>,
     state: SharedState,
     side: EndChoice,
-    /// The secret key on its disk.
+    /// The host's secret key, stored on its disk.
     secret: [u8; 32],
     config: Config,
     /// Relays through which a receiver is to be reached.
@@ -109,18 +109,18 @@ impl HostSetup {
         Self { options, state, side, secret, config, standing, ticket }
     }
 
-    /// What is exchanged.
+    /// The options of the exchange.
     pub(super) fn options(&self) -> &ExchangeOptions {
         &self.options
     }
 
-    /// What outlives its process.
+    /// The state on the host's disk, which outlives its processes.
     pub(super) const fn state(&self) -> &SharedState {
         &self.state
     }
 }
 
-/// A host of an exchange, while one process of it runs.
+/// A running process on a host of an exchange.
 pub(super) struct ExchangeHost {
     machine: DialingEndpoint,
     setup: HostSetup,

@@ -24,21 +24,21 @@ use std::rc::Rc;
 /// Payload of a TCP segment in bytes: as much as fits where an IP packet has the least size that
 /// IPv6 guarantees, 1280 bytes, less 60 for headers and options.
 const HOST_MSS: u32 = 1_220;
-/// Ports that a NAT gives to one socket, one after the other.
+/// The number of ports that a NAT gives one socket, one after the other.
 const NAT_PORTS: u16 = 1_000;
 
-/// Where the hosts of an exchange sit, and who they are.
+/// The addresses and names of the hosts of an exchange.
 pub(in crate::world) struct ExchangeSites<'a> {
     /// The transfer's name.
     pub(in crate::world) name: &'a str,
     pub(in crate::world) options: &'a ExchangeOptions,
-    /// The sender's addresses, and the one to which its first socket moves.
+    /// The addresses of the sender, and the one to which its first socket moves.
     pub(in crate::world) sender: Vec<SocketAddr>,
     pub(in crate::world) sender_elsewhere: SocketAddr,
     pub(in crate::world) receiver: SocketAddr,
-    /// The index of each way, by the first address that its packets are sent to.
+    /// The index of each route, by the first address to which its packets are sent.
     pub(in crate::world) firsts: BTreeMap<SocketAddr, usize>,
-    /// Relays through which the receiver is to be reached, without a direct way.
+    /// Relays through which the receiver is reached when there is no direct route.
     pub(in crate::world) standing: Vec<Word>,
     /// The bytes of all TCP connections of the world.
     pub(in crate::world) bytes: FrameBytes,
@@ -52,16 +52,16 @@ struct HostSeat {
     elsewhere: Option<SocketAddr>,
     bytes: FrameBytes,
     random: Random,
-    /// How many processes there were.
+    /// How many processes the host has had.
     processes: Cell<u32>,
     reads: Cell<bool>,
-    /// Ports that a NAT gave its first socket, and whether it is elsewhere.
+    /// How many ports a NAT gave the first socket. `moved`: whether its address changed.
     ports: Cell<u16>,
     moved: Cell<bool>,
 }
 
 impl HostSeat {
-    /// The next process of this host.
+    /// A new process of this host.
     fn process(&self) -> TcpCarried<ExchangeHost> {
         let number = self.processes.get();
         self.processes.set(number + 1);
