@@ -20,7 +20,7 @@ pub enum BypassReason {
     Fragment,
     /// An IPv6 packet that names no length: a jumbogram (RFC 2675).
     Jumbogram,
-    /// More extension headers than anybody needs, or one that is not known.
+    /// The IPv6 packet has too many extension headers, or an unknown one.
     Extension,
     /// A route that the source prescribed is not at its end, or is an option of IPv4: the checksum
     /// covers another address.

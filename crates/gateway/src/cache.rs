@@ -9,13 +9,13 @@ use byway_wire::{Duration, Instant};
 /// How much is kept, and how hard is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// Bytes of all flows. What does not fit is not kept.
+    /// The most bytes of all flows. A packet beyond it is not kept.
     pub bytes: usize,
-    /// Bytes of one flow.
+    /// The most bytes of one flow.
     pub flow_bytes: usize,
-    /// Duplicate ACKs that are taken for a loss if nobody has told of one.
+    /// Duplicate ACKs that count as a loss if no loss was reported.
     pub duplicates: u32,
-    /// How often a packet is sent again before it is left to its sender.
+    /// How often a packet is sent again before its sender must repeat it.
     pub tries: u32,
 }
 
@@ -25,7 +25,7 @@ impl Default for CacheLimits {
     }
 }
 
-/// What was done, counted.
+/// Counts of what the cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
     /// The number of packets kept.
@@ -38,12 +38,12 @@ pub struct CacheCounters {
     pub suppressed: u64,
 }
 
-/// What becomes of an ACK on its way to the sender.
+/// What to do with an ACK on its way to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckAction {
     /// The ACK goes on to the sender.
     Pass,
-    /// The ACK is dropped, because what it complains of is being mended.
+    /// The ACK is dropped, because the loss that it reports is being repaired.
     Suppress,
     /// The ACK is dropped. The packet with this [number](DataPacket::number) is to be [sent
     /// again](Cache::resend).
@@ -53,11 +53,11 @@ pub enum AckAction {
 /// A packet with data that the entry sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataPacket<P> {
-    /// The number under which a loss would be told: its place among the packets of its label.
+    /// The number under which a loss is reported: the packet's sequence number under its label.
     pub number: u32,
-    /// TCP's sequence number of its first byte.
+    /// The TCP sequence number of the first byte.
     pub sequence: u32,
-    /// One past its last.
+    /// The TCP sequence number after the last byte.
     pub end: u32,
     /// The size of the packet in bytes.
     pub bytes: usize,
@@ -65,12 +65,12 @@ pub struct DataPacket<P> {
     pub packet: P,
 }
 
-/// What an ACK says, by its [`Segment`](crate::Segment).
+/// The fields of an ACK, from its [`Segment`](crate::Segment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The byte expected next.
     pub acknowledgment: u32,
-    /// The window, as it stands there.
+    /// The window field, not scaled.
     pub window: u16,
     /// Whether the ACK has neither data, SYN nor FIN. Only such an ACK is a duplicate (RFC 5681,
     /// section 2).
@@ -90,7 +90,7 @@ struct CachedFlow<P> {
     /// The kept packets by sequence number.
     kept: BTreeMap<u32, CachedPacket<P>>,
     numbers: BTreeMap<u32, u32>,
-    /// All before it was acknowledged.
+    /// The sequence number up to which everything is acknowledged.
     origin: u32,
     window: u16,
     duplicates: u32,
@@ -121,7 +121,7 @@ impl<P> Cache<P> {
         self.bytes
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counters(&self) -> CacheCounters {
         self.counters
@@ -233,7 +233,7 @@ impl<P> CachedFlow<P> {
         }
     }
 
-    /// The first in the circle, seen from half a circle behind what was acknowledged.
+    /// The oldest kept sequence number, in the circular order of TCP.
     fn oldest(&self) -> Option<u32> {
         let behind = self.origin.wrapping_sub(1 << 31);
         self.kept.range(behind..).chain(self.kept.range(..behind)).next().map(|(sequence, _)| *sequence)

@@ -1,11 +1,11 @@
 //! Which party makes a packet's checksum right. How it is computed is in [`byway_wire::checksum`].
 
-/// The checksum of a packet as it stands in its TCP header, and which party makes it right.
+/// Whether the checksum in a packet's TCP header is right, and who must complete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumState {
     /// Complete, and to be checked.
     Full,
-    /// Complete, and checked by whoever handed the packet in (`VIRTIO_NET_HDR_F_DATA_VALID`).
+    /// The checksum is complete, and the caller has checked it (`VIRTIO_NET_HDR_F_DATA_VALID`).
     Checked,
     /// The checksum field holds only the sum over the pseudo-header
     /// (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). The checksum is completed when the packet is sent on.

@@ -30,12 +30,12 @@ pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize 
     largest().max_by_key(|size| (through(*size), *size)).unwrap_or_default()
 }
 
-/// What was changed in a SYN.
+/// A change of the maximum segment size in a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MssChange {
-    /// The maximum segment size that stood there.
+    /// The maximum segment size before the change.
     pub from: u16,
-    /// The one that stands there now.
+    /// The maximum segment size after the change.
     pub to: u16,
 }
 

@@ -37,7 +37,7 @@ const TYPE_BATCHED: u8 = ENCAP_VERSION << 4 | 3;
 const TYPE_LOSS: u8 = ENCAP_VERSION << 4 | 4;
 const TYPE_RELAY: u8 = ENCAP_VERSION << 4 | 9;
 const TYPE_TABLE: u8 = ENCAP_VERSION << 4 | 10;
-/// What a gateway of version 0.1 understands. It is ignored.
+/// A message of gateways of version 0.1, which is ignored.
 pub const TYPE_SPEAKS: u8 = ENCAP_VERSION << 4 | 8;
 
 /// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
@@ -46,7 +46,7 @@ pub const fn header_len(rule: LossRuleKind) -> usize {
     if matches!(rule, LossRuleKind::Batched) { BATCHED_LEN } else { ORDERED_LEN }
 }
 
-/// The name of one direction of a flow between two gateways, 24 bits.
+/// Identifies one direction of a flow between two gateways: 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(u32);
 
@@ -70,14 +70,14 @@ impl Label {
     }
 }
 
-/// What a datagram holds.
+/// The content of a datagram between gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// An IP packet to be put in order among those of its label.
+    /// An IP packet that the exit puts in order with others of its label.
     Ordered {
         /// The label of the packet's flow and direction.
         label: Label,
-        /// The place of the packet among those of the label.
+        /// The sequence number of the packet under its label.
         sequence: u32,
         /// The IP packet.
         packet: &'a [u8],
@@ -93,12 +93,12 @@ pub enum Message<'a> {
         /// [`serves::AnnouncementPart::read`](crate::serves::AnnouncementPart::read).
         part: &'a [u8],
     },
-    /// A packet as in [`Ordered`](Self::Ordered). It also tells which packets of the label took the
-    /// same path before it (HIR, 7.3).
+    /// A packet as in [`Ordered`](Self::Ordered), with a map of the packets of its label that took
+    /// the same path (HIR, 7.3).
     Batched {
         /// The label of the packet's flow and direction.
         label: Label,
-        /// The place of the packet among those of the label.
+        /// The sequence number of the packet under its label.
         sequence: u32,
         /// Bit `n`: packet `sequence - 1 - n` took the path that this one took.
         map: u32,
@@ -107,11 +107,11 @@ pub enum Message<'a> {
     },
     /// Packets that the exit holds for lost. It is a loss indication (Harp, III.D).
     Loss {
-        /// The flow and its direction.
+        /// The label: the flow and its direction.
         label: Label,
         /// First that is missing.
         first: u32,
-        /// One past the last that is missing.
+        /// One more than the last missing sequence number.
         end: u32,
     },
     /// The relay that runs beside the gateway, and the peer's word for it.
@@ -119,7 +119,7 @@ pub enum Message<'a> {
         /// The word as bytes, for [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
         word: &'a [u8],
     },
-    /// What another gateway announced, passed on.
+    /// A part of another gateway's announcement, passed on.
     Table {
         /// The table as bytes, for
         /// [`Table::read`](crate::forwarded_announcements::ForwardedPart::read).
@@ -177,8 +177,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Writes what stands before the packet alone, for whoever has left room for it in the packet's
-    /// own buffer.
+    /// Writes the header before a packet, into room that the packet's own buffer has for it.
     pub fn write_header(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Ordered { label, sequence, .. } => {

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 pub struct EntryLimits {
     /// Bytes of all flows.
     pub bytes: usize,
-    /// Bytes of one flow.
+    /// The most bytes of one flow.
     pub flow_bytes: usize,
-    /// Packets of all flows: small ones take memory, too.
+    /// The most packets of all flows. Small packets take memory too.
     pub packets: usize,
     /// Bytes that a flow may send in its turn; no less than the largest packet that came.
     pub quantum: usize,
@@ -66,7 +66,7 @@ pub struct EntryQueue<T> {
     nodes: Vec<FlowNode<T>>,
     free: Vec<u32>,
     flows: Vec<FlowBacklog>,
-    /// Flows with packets, in turn.
+    /// Flows with waiting packets, in turn.
     turns: Lists<1>,
     /// The flows that wait, by the magnitude of what they have waiting. So the longest is found
     /// within a factor of two.
@@ -116,7 +116,7 @@ impl<T> EntryQueue<T> {
         self.flows.get(flow as usize).map_or(0, |waiting| waiting.bytes)
     }
 
-    /// What happened so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
@@ -178,7 +178,7 @@ impl<T> EntryQueue<T> {
         Some((flow, self.nodes.get_mut(first as usize)?.packet.as_mut()?))
     }
 
-    /// Takes the packet whose turn it is.
+    /// Removes the packet whose turn it is.
     pub fn pop(&mut self) -> Option<(u32, T)> {
         let flow = self.turn()?;
         let waiting = self.flows.get_mut(flow as usize)?;
@@ -195,14 +195,14 @@ impl<T> EntryQueue<T> {
         packet
     }
 
-    /// Drops what waits of a flow.
+    /// Drops all waiting packets of a flow.
     pub fn clear(&mut self, flow: u32) {
         while self.take(flow).is_some() {
             self.counters.cleared += 1;
         }
     }
 
-    /// The flow whose turn it is, with enough credit for its first packet.
+    /// The flow whose turn it is. It has enough credit for its first packet.
     fn turn(&mut self) -> Option<u32> {
         // As no packet is larger than the quantum, each flow is passed by at most once.
         loop {
@@ -234,7 +234,7 @@ impl<T> EntryQueue<T> {
         packet
     }
 
-    /// Puts a flow among those with about as much waiting.
+    /// Moves a flow to the list for its number of waiting bytes.
     fn sort(&mut self, flow: u32) {
         let Some(waiting) = self.flows.get(flow as usize) else { return };
         if waiting.first == NO_NODE {

@@ -21,13 +21,13 @@ pub struct FlowTableLimits {
     pub flows: usize,
     /// The most flows of the table that are not open yet.
     pub opening: usize,
-    /// A flow that does not open is forgotten after this long.
+    /// The time after which a flow that does not open is forgotten.
     pub opening_for: Duration,
     /// An open flow without a packet is forgotten after this long (RFC 5382: not before 2 h 4 min).
     pub idle_for: Duration,
     /// An open flow without a packet for this long makes room for others when the table is full.
     pub spare_after: Duration,
-    /// A flow that has ended is kept for its last packets this long.
+    /// How long an ended flow is kept for its last packets.
     pub closed_for: Duration,
 }
 
@@ -52,14 +52,15 @@ pub struct FlowId {
 }
 
 impl FlowId {
-    /// A small number that no other flow of the table has now, below [`FlowTableLimits::flows`].
+    /// A small number below [`FlowTableLimits::flows`], which no other present flow of the table
+    /// has.
     #[must_use]
     pub const fn slot(self) -> u32 {
         self.index
     }
 }
 
-/// Where in its life a flow is.
+/// The state of a flow, from its first SYN to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FlowState {
@@ -67,27 +68,27 @@ pub enum FlowState {
     Opening,
     /// The opener has acknowledged the SYN of the other side.
     Open,
-    /// Both sides have sent FIN, or one a RST.
+    /// Both sides have sent a FIN, or one side a RST.
     Closed,
 }
 
 /// A flow that is carried.
 #[derive(Clone, Debug)]
 pub struct Flow<T> {
-    /// The name of the flow, which is the direction in which it was opened.
+    /// The key of the flow, in the direction in which it was opened.
     pub key: FlowKey,
-    /// Where in its life it is.
+    /// The state of the flow.
     pub phase: FlowState,
-    /// When its last packet was seen.
+    /// When the flow's last packet was seen.
     pub last: Instant,
-    /// What the owner keeps with it.
+    /// Data that the table's owner stores with the flow.
     pub data: T,
     sides: [EndState; 2],
     generation: u32,
 }
 
 impl<T> Flow<T> {
-    /// What is known of one of its ends.
+    /// The state of one end.
     #[must_use]
     pub const fn side(&self, end: FlowEnd) -> &EndState {
         match end {
@@ -121,15 +122,15 @@ impl<T> Flow<T> {
 /// Why a segment is none of a flow that is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// The flow was under way when it was first seen, or there is none at all.
+    /// The flow's SYN was not seen, or the segment belongs to no flow.
     MidLife,
-    /// The owner did not want it.
+    /// The owner did not want to carry the flow.
     Unwanted,
     /// The table is full of open flows.
     Full,
 }
 
-/// What the table makes of a segment.
+/// What to do with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowVerdict {
     /// The segment is of a flow that is carried.
@@ -145,12 +146,12 @@ pub enum FlowVerdict {
     PassThrough(EndCause),
 }
 
-/// What happened in a table, counted.
+/// Counts of the events in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
     /// How many flows were taken in.
     pub taken: u64,
-    /// Flows pushed out before they were open, to make room.
+    /// Flows removed before they were open, to make room for others.
     pub pushed_out: u64,
     /// Open flows that were idle and made room.
     pub made_room: u64,
@@ -160,7 +161,7 @@ pub struct FlowCounters {
     pub expired: u64,
 }
 
-/// The table of flows.
+/// The table of carried flows.
 #[derive(Debug)]
 pub struct FlowTable<T> {
     limits: FlowTableLimits,
@@ -168,7 +169,7 @@ pub struct FlowTable<T> {
     slots: Vec<Option<Flow<T>>>,
     generations: Vec<u32>,
     free: Vec<u32>,
-    /// One list per phase, the longest idle first.
+    /// A list of flows for each state, the longest idle first.
     ages: Lists<3>,
     opening: usize,
     gone: Vec<(FlowId, T)>,
@@ -198,19 +199,19 @@ impl<T> FlowTable<T> {
         self.by_key.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table has no flows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// What happened so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counters(&self) -> FlowCounters {
         self.counters
     }
 
-    /// The flow with this name, if it is still there.
+    /// The flow with this id. `None`: it was removed.
     #[must_use]
     pub fn get(&self, id: FlowId) -> Option<&Flow<T>> {
         self.slots.get(id.index as usize)?.as_ref().filter(|flow| flow.generation == id.generation)
@@ -232,12 +233,12 @@ impl<T> FlowTable<T> {
         Some((FlowId { index, generation }, end))
     }
 
-    /// All flows, by address.
+    /// All flows, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
         self.by_key.values().filter_map(|index| self.slots.get(*index as usize)?.as_ref())
     }
 
-    /// All flows, to change what the owner keeps with them.
+    /// All flows, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow<T>> {
         self.slots.iter_mut().flatten()
     }
@@ -275,7 +276,7 @@ impl<T> FlowTable<T> {
         FlowVerdict::Carried { flow: id, from: FlowEnd::Opener, new: true }
     }
 
-    /// Takes a flow out.
+    /// Removes a flow.
     pub fn remove(&mut self, id: FlowId) {
         if self.get(id).is_none() {
             return;
@@ -316,7 +317,7 @@ impl<T> FlowTable<T> {
         [FlowState::Opening, FlowState::Open, FlowState::Closed].into_iter().filter_map(due).min()
     }
 
-    /// The longest idle flow of a phase, and when it is to be forgotten.
+    /// The longest idle flow of a state, and when it is to be forgotten.
     fn eldest(&self, phase: FlowState) -> Option<(FlowId, Instant)> {
         let index = self.ages.front(phase as u8)?;
         let flow = self.slots.get(index as usize)?.as_ref()?;
@@ -328,7 +329,7 @@ impl<T> FlowTable<T> {
         Some((FlowId { index, generation: flow.generation }, flow.last + stays))
     }
 
-    /// Makes room for a flow that opens. Whether there is.
+    /// Makes room for a flow that opens. Returns whether there is room.
     fn make_room(&mut self, now: Instant) -> bool {
         if self.opening >= self.limits.opening.max(1) {
             let Some((eldest, _)) = self.eldest(FlowState::Opening) else { return false };

@@ -15,20 +15,20 @@ use byway_wire::frame::{read_address, write_address};
 use byway_wire::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
-/// Addresses of an origin at most: one of each version of IP.
+/// The most addresses of an origin: one of each IP version.
 pub const MAX_ADDRESSES: usize = 2;
-/// Gateways that pass on what an origin says, at most.
+/// The most gateways that pass on an announcement, one after the other.
 pub const MAX_HOPS: u8 = 4;
 
 const TABLE_VERSION: u8 = 1;
 const MAX_HEADER_LEN: usize = 1 + 1 + 32 + 1 + MAX_ADDRESSES * 19;
 
-/// A part of what an origin announced, passed on.
+/// A part of an origin's announcement, passed on by other gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPart<'a> {
-    /// How many gateways have passed it on.
+    /// How many gateways have passed the part on.
     pub hops: u8,
-    /// Whose announcement it is.
+    /// The gateway that made the announcement.
     pub origin: PublicKey,
     /// Where the origin is.
     pub addresses: Vec<SocketAddr>,
@@ -38,7 +38,7 @@ pub struct ForwardedPart<'a> {
 }
 
 impl<'a> ForwardedPart<'a> {
-    /// Reads a table.
+    /// Reads a passed-on part.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -64,7 +64,7 @@ impl<'a> ForwardedPart<'a> {
         Ok(Self { hops, origin, addresses, part: reader.take_rest() })
     }
 
-    /// The table as bytes. If there are more addresses than may be told, the first of them are.
+    /// Encodes the passed-on part. Addresses beyond the limit are left out.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = alloc::vec![0; MAX_HEADER_LEN + self.part.len()];

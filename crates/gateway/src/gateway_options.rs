@@ -23,10 +23,10 @@ const MAX_FLOWS: u64 = 1_000_000;
 /// 64 KiB).
 const MIN_BYTES: u64 = 128 << 10;
 
-/// What may be written for an option.
+/// The kind of value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// One of some names.
+    /// One of several names.
     Name,
     /// `true` or `false`.
     Flag,
@@ -38,10 +38,10 @@ pub enum ValueKind {
     Time,
 }
 
-/// What is written for an option.
+/// The value of an option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// One of some names.
+    /// One of several names.
     Name(&'a str),
     /// `true` or `false`.
     Flag(bool),
@@ -54,7 +54,7 @@ pub enum Value<'a> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// As it is written, without quotation marks.
+    /// Writes the value as in the file, without quotation marks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -70,13 +70,13 @@ impl fmt::Display for Value<'_> {
 
 /// An option of a gateway.
 pub struct GatewayOption {
-    /// What it is called.
+    /// The name of the option.
     pub name: &'static str,
-    /// What it is for, without the names that may be written.
+    /// The option's help text, without its possible names.
     pub help: &'static str,
-    /// Whether it is about how much a gateway keeps; those stand in a table of their own.
+    /// Whether the option is a limit. Limits have their own table in the file.
     pub limit: bool,
-    /// What may be written.
+    /// The kind of the option's value.
     pub kind: ValueKind,
     /// The names that may be written, and what each of them means beside the default.
     pub names: &'static [(&'static str, &'static str)],
@@ -87,7 +87,7 @@ pub struct GatewayOption {
 }
 
 impl GatewayOption {
-    /// The one of this name, among limits or the others.
+    /// The option with this name, among the limits or the others.
     #[must_use]
     pub fn named(name: &str, limit: bool) -> Option<&'static Self> {
         GATEWAY_OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
@@ -110,13 +110,13 @@ impl GatewayOption {
         }
     }
 
-    /// What would be written for it; `None`: it is off.
+    /// The option's value in `settings`. `None`: it is off.
     #[must_use]
     pub fn get(&self, settings: &Settings) -> Option<Value<'static>> {
         (self.get)(settings)
     }
 
-    /// What it is for, and which names may be written.
+    /// The option's help text, with its possible names.
     #[must_use]
     pub fn explained(&self) -> String {
         let names: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
@@ -126,13 +126,13 @@ impl GatewayOption {
         }
     }
 
-    /// Whether it differs.
+    /// Whether the option's value differs between two settings.
     #[must_use]
     pub fn differs(&self, one: &Settings, other: &Settings) -> bool {
         self.get(one) != self.get(other)
     }
 
-    /// What its value means, if that is a name and not the default.
+    /// The meaning of the option's value. `None`: it is no name, or the default.
     #[must_use]
     pub fn meaning(&self, settings: &Settings) -> Option<&'static str> {
         let Some(Value::Name(value)) = self.get(settings) else { return None };

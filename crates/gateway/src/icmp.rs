@@ -13,7 +13,7 @@ const ICMP_V6_PROTOCOL: u8 = 58;
 const HEADER_V4_LEN: usize = 20;
 /// Bytes of an IPv6 header.
 const HEADER_V6_LEN: usize = 40;
-/// Bytes of the message before the packet that it is about.
+/// Bytes of the ICMP message before the quoted packet.
 const MESSAGE_LEN: usize = 8;
 /// Bytes of the packet that come back besides its IP headers: ports and sequence number of TCP.
 const QUOTED_TCP_LEN: usize = 8;

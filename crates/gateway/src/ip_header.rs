@@ -18,14 +18,14 @@ const PROTOCOL_DESTINATION_OPTIONS: u8 = 60;
 const PROTOCOL_MOBILITY: u8 = 135;
 const PROTOCOL_HIP: u8 = 139;
 const PROTOCOL_SHIM6: u8 = 140;
-/// Extension headers followed before giving up. RFC 8200, section 4.1, knows six and lets one of
-/// them stand twice.
+/// The most extension headers that are followed. RFC 8200 (section 4.1) defines six, of which one
+/// may occur twice.
 const MAX_EXTENSIONS: u32 = 8;
 
 /// Loose and strict source route (RFC 791): options of IPv4.
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
-/// Where things are in an IP packet, and what its header says.
+/// The fields of an IP packet's headers, and the place of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     /// The address that sent the packet.
@@ -36,11 +36,11 @@ pub struct Ip {
     pub dscp: u8,
     /// The two bits of ECN (RFC 3168).
     pub ecn: u8,
-    /// Protocol of what follows the headers.
+    /// The protocol number of the content after the headers.
     pub protocol: u8,
     /// Bytes of all IP headers: where the transport header begins.
     pub headers: usize,
-    /// Bytes of the packet by its own header; what may follow is padding.
+    /// The length of the packet in bytes by its own header. Bytes behind it are padding.
     pub end: usize,
 }
 
@@ -57,7 +57,7 @@ impl Ip {
         }
     }
 
-    /// Whether it is IPv6.
+    /// Whether the packet is IPv6.
     #[must_use]
     pub const fn is_v6(&self) -> bool {
         self.source.is_ipv6()

@@ -21,17 +21,17 @@ use core::net::SocketAddr;
 
 /// How long a host is served of which nothing is heard.
 pub const LEASE_TIME: Duration = Duration::from_secs(60);
-/// What a host says in the handshake, before what it asks for.
+/// The beginning of a host's application data in the handshake, before its request.
 const FOR_GUEST: &[u8] = b"byway gateway 1, a guest";
-/// The code with which a gateway closes what it does not allow.
+/// The code with which a gateway closes a session that it does not permit.
 pub const NOT_ALLOWED: u64 = 6;
-/// The first pause before asking again; it doubles up to `MAX_PAUSE`.
+/// The first pause before the next request. It doubles up to `MAX_PAUSE`.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(8);
-/// Time without a packet of a gateway after which it is asked again.
+/// The silence of a gateway after which it is asked again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a host says in the handshake that wants to be served.
+/// The application data of a host that wants to be served.
 #[must_use]
 pub fn request(served: &Served) -> Vec<u8> {
     let mut said = vec![0; FOR_GUEST.len() + Served::MAX_BYTES];
@@ -43,13 +43,13 @@ pub fn request(served: &Served) -> Vec<u8> {
     said
 }
 
-/// Whether somebody who says this in the handshake is a host that wants to be served.
+/// Whether a peer with this application data is a host that wants to be served.
 #[must_use]
 pub fn is_request(said: &[u8]) -> bool {
     said.starts_with(FOR_GUEST)
 }
 
-/// What a host asks for that said this.
+/// The request in a host's application data.
 ///
 /// # Errors
 /// What is wrong with it: it may ask for one address.
@@ -63,16 +63,16 @@ pub fn asked(said: &[u8]) -> Result<Served, DecodeError> {
     }
 }
 
-/// What a host is made with that wants to be served.
+/// The configuration of a host that wants to be served.
 #[derive(Clone, Debug)]
 pub struct JoiningConfig {
-    /// The host's key.
+    /// The key pair of the host.
     pub identity: Identity,
     /// The ciphers that the host offers.
     pub suites: Suites,
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
-    /// The gateway's key.
+    /// The public key of the gateway.
     pub gateway: PublicKey,
     /// Where the gateway is.
     pub addresses: Vec<SocketAddr>,
@@ -80,16 +80,16 @@ pub struct JoiningConfig {
     pub served: Served,
 }
 
-/// How far it has come.
+/// The state of a host's association with its gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinState {
     /// The gateway has not answered.
     Asking,
     /// The gateway serves the host.
     Joined,
-    /// The gateway does not want it, and says why.
+    /// The gateway refuses the host, for this reason.
     Refused(String),
-    /// The session is over, for this reason. It is made again.
+    /// The session was lost, for this reason. It is established again.
     Lost(String),
     /// The host has left.
     Left,
@@ -133,13 +133,13 @@ impl Joining {
         })
     }
 
-    /// How far it has come.
+    /// The state of the association.
     #[must_use]
     pub const fn standing(&self) -> &JoinState {
         &self.standing
     }
 
-    /// Leaves the gateway, which serves the host no more once it hears of it.
+    /// Leaves the gateway, and tells it.
     pub fn leave(&mut self, now: Instant) {
         (self.retry_at, self.standing) = (None, JoinState::Left);
         if let Some(session) = self.session.take() {
@@ -196,7 +196,7 @@ impl Joining {
     }
 }
 
-/// How the host stands when its session is over.
+/// The state of the association after its session has closed.
 fn why_closed(connection: &mut Connection) -> JoinState {
     let closed = core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
         Event::Closed { code, reason, by_peer } => Some((code, reason, by_peer)),

@@ -25,12 +25,12 @@ impl<const N: usize> Lists<N> {
         Self { nodes: Vec::new(), ends: [(NO_NODE, NO_NODE); N] }
     }
 
-    /// The first of `list`.
+    /// The first number of `list`.
     pub(crate) fn front(&self, list: u8) -> Option<u32> {
         self.ends.get(usize::from(list)).map(|ends| ends.0).filter(|first| *first != NO_NODE)
     }
 
-    /// The one after `index` in its list.
+    /// The number after `index` in its list.
     #[cfg(test)]
     pub(crate) fn after(&self, index: u32) -> Option<u32> {
         self.nodes.get(index as usize).map(|node| node.after).filter(|after| *after != NO_NODE)
@@ -61,7 +61,7 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Takes `index` out of its list, if it is in one.
+    /// Removes `index` from its list, if it is in one.
     pub(crate) fn remove(&mut self, index: u32) {
         let Some(node) = self.nodes.get_mut(index as usize) else { return };
         let Some(list) = node.list.take() else { return };

@@ -23,7 +23,7 @@ pub use rule::{LossRule, SentPacket};
 
 use alloc::boxed::Box;
 
-/// The rules by name.
+/// The loss rules, for configurations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossRuleKind {
     /// The rule [`AllPassed`].

@@ -99,13 +99,13 @@ pub struct Gateway {
     passed: BypassCounters,
 }
 
-/// Why a gateway cannot be made of its configuration.
+/// Why a gateway cannot be made from its configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidConfig {
-    /// No controller has that name, or it has no such options.
+    /// The congestion controller is unknown, or does not have these options.
     #[error(transparent)]
     Congestion(#[from] ChoiceError),
-    /// What it serves cannot be announced.
+    /// The served hosts cannot be announced, because there are too many.
     #[error("more hosts and ports are served than can be announced; use wider prefixes")]
     Serves,
 }
@@ -163,13 +163,14 @@ impl Gateway {
         })
     }
 
-    /// What its bundles of paths are for.
+    /// Whether bundles of paths serve all flows of a site, or one flow each.
     #[must_use]
     pub const fn bundle(&self) -> Bundle {
         self.settings.bundle
     }
 
-    /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
+    /// The endpoint of the sessions, for relays with which this side is
+    /// [registered](Endpoint::stand_at).
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.links.endpoint
     }
@@ -187,7 +188,7 @@ impl Gateway {
         announcements::on_found(&mut self.links, now, words);
     }
 
-    /// Other rules from now on. Flows that are carried stay so.
+    /// Replaces the rules. Flows that are already carried stay carried.
     pub fn set_rules(&mut self, rules: Rules) {
         self.flows.set_rules(rules);
     }
@@ -198,7 +199,7 @@ impl Gateway {
         self.hosts.next_packet()
     }
 
-    /// A buffer for a packet, perhaps one that was used before.
+    /// A buffer for a packet, used before if there is one.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.hosts.buffer()
     }
@@ -251,7 +252,7 @@ impl Gateway {
         ingress.carry(now, (id, place), (parcel, segment), links, flows, hosts)
     }
 
-    /// What sessions say: who came, who went.
+    /// Handles events of the sessions, such as peers that come and go.
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.links.endpoint.next_event() {
             match event {
@@ -296,7 +297,7 @@ impl Gateway {
         self.tend_guests(now);
     }
 
-    /// Serves those that asked for it, and nobody else any more.
+    /// Serves the hosts that asked for it, and stops serving those that left.
     fn tend_guests(&mut self, now: Instant) {
         let Self { links, egress, guests, .. } = self;
         for session in guests.take_moved(now, &links.endpoint) {
@@ -315,19 +316,19 @@ impl Gateway {
         }
     }
 
-    /// Grows whenever [`peer_states`](Self::peer_states) may say something else.
+    /// Increases whenever [`peer_states`](Self::peer_states) may have changed.
     #[must_use]
     pub const fn peers_version(&self) -> u64 {
         self.links.version
     }
 
-    /// Which peers are there, in the order of the configuration.
+    /// The state of each peer, in the order of the configuration.
     #[must_use]
     pub fn peer_states(&self) -> Vec<PeerState> {
         peer_overview::states(&self.links)
     }
 
-    /// Grows whenever other hosts are [guests](Status::guests) than before.
+    /// Increases whenever the served [guests](Status::guests) change.
     #[must_use]
     pub const fn guests_version(&self) -> u64 {
         self.guests.version()
@@ -347,7 +348,7 @@ impl Gateway {
         }
     }
 
-    /// Takes what the sessions have received, and what their paths gave back.
+    /// Handles datagrams that sessions received, and those that their paths returned.
     fn collect(&mut self, now: Instant) {
         while let Some(session) = self.links.endpoint.next_with_datagrams() {
             self.collect_from(now, session);
@@ -411,7 +412,7 @@ impl Gateway {
         }
     }
 
-    /// A packet for a host of this site, `header` bytes into a datagram.
+    /// Handles a packet for a host of this site, which begins `header` bytes into a datagram.
     fn on_packet(&mut self, now: Instant, came: ArrivalInfo, header: usize, data: Vec<u8>) {
         let mut parcel = self.hosts.unpack(header, data);
         // The session vouches for the bytes; that the host's checksum is right the other host will
@@ -442,7 +443,7 @@ impl Gateway {
         egress.deliver(now, came, parcel, changing, links, hosts);
     }
 
-    /// Forgets what is kept of flows that left the table.
+    /// Forgets the state of flows that left the table.
     fn clear_gone(&mut self, now: Instant) {
         let Self { links, flows, losses, hosts, .. } = self;
         while let Some((id, data)) = flows.table.next_gone() {
@@ -457,7 +458,7 @@ impl Gateway {
         self.clear_gone(now);
     }
 
-    /// What happened so far.
+    /// The counts so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let Self { links, flows, ingress, egress, losses, hosts, guests, .. } = self;
@@ -467,7 +468,7 @@ impl Gateway {
         parts.into_iter().chain([hosts, guests.counters(), links.tables.counters()]).sum()
     }
 
-    /// What it is doing.
+    /// The state of the gateway.
     #[must_use]
     pub fn status(&self) -> Status {
         let Self { settings, links, flows, egress, losses, passed, .. } = self;

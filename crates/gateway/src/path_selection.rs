@@ -5,7 +5,7 @@
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
 
-/// What there is to know about a path for the choice.
+/// The facts about a path that decide the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
     /// The id of the path.
@@ -14,25 +14,25 @@ pub struct PathInfo {
     pub in_flight: u64,
     /// Congestion window, bytes.
     pub window: u64,
-    /// The smallest one-way delay, ns, by clocks that may differ by anything, the same on all
-    /// paths.
+    /// The smallest one-way delay in ns. It includes the difference of the clocks, which is the
+    /// same on all paths.
     pub delay: i64,
     /// Smoothed or smallest round trip.
     pub rtt: Duration,
-    /// Whether it goes through a relay.
+    /// Whether the path goes through a relay.
     pub relayed: bool,
-    /// Whether it is choked, and takes no data.
+    /// Whether the path is choked, and takes no data.
     pub choked: bool,
-    /// Whether it can take a packet now, as far as pacing goes.
+    /// Whether pacing permits a packet on the path now.
     pub paced: bool,
-    /// The largest datagram that it carries, bytes.
+    /// The largest datagram on the path, in bytes.
     pub largest: usize,
 }
 
-/// What a packet asks of its path.
+/// What a packet needs from its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNeed {
-    /// Room: data, of which each path takes its share.
+    /// Room: for data, of which each path takes its share.
     Room,
     /// The path with the least delay, for an acknowledgment: the host that gets it waits to send
     /// more data. Acknowledgments may arrive out of order, because a later one includes an earlier
@@ -49,7 +49,7 @@ pub enum RelayPreference {
     Prefer(f64),
     /// Relays beyond the factor are never used, as in Harp.
     Exclude(f64),
-    /// All are alike.
+    /// All relays are treated alike.
     Any,
 }
 
@@ -57,7 +57,7 @@ pub enum RelayPreference {
 const NEAR_RTT_FACTOR: f64 = 1.5;
 
 impl RelayPreference {
-    /// All, with the factor of the paper.
+    /// All preferences, with the factor of the paper.
     pub const ALL: [Self; 3] = [Self::Prefer(NEAR_RTT_FACTOR), Self::Exclude(NEAR_RTT_FACTOR), Self::Any];
 
     /// The name of the rule, whatever the factor.

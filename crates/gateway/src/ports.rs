@@ -29,7 +29,7 @@ impl Ports {
     /// The range of all ports.
     pub const ALL: Self = Self { first: 0, last: u16::MAX };
 
-    /// The ports from `first` to `last`. `None` if there are none.
+    /// The ports from `first` to `last`. `None`: `last` is below `first`.
     #[must_use]
     pub const fn new(first: u16, last: u16) -> Option<Self> {
         if first <= last { Some(Self { first, last }) } else { None }

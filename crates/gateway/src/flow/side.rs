@@ -6,9 +6,9 @@ use crate::tcp_segment::Segment;
 /// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowEnd {
-    /// The one that sent the first SYN.
+    /// The end that sent the first SYN.
     Opener,
-    /// The one to which it was sent.
+    /// The end that received the first SYN.
     Acceptor,
 }
 
@@ -23,21 +23,22 @@ impl FlowEnd {
     }
 }
 
-/// What is known of an end of a flow from what it sent. Sequence numbers as they stand in packets.
+/// The state of one end of a flow, from the packets it sent. Sequence numbers are those in the
+/// packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EndState {
-    /// The initial sequence number of the side, once its SYN was seen.
+    /// The initial sequence number of this end. `None`: its SYN was not seen.
     pub isn: Option<u32>,
-    /// The window scale that its SYN offered.
+    /// The window scale in this end's SYN. `None`: it offered none.
     pub scale: Option<u8>,
-    /// One past the last sequence number that it used.
+    /// The sequence number after the last one that this end used.
     pub end: u32,
     /// The last byte that it expects next, by its acknowledgments; only those count that
     /// acknowledge what was sent.
     pub acked: Option<u32>,
-    /// Bytes that it last was ready to receive beyond what it acknowledged, as advertised.
+    /// The receive window in bytes that this end last advertised.
     pub window: u32,
-    /// One past its FIN.
+    /// The sequence number after this end's FIN. `None`: it sent none.
     pub fin: Option<u32>,
 }
 

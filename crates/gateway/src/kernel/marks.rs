@@ -6,15 +6,15 @@ use alloc::format;
 use alloc::string::String;
 use core::net::IpAddr;
 
-/// The TUN device of a gateway unless told otherwise.
+/// The default name of a gateway's TUN device.
 pub const DEFAULT_DEVICE: &str = "byway0";
 
 /// The number that marks our routes and rules of routing ("b"; see `rtnetlink(7)`).
 pub const ROUTE_PROTOCOL: u8 = 98;
-/// The bits of the mark that are ours; the others are left to whoever else marks packets.
+/// The bits of the packet mark that a gateway uses. The others belong to other programs.
 pub const MARK_MASK: u32 = 0xffff;
 
-/// A version of IP.
+/// The version of IP: 4 or 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// IP version 4.
@@ -24,7 +24,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The flag of `ip`.
+    /// The option of `ip` for this version.
     #[must_use]
     pub const fn flag(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Family {
         }
     }
 
-    /// Whether a prefix is of this version.
+    /// Whether a prefix has this version.
     #[must_use]
     pub fn has(self, prefix: &Prefix) -> bool {
         matches!((self, prefix.address()), (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_)))
@@ -46,7 +46,7 @@ pub fn table(tun: &str) -> String {
     if tun == DEFAULT_DEVICE { "byway_gw".to_owned() } else { format!("byway_gw_{tun}") }
 }
 
-/// What tells our rule of routing from all others.
+/// The selector of the gateway's routing rule, which distinguishes it from all other rules.
 #[must_use]
 pub fn selector(mark: u16) -> String {
     format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {ROUTE_PROTOCOL}")

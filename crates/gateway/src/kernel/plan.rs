@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-/// The metric of the unreachable route: nothing comes after it.
+/// The metric of the unreachable route. It is so high that every other route is preferred.
 const LAST_METRIC: u32 = 4_278_198_272;
 
 /// The address of the TUN device, used by no host. Without an address, the kernel's source
@@ -16,24 +16,23 @@ const LAST_METRIC: u32 = 4_278_198_272;
 /// Link-local (RFC 3927), so no router forwards packets to it.
 const DEVICE_ADDRESS: &str = "169.254.98.119/32";
 
-/// What is to be installed.
+/// The kernel state to install: firewall table, routing rules and routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelPlan {
-    /// The TUN device.
+    /// The name of the TUN device.
     pub tun: String,
     /// The name of the table of nftables, in the family `inet`.
     pub table: String,
-    /// What `nft -f -` is given: one transaction that replaces what is there.
+    /// The input of `nft -f -`: one transaction that replaces the gateway's table.
     pub ruleset: String,
     /// The mark, the number of the routing table, and the priority of the rule that leads there.
     pub mark: u16,
-    /// What `ip -4 -batch -` and `ip -6 -batch -` are given, for the versions of IP that are
-    /// served.
+    /// The input of `ip -4 -batch -` and `ip -6 -batch -`, for each served IP version.
     pub routing: Vec<(Family, String)>,
 }
 
 impl KernelPlan {
-    /// What `site` asks for.
+    /// The kernel state for `site`.
     #[must_use]
     pub fn new(site: KernelInputs<'_>) -> Self {
         let KernelInputs { tun, mark, here, there, fail_closed, .. } = site;

@@ -87,8 +87,7 @@ fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     clauses.into_iter().map(|line| format!("{line}goto take{comment}")).collect()
 }
 
-/// The rule's sentence where a person who reads `nft list ruleset` finds it. A comment is 128 bytes
-/// at most.
+/// The rule as a sentence, which `nft list ruleset` shows. A comment has at most 128 bytes.
 fn comment(place: usize, rule: &Rule) -> String {
     let sentence: String = explain(place, rule)
         .chars()
@@ -108,7 +107,7 @@ const fn word(family: Family) -> &'static str {
     }
 }
 
-/// The prefixes of one version of IP; `None` if there are none.
+/// The prefixes of one IP version, as an nftables set. `None`: there are none.
 fn set(prefixes: &[Prefix], family: Family) -> Option<String> {
     let own: Vec<Prefix> = prefixes.iter().copied().filter(|prefix| family.has(prefix)).collect();
     // One that another covers adds nothing.
@@ -127,7 +126,7 @@ fn addresses(prefixes: &[Prefix], family: Family) -> Option<Option<String>> {
     if prefixes.is_empty() { Some(None) } else { set(prefixes, family).map(Some) }
 }
 
-/// The ports of a rule, what overlaps or touches put together; `None`: any.
+/// The ports of a rule as an nftables set, with adjacent ranges merged. `None`: any port.
 fn ports(list: &[Ports]) -> Option<String> {
     let mut ranges: Vec<(u16, u16)> = list.iter().map(|ports| (ports.first(), ports.last())).collect();
     ranges.sort_unstable();

@@ -7,7 +7,7 @@ use byway_wire::PathId;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct PassedPath {
-    /// One past the highest byte that arrived: `last_byte_rcvd`.
+    /// One more than the highest byte that arrived on the path: `last_byte_rcvd` of the paper.
     last: u64,
     outstanding: usize,
 }
@@ -18,7 +18,7 @@ struct PassedPath {
 pub struct AllPassed {
     outstanding: BTreeMap<u64, SentPacket>,
     paths: BTreeMap<PathId, PassedPath>,
-    /// Arrivals beyond the first that is missing: what waits in the reorder queue.
+    /// Ranges that arrived beyond the first missing one, and wait in the reorder queue.
     beyond: BTreeMap<u64, u64>,
 }
 

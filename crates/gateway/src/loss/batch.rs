@@ -7,13 +7,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
-/// Packets that a map tells of.
+/// The number of earlier packets that a map describes.
 const MAP_PACKETS: u64 = 32;
 /// Packets remembered as arrived: those of a map are among the latest, and paths differ in how late
 /// they are.
 const MAX_REMEMBERED: usize = 8_192;
 
-/// The entry's side, for one flow: makes the maps.
+/// The sending side of the batch maps, for one flow.
 #[derive(Clone, Debug, Default)]
 pub struct BatchMap {
     latest: BTreeMap<PathId, (u64, u32)>,
@@ -50,12 +50,13 @@ impl BatchMap {
 pub struct BatchHoles {
     later: u32,
     arrived: BTreeSet<u64>,
-    /// How often each missing packet was named; lost ones stay, so that they are told once.
+    /// How often each missing packet was reported. Lost packets stay, so that each is reported
+    /// once.
     missing: BTreeMap<u64, u32>,
 }
 
 impl BatchHoles {
-    /// A packet is lost once `later` packets have named it, at least one.
+    /// The receiving side. A packet is lost once `later` packets have reported it, at least one.
     #[must_use]
     pub const fn new(later: u32) -> Self {
         let later = if later == 0 { 1 } else { later };
@@ -99,18 +100,17 @@ impl BatchHoles {
     }
 }
 
-/// Both sides of HIR's maps as a rule, to be compared with the others. Packets are counted: each
-/// has one place.
+/// Both sides of the batch maps as one rule, to be compared with the others. Numbers count packets.
 #[derive(Debug)]
 pub struct Batched {
     maps: BatchMap,
     holes: BatchHoles,
-    /// What is under way, with the map in its header.
+    /// Packets in flight, each with the map in its header.
     outstanding: BTreeMap<u64, (SentPacket, u32)>,
 }
 
 impl Batched {
-    /// The rule for `later` packets that name a missing one.
+    /// The rule with which a packet is lost once `later` packets have reported it.
     #[must_use]
     pub const fn new(later: u32) -> Self {
         Self { maps: BatchMap::new(), holes: BatchHoles::new(later), outstanding: BTreeMap::new() }

@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use byway_wire::Duration;
 
-/// How long after it was sent each packet was held for lost, of the newest
-/// [`CAPACITY`](Self::CAPACITY).
+/// How long after sending each lost packet was found, for the latest [`CAPACITY`](Self::CAPACITY)
+/// losses.
 #[derive(Clone, Debug, Default)]
 pub struct DetectionDelays {
     after: VecDeque<Duration>,
@@ -20,7 +20,7 @@ impl DetectionDelays {
         Self { after: VecDeque::new() }
     }
 
-    /// A packet counts as lost, the time `after` it was sent.
+    /// Notes a loss that was found the time `after` the packet was sent.
     pub fn note(&mut self, after: Duration) {
         if self.after.len() >= Self::CAPACITY {
             self.after.pop_front();
@@ -28,7 +28,7 @@ impl DetectionDelays {
         self.after.push_back(after);
     }
 
-    /// The newest, in the order in which they were found.
+    /// The latest delays, in the order in which the losses were found.
     pub fn after(&self) -> impl Iterator<Item = Duration> + '_ {
         self.after.iter().copied()
     }

@@ -4,20 +4,20 @@ use alloc::vec::Vec;
 use byway_wire::PathId;
 use core::fmt;
 
-/// A packet as it was sent.
+/// A packet as the entry gateway sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentPacket {
-    /// The path it took.
+    /// The path on which the packet was sent.
     pub path: PathId,
     /// The number of the packet on that path.
     pub number: u64,
-    /// The first of its bytes, or its place if packets are counted.
+    /// The number of its first byte, or of the packet if packets are counted.
     pub start: u64,
-    /// One past the last.
+    /// One more than the number of its last byte.
     pub end: u64,
 }
 
-/// What a rule knows of packets, and what it makes of it.
+/// A rule that decides which packets were lost.
 pub trait LossRule: fmt::Debug + Send {
     /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
     fn on_sent(&mut self, packet: SentPacket);
@@ -26,7 +26,7 @@ pub trait LossRule: fmt::Debug + Send {
     /// each packet at most once. `packet` itself may have been reported lost before.
     fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>);
 
-    /// A packet was not sent after all: its path gave it back.
+    /// Forgets a packet that was not sent after all, because its path returned it.
     fn withdraw(&mut self, packet: SentPacket);
 
     /// Returns all packets in flight on a path as lost, because the path was closed or its

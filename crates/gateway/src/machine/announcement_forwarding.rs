@@ -20,21 +20,21 @@ use byway_wire::{Duration, Instant};
 
 /// The least time between two times that a part is passed on.
 const MIN_FORWARD_INTERVAL: Duration = Duration::from_secs(2);
-/// How long what others say of an origin holds. They say it again every minute.
+/// How long a passed-on announcement is valid. Gateways repeat it every minute.
 const ORIGIN_LIFETIME: Duration = Duration::from_secs(150);
 
-/// What was passed on.
+/// The announcements that this gateway passes on.
 #[derive(Debug, Default)]
 pub(super) struct AnnouncementForwarder {
-    /// Until when holds what others said of an origin.
+    /// Until when each origin's passed-on announcement is valid.
     heard: BTreeMap<PeerIdx, Instant>,
-    /// The serial of a part, and when it was passed on.
+    /// The serial number of each part that was passed on, and when.
     passed: BTreeMap<(PeerIdx, u8), (u32, Instant)>,
     counters: Counters,
 }
 
 impl AnnouncementForwarder {
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -44,22 +44,23 @@ impl AnnouncementForwarder {
         self.heard.values().copied().min()
     }
 
-    /// An origin itself says whom it serves. Whether others had told of it until now.
+    /// Notes that an origin announced its hosts itself. Returns whether other gateways had
+    /// announced them until now.
     pub fn on_own_word(&mut self, origin: PeerIdx) -> bool {
         self.heard.remove(&origin).is_some()
     }
 
-    /// Whether what is known of an origin is what others say.
+    /// Whether an origin's announcement is known only through other gateways.
     pub fn has_heard(&self, origin: PeerIdx) -> bool {
         self.heard.contains_key(&origin)
     }
 
-    /// Notes that others say whom an origin serves.
+    /// Notes that another gateway passed on an origin's announcement.
     pub fn on_heard(&mut self, now: Instant, origin: PeerIdx) {
         self.heard.insert(origin, now + ORIGIN_LIFETIME);
     }
 
-    /// Notes that others say something of a gateway that the file does not name.
+    /// Counts a passed-on announcement of a gateway that the file does not name.
     pub const fn on_unknown(&mut self) {
         self.counters.unknown_origins += 1;
     }

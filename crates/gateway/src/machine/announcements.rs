@@ -25,8 +25,7 @@ struct PassedAnnouncement<'a> {
     is: &'a AnnouncementPart,
 }
 
-/// A part of what a peer announces came: it counts here, and the others hear of it. Whether it says
-/// something.
+/// Handles a part of a peer's announcement, and passes it on. Returns false if it is malformed.
 pub(super) fn on_serves(links: &mut PeerSessions, now: Instant, from: PeerIdx, bytes: &[u8]) -> bool {
     let Ok(part) = AnnouncementPart::read(bytes) else { return false };
     if links.tables.on_own_word(from) {
@@ -37,7 +36,7 @@ pub(super) fn on_serves(links: &mut PeerSessions, now: Instant, from: PeerIdx, b
     true
 }
 
-/// What an origin is said to serve, as far as it may speak for it.
+/// Stores the hosts that an origin announces, as far as it may speak for them.
 fn take(links: &mut PeerSessions, origin: PeerIdx, part: AnnouncementPart) {
     let PeerSessions { directory, peers, .. } = links;
     let peer = &mut peers[origin];
@@ -46,7 +45,7 @@ fn take(links: &mut PeerSessions, origin: PeerIdx, part: AnnouncementPart) {
     }
 }
 
-/// The others hear of what a peer announced.
+/// Passes a part of a peer's announcement on to the other peers.
 fn on_part(links: &mut PeerSessions, now: Instant, from: PeerIdx, part: &[u8], is: &AnnouncementPart) {
     let peer = &links.peers[from];
     let known = links.addresses_of(from).into_iter().chain(peer.config.addresses.iter().copied());
@@ -61,7 +60,7 @@ fn on_part(links: &mut PeerSessions, now: Instant, from: PeerIdx, part: &[u8], i
     pass(links, now, PassedAnnouncement { origin: from, from, hops: 1, addresses, part, is });
 }
 
-/// A peer passed on what another announced. Whether it said something.
+/// Handles another gateway's announcement that a peer passed on. Returns false if it is malformed.
 pub(super) fn on_table(links: &mut PeerSessions, now: Instant, from: PeerIdx, bytes: &[u8]) -> bool {
     let Ok(table) = ForwardedPart::read(bytes) else { return false };
     let Ok(part) = AnnouncementPart::read(table.part) else { return false };
@@ -85,7 +84,7 @@ pub(super) fn on_table(links: &mut PeerSessions, now: Instant, from: PeerIdx, by
     true
 }
 
-/// Forgets what was not heard of again.
+/// Forgets announcements that were not repeated in time.
 pub(super) fn tend(links: &mut PeerSessions, now: Instant) {
     if links.tables.deadline().is_none_or(|at| at > now) {
         return;
@@ -116,7 +115,7 @@ fn pass(links: &mut PeerSessions, now: Instant, passing: PassedAnnouncement<'_>)
     }
 }
 
-/// The peer with this key is told of the relay here by this word.
+/// Tells the peer with this key of the relay beside this gateway, with this word.
 pub(super) fn lend(links: &mut PeerSessions, now: Instant, key: PublicKey, word: Word) {
     let Some(index) = links.peer_of(key) else { return };
     links.detours.lend(index, word);
@@ -124,21 +123,20 @@ pub(super) fn lend(links: &mut PeerSessions, now: Instant, key: PublicKey, word:
     links.note_due();
 }
 
-/// A registry offers relays.
+/// Handles relays that a registry offers.
 pub(super) fn on_found(links: &mut PeerSessions, now: Instant, words: Vec<Word>) {
     let fresh = links.detours.on_found(words);
     spread(links, now, &fresh, None);
 }
 
-/// A peer told of its relay. Whether it said something.
+/// Handles a peer's message about the relay beside it. Returns false if it is malformed.
 pub(super) fn on_relay(links: &mut PeerSessions, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
     let Ok(word) = links.detours.on_word(now, from, word) else { return false };
     spread(links, now, word.as_slice(), Some(from));
     true
 }
 
-/// Relays are there of which sessions do not know: all that lead to other peers than `of` may go
-/// through them.
+/// Adds relays to all sessions with peers other than `of`.
 fn spread(links: &mut PeerSessions, now: Instant, words: &[Word], of: Option<PeerIdx>) {
     let PeerSessions { tunnels, endpoint, .. } = links;
     for (_, tunnel) in tunnels.iter().filter(|(_, tunnel)| Some(tunnel.peer) != of) {

@@ -10,38 +10,37 @@ use byway_wire::{Duration, Instant};
 /// The flows that are carried.
 pub(super) type CarriedFlows = FlowTable<CarriedFlow>;
 
-/// What is kept with a flow that is carried.
+/// The state that is kept with a carried flow.
 #[derive(Clone, Debug)]
 pub(super) struct CarriedFlow {
-    /// The gateway of its other end.
+    /// The gateway at the flow's other end.
     pub peer: PeerIdx,
     /// The tunnel that its packets take, and the one that is its own, if it has one or is to have
     /// one.
     pub tunnel: TunnelIdx,
     pub own: Option<TunnelIdx>,
-    /// The rule that decided, by its place; `None`: the peer did.
+    /// The index of the rule that decided. `None`: the peer decided.
     pub rule: Option<usize>,
-    /// Bytes of its packets from the host here, and to it.
+    /// Bytes of the flow's packets from the host of this site. `received`: bytes to that host.
     pub sent: u64,
     pub received: u64,
-    /// The name of the flow's direction on the way to the peer.
+    /// The label of the flow's direction to the peer.
     pub label: Label,
-    /// The place of its next packet.
+    /// The sequence number of the flow's next packet.
     pub sequence: u32,
     /// The tunnel by which packets of the other direction come, and since when it is not the one
     /// before.
     pub came_by: TunnelIdx,
     pub changed_at: Option<Instant>,
-    /// What was advertised to the host on this side.
+    /// The receive window that was advertised to the host of this site.
     pub advertised: Advertised,
-    /// When its host last sent data, while the peer has the flow among those that are sending.
+    /// When this site's host last sent data, while the flow counts among those that send.
     pub sent_at: Option<Instant>,
     /// The window that the host at the other end allows; until it is known, any.
     pub receiver: u64,
-    /// The largest packets that its host here was told to send, once it was told.
+    /// The largest packet size that this site's host was told to use. `None`: it was told none.
     pub told: Option<usize>,
-    /// When its SYN and the answer to it passed, and the round trip of the whole way, once it is
-    /// known.
+    /// When the SYN and its answer passed. The round trip of the whole route follows from them.
     opening: [Option<Instant>; 2],
     pub rtt: Option<Duration>,
 }
@@ -69,7 +68,8 @@ impl CarriedFlow {
         }
     }
 
-    /// The handshake shows the round trip: SYN to SYN, and that to its acknowledgment.
+    /// Measures the round trip from the handshake: from SYN to SYN, and from there to the
+    /// acknowledgment.
     pub fn on_opening(&mut self, now: Instant, flags: Flags) {
         match (self.opening, flags.any(Flags::SYN), flags.any(Flags::ACK)) {
             ([None, _], true, false) => self.opening[0] = Some(now),

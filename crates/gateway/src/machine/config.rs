@@ -19,17 +19,17 @@ use byway_wire::relay::Word;
 use byway_wire::{Duration, Prefix};
 use core::net::SocketAddr;
 
-/// What a gateway is made with.
+/// The configuration of a gateway's machine.
 #[derive(Clone, Debug)]
 pub struct MachineConfig {
-    /// The key of this gateway.
+    /// The key pair of this gateway.
     pub identity: Identity,
     /// Ciphers, as offered and as taken.
     pub suites: Suites,
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
-    /// What sessions are made with. Datagrams are taken whatever it says, and a silent peer is
-    /// given up after [`Settings::dead_after`].
+    /// The settings of sessions. Datagrams are always enabled, and a silent peer is given up after
+    /// [`Settings::dead_after`].
     pub connection: byway_engine::Config,
     /// The controller of each session.
     pub congestion: ControllerChoice,
@@ -37,9 +37,10 @@ pub struct MachineConfig {
     pub peers: Vec<PeerConfig>,
     /// The rules that say which flows are background.
     pub rules: Rules,
-    /// Hosts behind this gateway.
+    /// The networks of the hosts behind this gateway.
     pub serves: Vec<Served>,
-    /// The serial number of what is [served](crate::serves::AnnouncementPart::serial).
+    /// The serial number of the announcement of the
+    /// [served](crate::serves::AnnouncementPart::serial) hosts.
     pub serial: u32,
     /// Hosts that may ask to be served.
     pub guests: Vec<GuestConfig>,
@@ -50,38 +51,39 @@ pub struct MachineConfig {
 /// A host that may ask to be served, at the address from which it comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestConfig {
-    /// What people call it.
+    /// The guest's name, for people.
     pub name: String,
     /// The public key of the guest.
     pub key: PublicKey,
-    /// Addresses at which it may be served; none: any.
+    /// Networks in which the guest may be served. Empty: any address.
     pub hosts: Vec<Prefix>,
-    /// Ports at which it may be served; none: all.
+    /// Ports at which the guest may be served. Empty: all ports.
     pub ports: Vec<Ports>,
 }
 
 /// Another gateway, as the file names it.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
-    /// What people call it.
+    /// The peer's name, for people.
     pub name: String,
     /// The public key of the peer.
     pub key: PublicKey,
-    /// Where it may be reached; none: it connects to us.
+    /// The peer's addresses and ports. Empty: only the peer connects.
     pub addresses: Vec<SocketAddr>,
     /// Hosts for which it may speak: whom it may announce, and whose packets it may send.
     pub allowed: Vec<Prefix>,
-    /// Relays to reach it through, each perhaps with what is known about how to.
+    /// Relays that lead to the peer, each with its route if that is known.
     pub relays: Vec<(Word, Option<RelayRoute>)>,
 }
 
-/// What a bundle of paths is for. Who takes a flow in decides; both kinds are taken from any peer.
+/// Which flows a bundle of paths serves. The gateway that accepts a flow decides. Peers' bundles of
+/// both kinds are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bundle {
-    /// All flows between two sites, which share its windows (HIR).
+    /// One bundle serves all flows between two sites, which share its windows (HIR).
     #[default]
     Site,
-    /// One flow (Harp, section III). How bundles share a line is their controllers' doing.
+    /// Each flow has its own bundle (Harp, section III). Their controllers share a line.
     Flow,
 }
 
@@ -102,24 +104,24 @@ impl Bundle {
 /// How a gateway behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Changes nothing, and counts what would be carried.
+    /// Whether the gateway changes nothing, and only counts the flows that it would carry.
     pub observe: bool,
     /// Packets of carried flows wait for the session rather than go by the plain route while it is
     /// down.
     pub fail_closed: bool,
-    /// A peer of which nothing is heard for this long is dead.
+    /// The silence after which a peer counts as dead.
     pub dead_after: Duration,
     /// The limits of the flow table.
     pub flows: flow::FlowTableLimits,
-    /// What waits for the paths to one peer.
+    /// The limits of the queue for the paths to one peer.
     pub entry: entry::EntryLimits,
-    /// What waits to be put in order.
+    /// The limits of the reorder queues.
     pub exit: ExitLimits,
-    /// How long that waits.
+    /// How long a packet may wait in a reorder queue.
     pub timer: Timer,
     /// How paths are chosen.
     pub policy: Policy,
-    /// Whether relays beside other gateways are used, of which these tell.
+    /// Whether relays that other gateways announce are used.
     pub detours: bool,
     /// Whether peers are told of each other.
     pub introduce: bool,
@@ -129,13 +131,13 @@ pub struct Settings {
     /// these windows. At most half of `EntryLimits::flow_bytes`. They wait at the entry gateway and
     /// keep the windows full, because only full windows grow.
     pub headroom_percent: u32,
-    /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
-    /// paths, the session does it.
+    /// The rule that finds lost packets and reports them to the controller. With path packet
+    /// numbers, the session does so itself.
     pub loss: crate::loss::LossRuleKind,
     /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`:
     /// that is left to the hosts.
     pub cache: Option<cache::CacheLimits>,
-    /// What a bundle of paths, with its controller, is for.
+    /// Which flows a bundle of paths serves.
     pub bundle: Bundle,
     /// The most sessions for single flows that this gateway opens to one peer. All other flows
     /// share one session. Twice as many are accepted, because this gateway may learn of a closed

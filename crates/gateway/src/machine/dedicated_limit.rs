@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant, Meter};
 /// The least average time between tunnels that are opened to one peer. A handshake costs both sides
 /// work, so a flood of SYNs must not cause many handshakes.
 const OPENING_INTERVAL: Duration = Duration::from_millis(10);
-/// Tunnels that may be opened to one peer without this time between them.
+/// Tunnels that may be opened to one peer in a burst, before the pace between them applies.
 const OPENING_BURST: u32 = 32;
 /// The pause after a tunnel could not be opened, or died. No tunnel is opened during the pause.
 /// Each further pause is twice as long, up to `MAX_PAUSE`.
@@ -31,7 +31,7 @@ pub(super) struct DedicatedLimit {
 }
 
 impl DedicatedLimit {
-    /// Whether a tunnel may be opened now, where there may be `most`.
+    /// Whether a tunnel may be opened now. `most`: the largest number of tunnels.
     pub fn is_open(&self, now: Instant, most: usize) -> bool {
         self.opened < most && now >= self.shut_until && self.pace.debt(now) < OPENING_INTERVAL * OPENING_BURST
     }
@@ -41,18 +41,18 @@ impl DedicatedLimit {
         self.taken < most.saturating_mul(TAKEN_FACTOR)
     }
 
-    /// A tunnel is dialled.
+    /// Counts a tunnel that is dialled.
     pub fn on_dialled(&mut self, now: Instant) {
         self.pace.lend(now, OPENING_INTERVAL);
     }
 
-    /// A tunnel begins. The place of one that is over, if there is one.
+    /// Counts a tunnel that begins. Returns the free place of an ended one, if there is one.
     pub fn begin(&mut self, opened_here: bool) -> Option<TunnelIdx> {
         *self.count(opened_here) += 1;
         self.vacant.pop()
     }
 
-    /// A tunnel is over, and its place is free.
+    /// Counts a tunnel that ended. Its place is free.
     pub fn end(&mut self, opened_here: bool, place: TunnelIdx) {
         *self.count(opened_here) -= 1;
         self.vacant.push(place);
@@ -62,7 +62,7 @@ impl DedicatedLimit {
         if opened_here { &mut self.opened } else { &mut self.taken }
     }
 
-    /// One could not be made, or died: others would, too. Of those that die together one counts.
+    /// Opens no tunnels for a pause, because one failed. Tunnels that fail together count once.
     pub fn shut(&mut self, now: Instant) {
         if now >= self.shut_until {
             self.pause = (self.pause * 2).clamp(MIN_PAUSE, MAX_PAUSE);
@@ -70,7 +70,7 @@ impl DedicatedLimit {
         }
     }
 
-    /// One ended since its flow needed it no more: the next pause is the shortest again.
+    /// Resets the pause to the shortest, because a tunnel ended in the normal way.
     pub const fn on_success(&mut self) {
         self.pause = Duration::ZERO;
     }

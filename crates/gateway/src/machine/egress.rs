@@ -60,7 +60,7 @@ impl Egress {
         }
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -75,7 +75,7 @@ impl Egress {
         self.queues.bytes()
     }
 
-    /// A datagram said nothing.
+    /// Counts a malformed datagram.
     pub const fn on_malformed(&mut self) {
         self.counters.malformed += 1;
     }
@@ -96,8 +96,8 @@ impl Egress {
         may
     }
 
-    /// Changes a packet of a flow that is carried, and notes what it says. Whether the flow changed
-    /// over to another tunnel within `CHANGE_TIMEOUT`.
+    /// Rewrites a packet of a carried flow, and updates the flow. Returns whether the flow changed
+    /// its tunnel within `CHANGE_TIMEOUT`.
     pub fn rewrite(
         &mut self,
         now: Instant,
@@ -154,7 +154,7 @@ impl Egress {
         tunnel.lateness.on_packet(now, late, tunnel.way.longest);
     }
 
-    /// How long a packet may wait for those before it.
+    /// How long a packet may wait for earlier ones.
     fn wait(&self, came: ArrivalInfo, changing: bool, links: &PeerSessions) -> Duration {
         let tunnel = &links.tunnels[came.tunnel];
         let wait = self.timer.at_arrival(tunnel.way.reorder_wait, &tunnel.lateness);
@@ -171,12 +171,12 @@ impl Egress {
         self.queues.forget(now, |(peer, _)| *peer == gone, &mut |_, parcel| hosts.put_out(parcel));
     }
 
-    /// Lets go what has waited long enough.
+    /// Releases packets whose waiting time is over.
     pub fn expire(&mut self, now: Instant, hosts: &mut Hosts) {
         self.queues.expire(now, &mut |_, parcel| hosts.put_out(parcel));
     }
 
-    /// When that is.
+    /// When the next waiting time ends.
     pub fn deadline(&self) -> Option<Instant> {
         self.queues.deadline()
     }

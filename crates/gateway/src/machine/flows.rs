@@ -16,10 +16,10 @@ use crate::tcp_segment::Segment;
 use alloc::vec::Vec;
 use byway_wire::Instant;
 
-/// Flows that are named one by one: the largest.
+/// The most flows that a status lists one by one: the largest.
 const MAX_NAMED_FLOWS: usize = 20;
 
-/// What becomes of a segment of a host here.
+/// What to do with a segment from a host of this site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostSegment {
     /// The flow of the packet is carried, or takes the plain route.
@@ -51,12 +51,12 @@ impl Flows {
         }
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Other rules from now on. Flows that are carried stay so.
+    /// Replaces the rules. Flows that are already carried stay carried.
     pub fn set_rules(&mut self, rules: Rules) {
         let moved = self.tallies.replace(&self.rules, &rules);
         let place = |rule: &mut Option<usize>| {
@@ -171,8 +171,7 @@ impl Flows {
         all
     }
 
-    /// What the rules decided, in their order, and what peers carry that no rule here calls
-    /// background.
+    /// The counts of each rule in order, and of flows that only the peer's rules carry.
     pub fn decided(&self) -> (Vec<RuleStatus>, RuleCount) {
         let (tallies, others) = self.tallies.all();
         let rule = |(rule, tally): (&Rule, RuleCount)| RuleStatus {

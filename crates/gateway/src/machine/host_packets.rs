@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Buffers that are kept for packets to come.
 const MAX_SPARE_BUFFERS: usize = 256;
 
-/// What waits for the hosts' side.
+/// Packets that wait to be sent to hosts of this site, and unused buffers.
 #[derive(Debug)]
 pub(super) struct Hosts {
     out: VecDeque<PacketBuffer>,
@@ -45,7 +45,7 @@ impl Hosts {
         self.overrun
     }
 
-    /// A buffer for a packet, perhaps one that was used before.
+    /// A buffer for a packet, used before if there is one.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -57,8 +57,8 @@ impl Hosts {
         }
     }
 
-    /// The packet that stands `header` bytes into a datagram. Only one with another header than the
-    /// usual is moved.
+    /// The packet that begins `header` bytes into a datagram. It is moved only if the header has an
+    /// unusual length.
     pub fn unpack(&mut self, header: usize, mut datagram: Vec<u8>) -> PacketBuffer {
         if header != HEADROOM_BYTES {
             let copy =

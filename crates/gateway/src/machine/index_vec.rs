@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 
-/// A number that stands for an item of [`IndexVec`].
+/// A number that identifies an item of [`IndexVec`].
 pub(super) trait TypedIndex: Copy {
     /// The number of the item at `index`.
     fn at(index: usize) -> Self;
 
-    /// Where its item stands.
+    /// The index of the item.
     fn index(self) -> usize;
 }
 
@@ -60,7 +60,7 @@ impl<I: TypedIndex, T> IndexVec<I, T> {
         I::at(self.items.len())
     }
 
-    /// Puts an item behind the others.
+    /// Appends an item. Returns its number.
     pub fn push(&mut self, item: T) -> I {
         self.items.push(item);
         I::at(self.items.len() - 1)
@@ -76,7 +76,7 @@ impl<I: TypedIndex, T> IndexVec<I, T> {
         self.items.iter().enumerate().map(|(index, item)| (I::at(index), item))
     }
 
-    /// Two items at once; `None` if they are the same.
+    /// Two items, mutable. `None`: they are the same.
     pub fn pair_mut(&mut self, one: I, other: I) -> Option<[&mut T; 2]> {
         self.items.get_disjoint_mut([one.index(), other.index()]).ok()
     }

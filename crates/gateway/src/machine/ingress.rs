@@ -25,14 +25,14 @@ use alloc::vec::Vec;
 use byway_engine::connection::datagrams::{PathView, Refused};
 use byway_wire::Instant;
 
-/// What became of a packet.
+/// The result of sending a packet from a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IngressResult {
     /// The session carries it.
     Carried,
     /// The packet goes by the plain route.
     Plain,
-    /// The packet was dropped, because its flow waits for the session
+    /// The packet is dropped, because its flow waits for the session
     /// ([`Settings::fail_closed`](super::Settings::fail_closed)).
     Dropped,
 }
@@ -52,7 +52,7 @@ impl Ingress {
         Self { settings, counters: Counters::default(), views: Vec::new() }
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -64,7 +64,7 @@ impl Ingress {
         IngressResult::Dropped
     }
 
-    /// Leaves a packet to the plain route, for this reason.
+    /// Sends a packet by the plain route, for this reason.
     pub fn pass(&mut self, parcel: PacketBuffer, why: EndCause, hosts: &mut Hosts) -> IngressResult {
         self.counters.passed += 1;
         self.counters.mid_life += u64::from(why == EndCause::MidLife);
@@ -139,7 +139,7 @@ impl Ingress {
         IngressResult::Dropped
     }
 
-    /// Hands paths what they take now.
+    /// Hands waiting packets to paths, as many as they take now.
     pub fn pump(
         &mut self,
         now: Instant,

@@ -19,7 +19,7 @@ const MAX_FOUND: usize = 400;
 /// place in every session.
 const MIN_NAMING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What of a session is needed to send it through relays.
+/// The session to which relays are added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SessionRef {
     pub handle: Handle,
@@ -29,15 +29,15 @@ pub(super) struct SessionRef {
 /// Relays that no file names.
 #[derive(Debug)]
 pub(super) struct LearnedRelays {
-    /// Whether relays beside other gateways are used.
+    /// Whether relays that other gateways announce are used.
     used: bool,
-    /// The word that each peer is told of the relay here.
+    /// The word for the relay beside this gateway that each peer is given.
     lent: BTreeMap<PeerIdx, Word>,
-    /// What each peer told of its relay, and whether that was in a session that lives.
+    /// The word that each peer gave for its relay, and whether its session is still open.
     heard: BTreeMap<PeerIdx, (Word, bool)>,
     /// When a peer named another relay than before.
     named: BTreeMap<PeerIdx, Instant>,
-    /// What a registry offers.
+    /// The words of relays that a registry offers.
     found: Vec<Word>,
 }
 
@@ -53,12 +53,12 @@ impl LearnedRelays {
         }
     }
 
-    /// A peer is told of the relay here by this word from now on.
+    /// Sets the word for the relay beside this gateway that a peer is given.
     pub fn lend(&mut self, to: PeerIdx, word: Word) {
         self.lent.insert(to, word);
     }
 
-    /// What a peer is to be told.
+    /// The message that gives a peer its word. `None`: it gets none.
     pub fn announcement(&self, to: PeerIdx) -> Option<Vec<u8>> {
         let word = self.lent.get(&to)?.to_bytes();
         let mut datagram = vec![0; word.len() + 1];
@@ -66,12 +66,12 @@ impl LearnedRelays {
         Some(datagram)
     }
 
-    /// Whether a peer told of a relay.
+    /// Whether a peer has given a word for its relay in the present session.
     pub fn has_heard(&self, of: PeerIdx) -> bool {
         self.heard.get(&of).is_some_and(|(_, lives)| *lives)
     }
 
-    /// A peer's word came. The word if it says something new; an error if it is none.
+    /// Handles a word from a peer. Returns it if it is new. An error: it is malformed.
     pub fn on_word(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
         let word = Word::from_bytes(word).map_err(|_| ())?;
         let known = self.heard.get(&from);
@@ -107,14 +107,14 @@ impl LearnedRelays {
         fresh
     }
 
-    /// Forgets a peer with which there is no session any more.
+    /// Notes that the session with a peer ended.
     pub fn forget(&mut self, peer: PeerIdx) {
         if let Some((_, lives)) = self.heard.get_mut(&peer) {
             *lives = false;
         }
     }
 
-    /// A session begins: it may go through all relays that lead to its peer.
+    /// Adds to a new session all relays that lead to its peer.
     pub fn lead(&self, now: Instant, session: SessionRef, peer: &Peer, endpoint: &mut Endpoint) {
         for (word, reach) in &peer.config.relays {
             endpoint.add_relay(now, session.handle, word, reach.as_ref());
@@ -126,7 +126,7 @@ impl LearnedRelays {
     }
 }
 
-/// Whether two words are of one grant at one relay.
+/// Whether two words are of the same grant at the same relay.
 fn is_same(one: &Word, other: &Word) -> bool {
     one.relays() == other.relays() && one.grant().id == other.grant().id
 }

@@ -15,14 +15,14 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 /// Later packets of a path that name a missing one before it is lost, because paths reorder. It is
 /// `kPacketThreshold` (RFC 9002, section 6.1.1).
 const REORDER_PACKETS: u32 = 3;
-/// The most packets of a flow that are remembered as under way.
+/// The most packets of a flow in flight that are remembered.
 const MAX_UNDER_WAY: usize = 1 << 14;
 /// Packets held for lost that are remembered, to see which of them arrive after all.
 const MAX_REMEMBERED: usize = 4_096;
 /// The bit of a mark that says that its datagram is a packet of a flow. The mark also tells the
 /// label, and which of the packets under it.
 const MARK_BIT: u64 = 1 << 63;
-/// Bits of a mark that tell which of the packets under the label it is.
+/// The bits of a mark that hold the packet's sequence number under its label.
 const PLACE_BITS: u32 = 39;
 
 /// A packet that is lost.
@@ -34,7 +34,8 @@ pub(super) struct Lost {
     pub path: PathId,
     pub sent_at: Instant,
     pub bytes: u64,
-    /// Whether the controller is to hear of it from us. What the session finds it tells by itself.
+    /// Whether the gateway must tell the controller. Losses that the session finds are told by the
+    /// session.
     pub tell: bool,
 }
 
@@ -68,14 +69,14 @@ impl FlowInFlight {
     }
 }
 
-/// What is under way by one tunnel.
+/// Finds the lost packets of one tunnel.
 #[derive(Debug)]
 pub(super) struct LossDetector {
     rule: LossRuleKind,
     flows: BTreeMap<Label, FlowInFlight>,
-    /// Paths that carry something, and whether they are silent.
+    /// Paths with packets in flight, and whether each is silent.
     paths: BTreeMap<PathId, bool>,
-    /// Marks of what was held for lost.
+    /// Marks of packets that were taken for lost.
     given_up: BTreeSet<u64>,
     spurious: u64,
     found: Vec<SentPacket>,
@@ -112,8 +113,8 @@ impl LossDetector {
         });
     }
 
-    /// A path takes this datagram. Returns the mark under which its fate is to be told, and writes
-    /// its map into it.
+    /// Notes a datagram that a path took, and writes its map. Returns the mark under which its
+    /// result is reported.
     pub fn on_sent(&mut self, now: Instant, path: PathId, datagram: &mut [u8]) -> u64 {
         let (label, sequence, maps) = match Message::read(datagram) {
             Ok(Message::Ordered { label, sequence, .. }) => (label, sequence, false),
@@ -145,7 +146,7 @@ impl LossDetector {
         MARK_BIT | u64::from(label.number()) << PLACE_BITS | place & ((1 << PLACE_BITS) - 1)
     }
 
-    /// The path did not take it, or gave it back.
+    /// Forgets a datagram that its path refused or returned.
     pub fn withdraw(&mut self, mark: u64) {
         let Some((_, flow, place)) = named(&mut self.flows, mark) else { return };
         if let Some(flight) = flow.take(place)
@@ -155,7 +156,7 @@ impl LossDetector {
         }
     }
 
-    /// The session tells what became of a datagram.
+    /// Handles the result of a datagram that the session reports.
     pub fn on_fate(&mut self, fate: DatagramResult, lost: &mut Vec<Lost>) {
         let Self { rule, flows, given_up, found, spurious, .. } = self;
         let Some((label, flow, place)) = named(flows, fate.mark) else { return };
@@ -244,7 +245,7 @@ impl LossDetector {
         self.flows.remove(&label);
     }
 
-    /// The session is no more, and its paths with it.
+    /// Forgets all packets, because the session has ended.
     pub fn clear(&mut self) {
         self.flows.clear();
         self.paths.clear();
@@ -252,7 +253,7 @@ impl LossDetector {
     }
 }
 
-/// The flow and place that a mark stands for.
+/// The label, the flow and the sequence number that a mark encodes.
 fn named(flows: &mut BTreeMap<Label, FlowInFlight>, mark: u64) -> Option<(Label, &mut FlowInFlight, u64)> {
     let label = Label::new((mark >> PLACE_BITS) as u32);
     let flow = flows.get_mut(&label).filter(|_| mark & MARK_BIT != 0)?;

@@ -23,7 +23,7 @@ use byway_wire::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct LossRepair {
     rule: LossRuleKind,
-    /// What is kept of packets: their bytes.
+    /// The cache of sent packets. `None`: it is off.
     cache: Option<Cache<Vec<u8>>>,
     found: DetectionDelays,
     counters: Counters,
@@ -43,17 +43,17 @@ impl LossRepair {
         }
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How long after they were sent packets were held for lost.
+    /// How long after sending lost packets were found.
     pub const fn found(&self) -> &DetectionDelays {
         &self.found
     }
 
-    /// What the cache did, and the bytes that it holds, if there is one.
+    /// The counts of the cache, and the bytes it holds. `None`: it is off.
     pub fn cache(&self) -> Option<(cache::CacheCounters, usize)> {
         self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
     }
@@ -75,7 +75,7 @@ impl LossRepair {
         }
     }
 
-    /// What a session of a tunnel tells of the packets that were sent.
+    /// Handles the results that a tunnel's session reports of sent packets.
     pub fn judge(
         &mut self,
         now: Instant,
@@ -106,7 +106,7 @@ impl LossRepair {
         self.settle(now, place, links, flows, hosts);
     }
 
-    /// The peer misses packets of ours, by what it says in a tunnel.
+    /// Handles a peer's report of packets that it misses.
     pub fn on_reported(
         &mut self,
         now: Instant,
@@ -135,7 +135,7 @@ impl LossRepair {
         cache.on_ack(now, flow.slot(), ack)
     }
 
-    /// Deals with what was found.
+    /// Handles the losses that were found: tells the controller, and sends kept packets again.
     fn settle(
         &mut self,
         now: Instant,

@@ -15,7 +15,7 @@ const MAX_REMEMBERED: usize = 1 << 18;
 #[derive(Debug)]
 struct FlowHoles {
     holes: BatchHoles,
-    /// The packet that came first: nothing is known of those before it.
+    /// The sequence number of the first packet that arrived. Earlier ones are unknown.
     since: u32,
     latest: u32,
 }

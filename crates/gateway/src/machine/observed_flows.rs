@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug)]
 struct ObservedFlow {
     flow: FlowStatus,
-    /// One past the last byte that the host here sent, and what it acknowledged last.
+    /// The sequence number after the last byte from this site's host. `acked`: what it last
+    /// acknowledged.
     end: Option<u32>,
     acked: Option<u32>,
 }
@@ -33,8 +34,8 @@ impl ObservedFlows {
         Self { most, by_key: BTreeMap::new(), slots: Vec::new(), ages: Lists::new() }
     }
 
-    /// Enters a segment of a host here; `want` says which rule and which peer a flow that opens
-    /// would be carried by.
+    /// Counts a segment of a host of this site. `want`: the rule and the peer that would carry a
+    /// new flow.
     pub fn on_segment(
         &mut self,
         segment: &Segment,
@@ -61,12 +62,12 @@ impl ObservedFlows {
         tallies.on_bytes(watched.flow.rule, sent + received);
     }
 
-    /// All flows, with what was counted of them.
+    /// All observed flows with their counts.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> + '_ {
         self.slots.iter().map(|watched| watched.flow)
     }
 
-    /// The rules have other places from now on: `moved` changes that of each flow's.
+    /// Applies `moved` to each flow's rule, after the rules changed their order.
     pub fn replace(&mut self, moved: impl Fn(&mut Option<usize>)) {
         self.slots.iter_mut().for_each(|watched| moved(&mut watched.flow.rule));
     }

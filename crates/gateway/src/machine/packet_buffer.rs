@@ -23,8 +23,8 @@ impl PacketBuffer {
         Self(buffer)
     }
 
-    /// The packet that stands in `buffer` behind [`HEADROOM_BYTES`] bytes. An empty packet if
-    /// `buffer` is shorter.
+    /// The packet in `buffer` behind [`HEADROOM_BYTES`] bytes. An empty packet if `buffer` is
+    /// shorter.
     #[must_use]
     pub fn new(mut buffer: Vec<u8>) -> Self {
         if buffer.len() < HEADROOM_BYTES {
@@ -33,7 +33,7 @@ impl PacketBuffer {
         Self(buffer)
     }
 
-    /// The packet that a datagram to a peer carries; `None` if it carries none.
+    /// The packet in a datagram to a peer. `None`: it has none.
     pub(super) fn of_datagram(datagram: &[u8]) -> Option<Self> {
         match Message::read(datagram).ok()? {
             Message::Ordered { packet, .. }
@@ -62,7 +62,7 @@ impl PacketBuffer {
         self.packet().len()
     }
 
-    /// Whether there is no packet.
+    /// Whether there is no packet in the buffer.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packet().is_empty()

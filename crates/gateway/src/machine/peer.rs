@@ -17,16 +17,16 @@ use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The first pause before dialling again; it doubles up to [`MAX_PAUSE`].
+/// The first pause before the next attempt. It doubles up to [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before dialling again.
 const MAX_PAUSE: Duration = Duration::from_secs(8);
-/// What a gateway says in the handshake to have a session for all flows.
+/// The application data in the handshake of a session for all flows.
 pub(super) const FOR_SITE: &[u8] = b"byway gateway 1";
-/// What it says to have one for a single flow. Older ones know only the other, and close a session
-/// that begins like this.
+/// The application data in the handshake of a session for one flow. Older gateways close such a
+/// session.
 pub(super) const FOR_FLOW: &[u8] = b"byway gateway 1, a flow";
-/// Time between the first [`EARLY_ANNOUNCEMENTS`] announcements of a session, since one may be
+/// Time between the first [`EARLY_ANNOUNCEMENTS`] announcements of a session, because one may be
 /// lost.
 const EARLY_INTERVAL: Duration = Duration::from_secs(1);
 /// Announcements that come soon after a session began.
@@ -34,20 +34,20 @@ const EARLY_ANNOUNCEMENTS: u32 = 5;
 /// Time between later announcements.
 const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is told to the peer again and again.
+/// The repetition of announcements to a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcing {
     pub at: Instant,
     told: u32,
 }
 
-/// Another gateway, and the way to it.
+/// Another gateway: its state and its tunnels.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: config::PeerConfig,
-    /// The tunnel to it that is for all flows.
+    /// The tunnel to the peer that serves all flows.
     pub site: TunnelIdx,
-    /// Where it is, as others say.
+    /// The addresses of the peer, as other gateways report them.
     learned: Vec<SocketAddr>,
     retry_at: Option<Instant>,
     pause: Duration,
@@ -58,9 +58,9 @@ pub(super) struct Peer {
     pub label: Label,
     pub carried: u64,
     pub carried_bytes: u64,
-    /// Prefixes of what it announced last that it may not speak for.
+    /// How many prefixes in the peer's last announcement it may not speak for.
     pub refused: usize,
-    /// The gate that says which of its flows get tunnels of their own.
+    /// Decides which of the peer's flows get their own tunnel.
     pub dedicated_limit: DedicatedLimit,
 }
 
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// When something is to be done about it.
+    /// When the peer next needs attention: dialling or an announcement.
     pub fn deadline(&self) -> Option<Instant> {
         [self.retry_at, self.announcing.map(|announcing| announcing.at)].into_iter().flatten().min()
     }
@@ -107,7 +107,7 @@ impl Peer {
         handle
     }
 
-    /// Where it may be reached.
+    /// The addresses at which the peer may be reached.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let learned = self.learned.iter().filter(|address| !self.config.addresses.contains(address));
         self.config.addresses.iter().chain(learned).copied().collect()
@@ -123,13 +123,13 @@ impl Peer {
         }
     }
 
-    /// What others said does not hold any more.
+    /// Forgets what other gateways reported of the peer.
     pub fn unlearn(&mut self) {
         self.learned.clear();
         self.retry_at = self.retry_at.filter(|_| !self.config.addresses.is_empty());
     }
 
-    /// How to connect to it.
+    /// The parameters of a connection to the peer.
     pub fn connect(
         &self,
         addresses: Vec<SocketAddr>,
@@ -140,13 +140,13 @@ impl Peer {
         Some(Connect { peer: self.config.key, addresses, application: said.to_vec(), controller })
     }
 
-    /// A packet is to be carried to it.
+    /// Counts a packet that is carried to the peer.
     pub const fn on_carried(&mut self, bytes: usize) {
         self.carried += 1;
         self.carried_bytes += bytes as u64;
     }
 
-    /// Whether it may speak for a host.
+    /// Whether the peer may announce this host.
     pub fn speaks_for(&self, host: IpAddr) -> bool {
         self.config.allowed.iter().any(|prefix| prefix.contains(host))
     }
@@ -158,13 +158,13 @@ impl Peer {
         }
     }
 
-    /// A session for all flows is there.
+    /// Notes that a session for all flows is established.
     pub fn on_session(&mut self, now: Instant) {
         self.retry_at = None;
         self.announcing = Some(Announcing { at: now, told: 0 });
     }
 
-    /// Sends the peer this side's announcement again, since something in it is new.
+    /// Announces again soon, because the announcement has changed.
     pub fn announce_anew(&mut self, now: Instant) {
         if let Some(announcing) = &mut self.announcing {
             *announcing = Announcing { at: now, told: 0 };
@@ -179,7 +179,7 @@ impl Peer {
         self.retry(now);
     }
 
-    /// The announcement was sent.
+    /// Notes that the announcement was sent.
     pub fn on_announced(&mut self, now: Instant) {
         if let Some(announcing) = &mut self.announcing {
             announcing.told = announcing.told.saturating_add(1);

@@ -9,7 +9,7 @@ use super::tunnels::PeerSessions;
 use alloc::vec::Vec;
 use byway_engine::Connection;
 
-/// What peers are doing.
+/// The status of each peer.
 pub(super) fn peers(links: &PeerSessions, flows: &CarriedFlows) -> Vec<PeerStatus> {
     let peer = |(index, peer): (PeerIdx, &Peer)| {
         let site = &links.tunnels[peer.site];
@@ -36,7 +36,7 @@ pub(super) fn peers(links: &PeerSessions, flows: &CarriedFlows) -> Vec<PeerStatu
     links.peers.iter().map(peer).collect()
 }
 
-/// Which peers are there.
+/// The state of each peer: up or not.
 pub(super) fn states(links: &PeerSessions) -> Vec<PeerState> {
     let state = |(_, peer): (PeerIdx, &Peer)| PeerState {
         name: peer.config.name.clone(),

@@ -4,7 +4,7 @@ use crate::key::FlowKey;
 use crate::rules::Rules;
 use alloc::vec::Vec;
 
-/// What one rule has decided.
+/// The counts of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCount {
     /// Flows that it was the first to match; of those that pass, only what the kernel shows to the
@@ -16,14 +16,14 @@ pub struct RuleCount {
     pub bytes: u64,
 }
 
-/// A flow, with what was counted of it.
+/// A flow with its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The direction in which it was opened.
+    /// The key of the flow, in the direction in which it was opened.
     pub key: FlowKey,
     /// The rule that decided, by its place; `None`: the gateway of its other end did.
     pub rule: Option<usize>,
-    /// The gateway of its other end, by its place.
+    /// The index of the gateway at the flow's other end.
     pub peer: usize,
     /// Bytes from the host here.
     pub sent: u64,
@@ -44,7 +44,7 @@ impl RuleCounts {
         Self { rules: alloc::vec![RuleCount::default(); rules.rules.len()], others: RuleCount::default() }
     }
 
-    /// What the rules decided, in their order, and then others.
+    /// The counts of each rule in order, and then of other flows.
     pub fn all(&self) -> (Vec<RuleCount>, RuleCount) {
         (self.rules.clone(), self.others)
     }
@@ -61,8 +61,8 @@ impl RuleCounts {
         self.of(rule).bytes += bytes as u64;
     }
 
-    /// Other rules from now on. Those that were there before keep what they counted; where each is
-    /// now.
+    /// Replaces the rules. Rules that existed before keep their counts. Returns the new index of
+    /// each old rule.
     pub fn replace(&mut self, old: &Rules, new: &Rules) -> Vec<Option<usize>> {
         let mut after = Self::new(new);
         let mut moved = Vec::new();

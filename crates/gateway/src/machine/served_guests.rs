@@ -17,11 +17,10 @@ use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The least time before peers are told again: serial numbers are to stay behind the seconds of
-/// Unix time.
+/// The shortest time between announcements. It keeps serial numbers below the seconds of Unix time.
 const MIN_TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Timeouts in a row after which a path says nothing of where its host is.
+/// After so many timeouts in a row, a path does not show its host's address any more.
 const SILENT_TIMEOUTS: u32 = 3;
 /// Time between two looks at where hosts come from.
 const ORIGIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -31,7 +30,7 @@ const ORIGIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 struct GuestLease {
     served: Served,
     session: Option<Handle>,
-    /// When it ends, if there is no session.
+    /// When the lease ends if there is no session.
     until: Instant,
 }
 
@@ -39,16 +38,16 @@ struct GuestLease {
 #[derive(Debug)]
 pub(super) struct Guests {
     known: Vec<config::GuestConfig>,
-    /// What is served by the file.
+    /// The networks that the file serves.
     serves: Vec<Served>,
     /// By their place in the file.
     leases: BTreeMap<usize, GuestLease>,
     serial: u32,
-    /// Something changed of which peers were not told.
+    /// Whether the served hosts changed since peers were told.
     changed: bool,
     told_at: Instant,
     look_at: Instant,
-    /// Counts what changed, and how much of it was taken.
+    /// Counts changes. `taken`: the count at the last call of `take_news`.
     version: u64,
     taken: u64,
     /// Hosts with keys that the file does not have.
@@ -79,7 +78,7 @@ impl Guests {
         }
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub fn counters(&self) -> Counters {
         let strangers = self.strangers.load(Ordering::Relaxed);
         Counters { refused_guests: self.counters.refused_guests + strangers, ..self.counters }
@@ -90,7 +89,7 @@ impl Guests {
         self.version
     }
 
-    /// Whether something changed since this was asked last.
+    /// Whether something changed since the last call.
     pub fn take_news(&mut self) -> bool {
         core::mem::replace(&mut self.taken, self.version) != self.version
     }
@@ -105,8 +104,8 @@ impl Guests {
         self.leases.values().map(|lease| lease.served.hosts.address()).collect()
     }
 
-    /// A session of a host's is there. A session that it had before, and that is to be closed; or
-    /// why it is refused.
+    /// Handles a host's new session. Returns its earlier session, which is to be closed. An error:
+    /// why the host is refused.
     pub fn on_session(&mut self, handle: Handle, connection: &Connection) -> Result<Option<Handle>, String> {
         let admitted = self.admit(connection.peer(), connection.application(), &comes_from(connection));
         let (place, served) = admitted.inspect_err(|_| self.counters.refused_guests += 1)?;
@@ -183,7 +182,7 @@ impl Guests {
         moved
     }
 
-    /// A session is over; `left`: its host closed it. Whether it was a guest's.
+    /// Handles the end of a session. `left`: its host closed it. Returns whether it was a guest's.
     pub fn on_gone(&mut self, now: Instant, session: Handle, left: bool) -> bool {
         let found = self.leases.iter_mut().find(|(_, lease)| lease.session == Some(session));
         let Some((place, lease)) = found.map(|(place, lease)| (*place, lease)) else { return false };
@@ -195,7 +194,7 @@ impl Guests {
         true
     }
 
-    /// Ends what is over. What peers are to be told now, if it is something else than before.
+    /// Ends leases that are over. Returns the new announcement, if it changed.
     pub fn tend(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         let before = self.leases.len();
         self.leases.retain(|_, lease| lease.session.is_some() || lease.until > now);
@@ -236,7 +235,7 @@ impl Guests {
     }
 }
 
-/// The addresses that a session's host was seen at, and that it has proven.
+/// The addresses from which a session's host sends, as far as it has proven them.
 fn comes_from(connection: &Connection) -> Vec<IpAddr> {
     let status = connection.status();
     let lives = status.paths.iter().filter(|path| path.silent < SILENT_TIMEOUTS);

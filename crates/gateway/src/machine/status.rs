@@ -25,7 +25,7 @@ counters! {
     flows_left,
     /// TCP packets that went by the plain route.
     passed,
-    /// TCP packets by the plain route whose flow was under way when it was first seen.
+    /// TCP packets that went by the plain route because their flow's SYN was not seen.
     mid_life,
     /// TCP packets by the plain route for which the flow table had no room.
     full,
@@ -33,7 +33,7 @@ counters! {
     failed_open,
     /// Packets of flows that are carried, or would be, dropped since there was no session.
     held,
-    /// Packets that no path could take: they went by the plain route, or their hosts were told to
+    /// Packets too large for every path. They went by the plain route, or their hosts were told to
     /// send smaller ones.
     too_large,
     /// SYNs whose maximum segment size was lowered.
@@ -44,9 +44,9 @@ counters! {
     delivered,
     /// Bytes of the packets of peers that were handed to hosts.
     delivered_bytes,
-    /// Packets of peers from or to hosts that they may not speak for, dropped.
+    /// Packets of peers from or to hosts for which they may not speak. They were dropped.
     forbidden,
-    /// Datagrams of peers that say nothing, dropped.
+    /// Malformed datagrams of peers. They were dropped.
     malformed,
     /// Packets that the hosts' side took too late, dropped.
     overrun,
@@ -63,108 +63,107 @@ counters! {
     lost,
     /// Packets held for lost that arrived after all.
     spurious,
-    /// Losses of which the controller was told from here: one per path and epoch.
+    /// Losses that the gateway reported to the controller: one per path and epoch.
     penalties,
     /// Hosts that asked to be served, and are.
     guests,
     /// Hosts that asked to be served and were refused, for whatever reason.
     refused_guests,
-    /// Hosts refused because they asked for an address that is not their own.
+    /// Hosts that were refused because they asked for an address that is not their own.
     foreign_guests,
     /// Hosts that are not served any more, since nothing was heard of them, or they came from
     /// another address.
     expired_guests,
-    /// Parts of what peers announced, passed on to others.
+    /// Parts of announcements that were passed on to other peers.
     passed_on,
-    /// Parts of what gateways announced that the file does not name, dropped.
+    /// Parts of announcements of gateways that the file does not name. They were dropped.
     unknown_origins,
 }
 
 /// A path to a peer.
 pub type PathStatus = SessionPath;
 
-/// Whether a peer is there.
+/// The state of a peer: up or not, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerState {
-    /// What people call it.
+    /// The peer's name, for people.
     pub name: String,
-    /// Whether there is a session.
+    /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why there is none, or was none until a moment ago.
+    /// Why no session is open, or was none until a moment ago.
     pub trouble: Option<String>,
 }
 
-/// What a gateway knows of a peer.
+/// The status of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {
-    /// What people call it.
+    /// The peer's name, for people.
     pub name: String,
-    /// Whether there is a session.
+    /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why there is none, or was none until a moment ago.
+    /// Why no session is open, or was none until a moment ago.
     pub trouble: Option<String>,
-    /// The paths to it of the session for all flows.
+    /// The paths to the peer in the session for all flows.
     pub paths: Vec<PathStatus>,
     /// The bundles of single flows.
     pub bundles: Vec<BundleStatus>,
-    /// Flows that are carried to or from it.
+    /// Flows that are carried to or from the peer.
     pub flows: usize,
-    /// What each flow may have in flight that goes by the session for all, bytes; `u64::MAX`: there
-    /// is no limit.
+    /// Bytes that each flow in the session for all flows may have in flight. `u64::MAX`: no limit.
     pub flow_limit: u64,
-    /// Bytes that wait for its paths, of all bundles.
+    /// Bytes of all bundles that wait for paths to the peer.
     pub waiting: usize,
-    /// What became of what waited.
+    /// The counts of the queue for the peer's paths.
     pub entry: entry::Counters,
-    /// How long its packets would wait to be put in order now.
+    /// How long a packet from the peer may wait in a reorder queue at present.
     pub reorder_wait: Duration,
-    /// Packets that were to be carried to it.
+    /// Packets that were to be carried to the peer.
     pub carried: u64,
-    /// Bytes of the packets that were to be carried to it.
+    /// Bytes of the packets that were to be carried to the peer.
     pub carried_bytes: u64,
-    /// The hosts that it serves.
+    /// The networks of hosts that the peer serves.
     pub serves: Vec<Served>,
-    /// Prefixes that it says it serves, and may not speak for.
+    /// Prefixes that the peer announces, but may not speak for.
     pub refused: usize,
-    /// Whether a relay runs beside it that it lets us use.
+    /// Whether the peer offers a relay beside it.
     pub relays: bool,
 }
 
 /// A host that asked to be served.
 #[derive(Clone, Debug)]
 pub struct GuestStatus {
-    /// What people call it.
+    /// The guest's name, for people.
     pub name: String,
     /// The address and ports of the guest.
     pub served: Served,
-    /// Whether there is a session with it. Without one it is served for a while.
+    /// Whether a session with the guest is open. Without one, it is served for a while.
     pub up: bool,
 }
 
-/// A bundle of paths for one flow.
+/// The status of a bundle of paths for one flow.
 #[derive(Clone, Debug)]
 pub struct BundleStatus {
-    /// The flow, in the direction in which it was opened.
+    /// The key of the flow, in the direction in which it was opened.
     pub key: FlowKey,
-    /// The paths of the bundle. There are none yet while it is dialled.
+    /// The paths of the bundle. Empty while it is being dialled.
     pub paths: Vec<PathStatus>,
 }
 
-/// What a rule did so far.
+/// A rule with its counts.
 #[derive(Clone, Debug)]
 pub struct RuleStatus {
-    /// What people call it.
+    /// The rule's name, for people.
     pub name: Option<String>,
-    /// What becomes of flows that match.
+    /// What the rule does with matching flows.
     pub action: Action,
-    /// What it has decided.
+    /// The counts of the rule.
     pub tally: RuleCount,
 }
 
-/// What a gateway is doing.
+/// The status of a gateway.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// How it behaves.
+    /// The settings of the gateway.
     pub settings: Settings,
     /// Peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
@@ -172,13 +171,13 @@ pub struct Status {
     pub guests: Vec<GuestStatus>,
     /// Flows in the table.
     pub flows: usize,
-    /// What became of flows.
+    /// The counts of the flow table.
     pub table: flow::FlowCounters,
-    /// What happened so far.
+    /// The counts of the gateway.
     pub counters: Counters,
-    /// What the rules decided, in their order.
+    /// The counts of each rule, in order.
     pub rules: Vec<RuleStatus>,
-    /// What peers carry that no rule here calls background.
+    /// The counts of flows that only the peers' rules carry.
     pub others: RuleCount,
     /// The largest flows that are carried, or would be.
     pub largest: Vec<FlowStatus>,
@@ -188,10 +187,9 @@ pub struct Status {
     pub waits: WaitStats,
     /// Bytes that wait to be put in order.
     pub reordering: usize,
-    /// How long after they were sent packets were held for lost, if that is judged by the gateway
-    /// and not left to its sessions.
+    /// How long after sending lost packets were found. Empty if the sessions find them.
     pub found: DetectionDelays,
-    /// What the cache did, and the bytes that it holds, if there is one.
+    /// The counts of the cache, and the bytes it holds. `None`: it is off.
     pub cache: Option<(cache::CacheCounters, usize)>,
 }
 

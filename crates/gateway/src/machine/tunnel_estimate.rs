@@ -5,10 +5,10 @@ use byway_wire::{Duration, Instant};
 /// The largest packet that is carried before paths are known to take more.
 const MIN_PACKET_BYTES: usize = 1_000;
 
-/// What is known of the way there and back, all paths together.
+/// The estimated properties of a tunnel, all its paths together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TunnelEstimate {
-    /// Until when this holds.
+    /// When the estimate expires.
     pub until: Instant,
     /// Bytes that each flow may have in flight.
     pub flow_limit: u64,
@@ -20,7 +20,7 @@ pub(super) struct TunnelEstimate {
     pub rtt: Duration,
     /// Round trip of the slowest path.
     pub longest: Duration,
-    /// How long a packet that comes may wait for those before it.
+    /// How long an arriving packet may wait for earlier ones.
     pub reorder_wait: Duration,
 }
 

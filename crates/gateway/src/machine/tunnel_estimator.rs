@@ -21,10 +21,10 @@ const ESTIMATE_LIFETIME: Duration = Duration::from_millis(10);
 const LIFETIME_PER_FLOW: Duration = Duration::from_micros(10);
 /// How long a flow counts as sending after its last data.
 const SENDING_TIME: Duration = Duration::from_secs(1);
-/// A flow may always have this many bytes in flight: ten segments (RFC 6928).
+/// Bytes that a flow may always have in flight: ten segments (RFC 6928).
 const MIN_SHARE_BYTES: u64 = 14_600;
 
-/// Looks at ways. It keeps nothing but room for its lists.
+/// Computes estimates of tunnels. It keeps only memory for its lists.
 #[derive(Debug, Default)]
 pub(super) struct TunnelEstimator {
     windows: Vec<PathWindow>,

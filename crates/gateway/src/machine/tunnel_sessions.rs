@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 use byway_engine::{Endpoint, Handle};
 use byway_wire::{Duration, Instant, PathId, Writer};
 
-/// Time without a packet after which a path delays nobody.
+/// A path without a packet for so long no longer counts for the delays.
 const DELAY_LIFETIME: Duration = Duration::from_secs(2);
 /// The most reports of losses that wait for a path.
 const MAX_REPORTS: usize = 1_024;
-/// The most sessions with one peer.
+/// The most sessions of one tunnel.
 const MAX_SESSIONS: usize = 2;
 
 /// A packet that waits at the entry.
@@ -30,54 +30,54 @@ const MAX_SESSIONS: usize = 2;
 pub(super) struct QueuedPacket {
     pub flow: FlowId,
     pub parcel: PacketBuffer,
-    /// What it asks of its path.
+    /// What the packet needs from its path.
     pub want: PathNeed,
     /// The sequence numbers of TCP that it fills: the first, and one past the last.
     pub range: (u32, u32),
 }
 
-/// What a tunnel of a single flow is beside a tunnel.
+/// The additional state of a tunnel for one flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dedicated {
-    /// The flow, once it is known.
+    /// The flow. `None`: it is not known yet.
     pub flow: Option<FlowId>,
-    /// Whether it was opened here; then it is closed here.
+    /// Whether this gateway opened the tunnel. If so, it also closes it.
     pub opened_here: bool,
-    /// Whether the peer takes it: it may close the session at once.
+    /// Whether the peer has accepted the tunnel. It may still close the session at once.
     pub taken: bool,
-    /// When to see whether it is still needed.
+    /// When to check whether the tunnel is still needed.
     pub look_at: Instant,
 }
 
-/// A bundle of paths, under one controller.
+/// A tunnel to a peer: a bundle of paths under one controller.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    /// The peer at its other end.
+    /// The peer at the tunnel's other end.
     pub peer: PeerIdx,
-    /// If it is for one flow alone: which, and who opened it.
+    /// The state of a tunnel for one flow. `None`: it serves all flows.
     pub dedicated: Option<Dedicated>,
     /// Live sessions, the newest last.
     pub sessions: Vec<Handle>,
     pub dialling: Option<Handle>,
-    /// What waits for its paths.
+    /// Packets that wait for the tunnel's paths.
     pub entry: EntryQueue<QueuedPacket>,
-    /// Datagrams that a path gave back: they go first, as they are.
+    /// Datagrams that a path returned. They are sent first, unchanged.
     pub returned: VecDeque<Vec<u8>>,
-    /// What is known of the delays on its paths to us.
+    /// The delays of the paths on which packets arrive.
     delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
-    /// By how much its packets are late.
+    /// How late the tunnel's packets arrive.
     pub lateness: PacketLateness,
-    /// What is known of the way, updated now and then.
+    /// The estimate of the tunnel, updated from time to time.
     pub way: TunnelEstimate,
     /// Flows of which data was carried by it recently, and perhaps some that are gone.
     pub sending: Vec<FlowId>,
-    /// Whether it is among those for whose paths something waits.
+    /// Whether the tunnel is in the list of those with waiting packets.
     pub waits: bool,
-    /// Watches what is sent, if that is wanted.
+    /// Finds lost packets. `None`: the sessions do so.
     pub loss_detector: Option<LossDetector>,
-    /// When its paths were last penalised by what is found here.
+    /// When each path was last penalised for losses that the gateway found.
     pub epochs: Epochs,
-    /// What is missing of what came by it, by the peer's maps.
+    /// The packets missing among those that arrived, by the peer's maps.
     pub holes: Holes,
 }
 
@@ -101,12 +101,12 @@ impl Tunnel {
         }
     }
 
-    /// Whether it is for one flow alone.
+    /// Whether the tunnel serves one flow only.
     pub const fn is_dedicated(&self) -> bool {
         self.dedicated.is_some()
     }
 
-    /// When to see whether it is still needed, if that is decided here.
+    /// When to check whether the tunnel is still needed. `None`: the peer decides.
     pub fn deadline(&self) -> Option<Instant> {
         self.dedicated.filter(|dedicated| dedicated.opened_here).map(|dedicated| dedicated.look_at)
     }
@@ -121,8 +121,8 @@ impl Tunnel {
         if self.is_dedicated() { 0 } else { flow.slot() }
     }
 
-    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before
-    /// a packet. `None` means that nothing waits.
+    /// What the next datagram needs from its path, and its bytes with a header of `header` bytes.
+    /// `None`: nothing waits.
     pub fn next_want(&mut self, header: usize) -> Option<(PathNeed, usize)> {
         match self.returned.front() {
             Some(datagram) if Message::is_urgent(datagram) => Some((PathNeed::Soon, datagram.len())),
@@ -134,7 +134,7 @@ impl Tunnel {
         }
     }
 
-    /// A session is there.
+    /// Notes that a session is established.
     pub fn on_session(&mut self, now: Instant, handle: Handle, endpoint: &mut Endpoint) {
         if self.dialling == Some(handle) {
             self.dialling = None;
@@ -183,7 +183,7 @@ impl Tunnel {
         returned.len() > before
     }
 
-    /// All packets that wait leave it.
+    /// Removes all waiting packets and returns them.
     pub fn release(&mut self) -> Vec<PacketBuffer> {
         let returned = core::mem::take(&mut self.returned);
         let mut released: Vec<PacketBuffer> =
@@ -194,7 +194,7 @@ impl Tunnel {
         released
     }
 
-    /// Marks the tunnel as over, so that its place is for another.
+    /// Marks the tunnel as ended, so that its place can be used again.
     pub fn vacate(&mut self) {
         let (limits, loss_detector) = (EntryLimits::default(), None);
         let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, loss_detector) };
@@ -212,12 +212,12 @@ impl Tunnel {
         }
     }
 
-    /// Whether the handle is a session or an attempt of this tunnel's.
+    /// Whether the handle is a session or an attempt of this tunnel.
     pub fn has(&self, handle: Handle) -> bool {
         self.dialling == Some(handle) || self.sessions.contains(&handle)
     }
 
-    /// A packet of the peer's came by `path` with this delay.
+    /// Notes the delay of a packet that arrived on `path`.
     pub fn on_delay(&mut self, now: Instant, session: Handle, path: PathId, delay: i64) {
         let rtt = self.way.rtt;
         let (last, delays) = self.delays.entry((session, path)).or_insert_with(|| (now, PathDelays::new()));

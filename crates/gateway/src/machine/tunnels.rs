@@ -37,34 +37,34 @@ use core::net::SocketAddr;
 /// Time without a packet after which a flow gives its tunnel back. With the next packet it gets
 /// another.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the peer is told when a tunnel is closed.
+/// The reason in the CLOSE of a tunnel that is no longer needed.
 const NEEDLESS_REASON: &str = "its flow needs it no more";
 
 /// All peers of this gateway, the tunnels to each peer, and the sessions of each tunnel.
 pub(super) struct PeerSessions {
     pub endpoint: Endpoint,
     pub peers: IndexVec<PeerIdx, Peer>,
-    /// The ways to peers: one to each for all flows, and those of single flows.
+    /// All tunnels: one to each peer for all flows, and those for one flow.
     pub tunnels: IndexVec<TunnelIdx, Tunnel>,
     /// Whom peers serve.
     pub directory: Directory<PeerIdx>,
     pub detours: LearnedRelays,
-    /// What peers say of others.
+    /// The announcements that are passed on.
     pub tables: AnnouncementForwarder,
     settings: Settings,
     congestion: ControllerChoice,
-    /// What peers are told to be served here.
+    /// The announcement of the hosts served here, in parts.
     announcement: Vec<Vec<u8>>,
     /// The tunnel that a session is of.
     sessions: BTreeMap<Handle, TunnelIdx>,
     /// Tunnels for whose paths something waits.
     waiting: Vec<TunnelIdx>,
-    /// When the next peer is to be dialled, or told something, or a tunnel looked at.
+    /// When a peer or a tunnel next needs attention.
     due: Option<Instant>,
     dials: u64,
     estimator: TunnelEstimator,
     counters: Counters,
-    /// Grows whenever a peer comes or goes, or an attempt to reach one fails.
+    /// Increases whenever a peer comes or goes, or an attempt to reach one fails.
     pub version: u64,
 }
 
@@ -75,7 +75,7 @@ pub(super) const fn watches(settings: &Settings) -> bool {
 }
 
 impl PeerSessions {
-    /// No sessions yet; the first label that is given is the one after `label`.
+    /// The peers, without sessions yet. The first label is the one after `label`.
     pub fn new(
         endpoint: Endpoint,
         congestion: ControllerChoice,
@@ -112,7 +112,7 @@ impl PeerSessions {
         links
     }
 
-    /// What is counted here.
+    /// The counts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -134,14 +134,14 @@ impl PeerSessions {
         }
     }
 
-    /// Looks at each tunnel for whose paths something waits. Those for which `pump` says so wait
-    /// on.
+    /// Calls `pump` for each tunnel with waiting packets. Those for which it returns true keep
+    /// waiting.
     pub fn for_waiting(&mut self, mut pump: impl FnMut(&mut Tunnel, &mut Endpoint) -> bool) {
         let Self { endpoint, tunnels, waiting, .. } = self;
         waiting.retain(|place| pump(&mut tunnels[*place], endpoint));
     }
 
-    /// Updates what is known of the way by a tunnel, if that is due.
+    /// Updates the estimate of a tunnel, if that is due.
     pub fn look_at_way(&mut self, now: Instant, place: TunnelIdx, flows: &mut CarriedFlows) {
         let Self { tunnels, endpoint, estimator, settings, .. } = self;
         let tunnel = &mut tunnels[place];
@@ -171,7 +171,7 @@ impl PeerSessions {
         self.peers.iter().find(|(_, peer)| peer.config.key == key).map(|(index, _)| index)
     }
 
-    /// Where a peer is, as its session shows.
+    /// The addresses of a peer, as its session shows them.
     pub fn addresses_of(&self, index: PeerIdx) -> Vec<SocketAddr> {
         let session = self.tunnels[self.peers[index].site].session();
         session.and_then(|session| self.endpoint.connection(session)).map(addresses).unwrap_or_default()
@@ -182,8 +182,8 @@ impl PeerSessions {
         self.settings.introduce
     }
 
-    /// A session is there. Whether it is one to take datagrams from that came before it was known
-    /// whose it is.
+    /// Handles a new session. Returns whether datagrams that arrived before it was identified are
+    /// to be handled.
     pub fn on_session(
         &mut self,
         now: Instant,
@@ -269,7 +269,7 @@ impl PeerSessions {
         self.due = peers.chain(tunnels).chain(self.tables.deadline()).min();
     }
 
-    /// What is due at peers: dialling, announcing.
+    /// Does what is due for peers: dialling and announcing.
     pub fn tend(&mut self, now: Instant, flows: &mut CarriedFlows, hosts: &mut Hosts) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -304,7 +304,7 @@ impl PeerSessions {
         self.note_waiting(place);
     }
 
-    /// Peers are told from now on that these hosts are served here.
+    /// Sets the announcement of the hosts served here, and has peers told.
     pub fn set_announcement(&mut self, now: Instant, announcement: Vec<Vec<u8>>) {
         self.announcement = announcement;
         for index in self.peers.numbers() {
@@ -313,7 +313,7 @@ impl PeerSessions {
         self.note_due();
     }
 
-    /// The session is gone: what waits for it goes by the plain route.
+    /// Handles the end of a session: its waiting packets go by the plain route.
     fn release(&mut self, place: TunnelIdx, hosts: &mut Hosts) {
         let released = self.tunnels[place].release();
         self.counters.failed_open += released.len() as u64;
@@ -401,7 +401,7 @@ impl PeerSessions {
         self.note_waiting(to);
     }
 
-    /// Opens a tunnel for a flow, if there may be one now.
+    /// Opens a tunnel for one flow, if one may be opened now.
     fn open_own(&mut self, now: Instant, id: FlowId, index: PeerIdx, flows: &mut CarriedFlows) {
         let peer = &self.peers[index];
         let site = &self.tunnels[peer.site];
@@ -444,7 +444,7 @@ impl PeerSessions {
         place
     }
 
-    /// A peer opened a tunnel for a single flow. Whether it is taken.
+    /// Handles a tunnel for one flow that a peer opened. Returns whether it is accepted.
     fn on_own_accepted(
         &mut self,
         now: Instant,
@@ -465,7 +465,7 @@ impl PeerSessions {
         true
     }
 
-    /// A tunnel of a single flow has its session.
+    /// Handles the new session of a tunnel for one flow.
     fn begin_own(
         &mut self,
         now: Instant,
@@ -596,12 +596,12 @@ impl PeerSessions {
     }
 }
 
-/// Watches what a tunnel sends, if that is wanted.
+/// A detector of lost packets. `None`: the sessions find them.
 fn judge(settings: &Settings) -> Option<LossDetector> {
     watches(settings).then(|| LossDetector::new(settings.loss))
 }
 
-/// Where a peer is that connected to us.
+/// The addresses of a peer that connected.
 fn addresses(session: &Connection) -> Vec<SocketAddr> {
     let paths = session.status().paths.into_iter().map(|path| path.route);
     let mut addresses: Vec<SocketAddr> =
