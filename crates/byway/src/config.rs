@@ -11,11 +11,11 @@ use std::time::Duration;
 
 pub use byway_control::Class as Priority;
 
-/// Silence after which a connection is lost, unless told otherwise.
+/// The default silence of the peer after which a connection counts as lost.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Streams that a peer may have open, unless told otherwise.
+/// The default limit of streams that a peer may have open.
 const DEFAULT_MAX_STREAMS: u32 = 1024;
-/// Connections at once, unless told otherwise.
+/// The default limit of connections at once.
 const DEFAULT_MAX_PEERS: usize = 1024;
 
 /// How an endpoint is made. Each method sets one option. Every option has a default that suits most
@@ -35,32 +35,32 @@ const DEFAULT_MAX_PEERS: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Config(Settings);
 
-/// What is set.
+/// The settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The key pair of this host.
     pub identity: Option<Identity>,
-    /// What its tickets say.
+    /// The secret in the endpoint's tickets. `None`: a new one is drawn.
     pub permission: Option<Secret<[u8; 16]>>,
-    /// Whom a listener admits; empty: whoever holds its ticket.
+    /// The peers that a listener admits. Empty: whoever holds its ticket.
     pub allow: Vec<PublicKey>,
-    /// What is spoken.
+    /// The application protocol that both sides must speak.
     pub protocol: Protocol,
-    /// What to bind; empty: what leads to the others.
+    /// Local addresses to bind. Empty: those that lead to the other side.
     pub bind: Vec<SocketAddr>,
-    /// Relays: a listener stands at them, and who connects goes through them too.
+    /// Relays through which a listener is reached, and through which this side connects.
     pub relays: Vec<Word>,
-    /// What governs what is sent.
+    /// The priority of the data that this side sends.
     pub priority: Priority,
     /// Silence after which a connection is lost.
     pub idle_timeout: Duration,
     /// Streams that each peer may have open.
     pub streams: u32,
-    /// How many connections there are at once, at most.
+    /// The most connections at once.
     pub peers: usize,
     /// Whether TCP may take the place of UDP.
     pub tcp: bool,
-    /// Bytes of memory for what arrives; `None`: half of the machine's.
+    /// Bytes of memory for received data. `None`: half of the machine's memory.
     pub memory: Option<u64>,
     /// Bytes per second that are sent to each peer at most.
     pub limit: Option<u64>,
@@ -73,7 +73,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What fits most: a new identity, every address of this host that leads to the other side, and
+    /// The defaults: a new identity, every address of this host that leads to the other side, and
     /// no relays.
     #[must_use]
     pub fn new() -> Self {
@@ -122,8 +122,8 @@ impl Config {
         self
     }
 
-    /// The only peers that a listener admits, if they hold its ticket too. Unless it is set,
-    /// whoever holds the ticket is admitted.
+    /// The only peers that a listener admits, if they also hold its ticket. By default, whoever
+    /// holds the ticket is admitted.
     #[must_use]
     pub fn allow(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
         self.0.allow = keys.into_iter().collect();
@@ -205,7 +205,7 @@ impl Config {
         self
     }
 
-    /// What is set.
+    /// The settings of the endpoint.
     pub(crate) fn into_settings(self) -> Settings {
         self.0
     }

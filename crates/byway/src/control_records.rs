@@ -23,53 +23,53 @@ pub const HEADER_MAX: usize = 1024;
 /// Bytes of the longest record.
 pub const RECORD_MAX: usize = 1 + 3 * 8 + HEADER_MAX;
 
-/// How a direction of a stream came to its end at whoever receives, or an object.
+/// How a stream or object ended at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
-    /// The application has all of it.
+    /// The application has read everything.
     Read,
-    /// The application wanted no more, and says why with a code.
+    /// The application refused the rest, with this code.
     Dropped(u64),
-    /// The sender gave it up, and that was heard.
+    /// The sender reset the stream or object, and the receiver knows.
     Reset,
 }
 
-/// A record.
+/// A record that the libraries of both sides exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlRecord {
-    /// What the peer may have open.
+    /// How much the peer may have open.
     Hello {
-        /// Streams that it may have opened and that are not over.
+        /// Streams that the peer may have opened and that have not ended.
         streams: u32,
-        /// Objects that it may have under way.
+        /// Objects that the peer may be sending at once.
         objects: u32,
     },
-    /// What this side receives of a stream is over.
+    /// The receiving direction of a stream has ended at the sender of this record.
     Over {
-        /// The stream.
+        /// The number of the stream.
         stream: StreamId,
         /// The way in which the stream ended.
         how: EndKind,
     },
     /// An object is about to come.
     Object {
-        /// The object.
+        /// The number of the object.
         object: ObjectId,
         /// The object's size in bytes.
         size: u64,
-        /// What the application says of it.
+        /// The application's description of the object.
         header: Vec<u8>,
     },
-    /// What this side receives of an object is over.
+    /// An object has ended at its receiver, who sends this record.
     Taken {
-        /// The object.
+        /// The number of the object.
         object: ObjectId,
         /// The way in which the object ended.
         how: EndKind,
     },
-    /// An object was given up by its sender: no more of it comes.
+    /// The sender gave up an object: no more of it comes.
     Withdrawn {
-        /// The object.
+        /// The number of the object.
         object: ObjectId,
     },
 }
@@ -97,7 +97,8 @@ impl EndKind {
 }
 
 impl ControlRecord {
-    /// Appends its bytes. A header beyond [`HEADER_MAX`] is the caller's fault and is cut.
+    /// Appends the encoded record. A header beyond [`HEADER_MAX`] is the caller's mistake, and is
+    /// cut.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         let mut buffer = [0; RECORD_MAX];
         let mut writer = Writer::new(&mut buffer);
@@ -199,7 +200,7 @@ pub const fn is_initiators(stream: StreamId) -> bool {
     stream.0.is_multiple_of(2)
 }
 
-/// The stream of records of one side.
+/// The stream that carries the records of the initiator, or of the other side.
 pub const fn records_of(initiator: bool) -> StreamId {
     StreamId(if initiator { 0 } else { 1 })
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// The most datagrams that wait to be sent, and the most that wait for the application.
 pub const MAX_QUEUED_DATAGRAMS: usize = 256;
 
-/// Why a datagram is not taken. Nothing was done with it.
+/// Why a datagram was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
@@ -17,7 +17,7 @@ pub enum DatagramError {
     /// As many wait as may: the paths carry no more for now.
     #[error("as many datagrams wait to be sent as may")]
     Full,
-    /// The connection is over.
+    /// The connection has ended.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
 }
@@ -44,7 +44,7 @@ impl Default for Datagrams {
 }
 
 impl Datagrams {
-    /// Takes one to send.
+    /// Queues a datagram to send.
     pub fn put(&mut self, data: &[u8]) -> Result<(), DatagramError> {
         if let Some(error) = &self.over {
             return Err(error.clone().into());
@@ -59,7 +59,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// The next that came. `None`: there is none now.
+    /// The next received datagram. `None`: there is none now.
     pub fn take(&mut self) -> Option<Result<Vec<u8>, ConnectionError>> {
         match self.incoming.pop_front() {
             Some(data) => Some(Ok(data)),
@@ -72,12 +72,12 @@ impl Datagrams {
         self.largest
     }
 
-    /// Whether there is anything to send.
+    /// Whether no datagram waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.outgoing.is_empty()
     }
 
-    /// The connection is over. What came before can be taken.
+    /// Notes the end of the connection. Datagrams received before can still be taken.
     pub fn end(&mut self, error: &ConnectionError) {
         self.over.get_or_insert_with(|| error.clone());
         self.outgoing.clear();

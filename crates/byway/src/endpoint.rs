@@ -57,7 +57,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(3);
 /// ```
 pub struct Endpoint {
     endpoint_guard: Arc<EndpointGuard>,
-    /// Where it is, its key and its permission, if it listens.
+    /// The ticket of a listener. `None`: the endpoint does not listen.
     ticket: Option<Ticket>,
     relays: Vec<Word>,
 }
@@ -107,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// What is wrong with relays at which this endpoint stands, each a sentence for a person.
+    /// Problems of the relays through which this listener is reached, each as a sentence.
     #[must_use]
     pub fn relay_troubles(&self) -> Vec<String> {
         self.endpoint_guard.0.listener_relays.with(|standing| standing.troubles.clone())
@@ -135,7 +135,7 @@ impl Endpoint {
         Ok(self.peer(cell))
     }
 
-    /// As [`accept`](Self::accept), for tasks.
+    /// The async form of [`accept`](Self::accept).
     ///
     /// # Errors
     /// As there.
@@ -145,7 +145,7 @@ impl Endpoint {
         Ok(self.peer(cell))
     }
 
-    /// As [`connect`](Self::connect), for tasks.
+    /// The async form of [`connect`](Self::connect).
     ///
     /// # Errors
     /// As there.
@@ -169,7 +169,7 @@ impl Endpoint {
         Peer::new(Arc::new(ConnectionGuard { cell, endpoint_guard: Arc::clone(&self.endpoint_guard) }))
     }
 
-    /// An endpoint that does not listen, with sockets that lead to where a ticket says.
+    /// An endpoint that does not listen, with sockets that lead to the ticket's addresses.
     pub(crate) fn towards(ticket: &Ticket, config: Config) -> Result<Self, StartError> {
         let mut settings = config.into_settings();
         let destinations = ticket.destinations(&settings.relays);

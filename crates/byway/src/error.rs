@@ -22,23 +22,23 @@ pub enum Error {
     Over,
 }
 
-/// Why there is no connection to a peer.
+/// Why no connection to a peer was established.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The connection could not begin on this side.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Nobody answered, or somebody else did.
+    /// Nobody answered, or another host did.
     #[error(transparent)]
     NotConnected(#[from] NotConnected),
-    /// The listener does not let this side in; its reason.
+    /// The listener does not admit this side. The text is its reason.
     #[error("the listener does not admit this side: {0}")]
     NotAdmitted(String),
-    /// The listener speaks another protocol, or is no application; its reason.
+    /// The listener speaks another protocol, or is no application. The text is its reason.
     #[error("the listener is of another kind: {0}")]
     OtherKind(String),
-    /// The connection was over before it could be used.
+    /// The connection ended before it could be used.
     #[error(transparent)]
     Lost(#[from] ConnectionError),
 }
@@ -50,7 +50,8 @@ pub enum ConnectionError {
     /// The application on this side closed the connection, or dropped its last handle.
     #[error("this side closed the connection")]
     ClosedHere,
-    /// The peer closed it. Code 0 says that nothing is wrong; others are the peer's application's.
+    /// The peer closed the connection. Code 0 means no error. Other codes are the peer's
+    /// application's.
     #[error("the peer closed the connection with code {code}{}", because(.reason))]
     Closed {
         /// The peer's code, below 65536.
@@ -62,8 +63,8 @@ pub enum ConnectionError {
     /// [`Config::idle_timeout`](crate::Config::idle_timeout) allows.
     #[error("the connection was lost: nothing was heard of the peer")]
     Lost,
-    /// One side broke the rules of the protocol, as the other saw it. It is a fault of byway or of
-    /// a stranger's program.
+    /// One side broke the protocol, as the other saw it. The cause is a defect of byway or another
+    /// program.
     #[error("the connection broke: {0}")]
     Broke(String),
     /// The endpoint's event loop is over.
@@ -81,11 +82,11 @@ fn because(reason: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The peer gave up what it was sending, with this code. [`io::ErrorKind::ConnectionReset`].
+    /// The peer reset its direction of the stream, with this code.
+    /// [`io::ErrorKind::ConnectionReset`].
     #[error("the peer gave the stream up, with code {0}")]
     Reset(u64),
-    /// The peer wants no more of what this side sends, and told this code.
-    /// [`io::ErrorKind::BrokenPipe`].
+    /// The peer refuses what this side sends, with this code. [`io::ErrorKind::BrokenPipe`].
     #[error("the peer wants no more of the stream, and says code {0}")]
     Stopped(u64),
     /// The application on this side finished the stream or gave it up, so it takes no more.
@@ -134,7 +135,7 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// Why a connection is over, by what the engine tells.
+/// The reason why a connection ended, from the code and text in its CLOSE.
 pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     // It may be the peer's text: one line, whatever that holds.
     let reason = Printable(reason.as_bytes()).to_string();
@@ -146,7 +147,7 @@ pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     }
 }
 
-/// Why there is no connection, though one was begun.
+/// The error for a connection that ended before it was established.
 pub fn refused(error: ConnectionError) -> ConnectError {
     match error {
         ConnectionError::Closed { code, reason } if code == CloseCode::NotAdmitted.number() => {
@@ -159,7 +160,7 @@ pub fn refused(error: ConnectionError) -> ConnectError {
     }
 }
 
-/// The code with which this side closes when the peer's library breaks the rules.
+/// The code with which this side closes when the peer's library breaks the protocol.
 pub const FAULT_CODE: u64 = CloseCode::Failed as u64;
 
 #[cfg(test)]

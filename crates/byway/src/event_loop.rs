@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Bytes of one read of records.
+/// The most bytes of records in one read.
 const RECORD_READ_BYTES: usize = 8 << 10;
 
 /// The owner of an endpoint.
@@ -35,41 +35,41 @@ pub struct EventLoop {
     attempts: BTreeMap<Handle, Attempt>,
     work: LoopWork,
     scratch: Vec<u8>,
-    /// Connections that are over here, and whose peers are still being told.
+    /// Connections that have ended here and whose peers are still being told.
     leaving: BTreeSet<Handle>,
-    /// Whether it has gone to its relays.
+    /// Whether the listener has registered with its relays.
     stands: bool,
-    /// Relays at which it stands.
+    /// The relays through which the listener is reached.
     standing: StandingRelays,
-    /// What dials peers and relays over TCP, for connections that this side began.
+    /// The TCP dialers of connections that this side began.
     dialers: BTreeMap<Handle, Dialers>,
-    /// How many attempts there were; it wraps around.
+    /// Counts attempts to connect. It wraps around.
     attempts_begun: u16,
 }
 
-/// What every connection of the endpoint is made with.
+/// The parameters of every connection of the endpoint.
 pub struct ConnectionDefaults {
-    /// What is spoken.
+    /// The application protocol.
     pub protocol: Protocol,
-    /// What governs what is sent.
+    /// The priority of the data that this side sends.
     pub priority: Priority,
     /// Streams that each peer may have open.
     pub streams: u32,
-    /// How many connections there are at once, at most.
+    /// The most connections at once.
     pub peers: usize,
-    /// What is sent from.
+    /// The local addresses from which this side sends.
     pub locals: Vec<SocketAddr>,
     /// Words of the relays at which it registers, so that others reach it through them.
     pub stand: Vec<Word>,
-    /// Addresses of this host that come and go.
+    /// Watches the host's local addresses, which may change.
     pub uplinks: Option<Uplinks>,
-    /// The seed of controllers.
+    /// The seed of the congestion controllers.
     pub seed: u64,
     /// Where TCP connections come in that carry datagrams.
     pub entrance: Entrance,
     /// Watches TCP connections that are dialled.
     pub watch: Watch,
-    /// What TCP is used for.
+    /// When connections use TCP.
     pub tcp: TcpUse,
 }
 
@@ -262,7 +262,7 @@ impl EventLoop {
         }
     }
 
-    /// A connection is there.
+    /// Handles a new connection.
     fn begin(
         &mut self,
         endpoint: &mut Endpoint,
@@ -300,7 +300,7 @@ impl EventLoop {
         }
     }
 
-    /// Looks after connections that nobody has answered yet.
+    /// Advances attempts that nobody has answered yet.
     fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let locals = &self.defaults.locals;
         self.attempts.retain(|handle, attempt| {
@@ -322,14 +322,14 @@ impl EventLoop {
         });
     }
 
-    /// Whether all is said after the last handle has gone.
+    /// Whether the last handle is dropped and all peers were told.
     fn is_left(&self) -> bool {
         self.core.is_stopping() && self.sessions.is_empty() && self.leaving.is_empty()
     }
 }
 
 impl Attempt {
-    /// Takes what happened, and tells the application if there is no session.
+    /// Handles the events of the attempt. Tells the application if it failed.
     fn take_events(&mut self) {
         while let Some(event) = self.keeper.next_event() {
             if let SessionEvent::Lost(lost) | SessionEvent::Refused(lost) = event {

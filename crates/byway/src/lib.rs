@@ -55,7 +55,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod config;
-/// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
+/// Records that the libraries of both sides exchange. Public for fuzzing only, and not part of the
+/// stable interface.
 #[doc(hidden)]
 pub mod control_records;
 mod datagrams;
@@ -112,7 +113,7 @@ pub fn connect(ticket: &Ticket) -> Result<Peer, ConnectError> {
     connect_with(ticket, Config::new())
 }
 
-/// Connects to the listener that gave `ticket`.
+/// Connects to the listener that made `ticket`.
 ///
 /// # Errors
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
@@ -120,7 +121,7 @@ pub fn connect_with(ticket: &Ticket, config: Config) -> Result<Peer, ConnectErro
     Endpoint::towards(ticket, config)?.connect(ticket)
 }
 
-/// As [`connect_with`], for tasks.
+/// The async form of [`connect_with`].
 ///
 /// # Errors
 /// As there.

@@ -11,10 +11,10 @@ use byway_transfer::identity::PublicKey;
 use byway_transfer::{ConnectionPurpose, FirstMessage, PreambleError};
 use std::sync::Arc;
 
-/// Why somebody is not let in, as it is told.
+/// Why a peer is not admitted, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    /// The peer did not say what an application says.
+    /// The peer's first message is no application's.
     #[error(transparent)]
     Preamble(#[from] PreambleError),
     /// The peer's ticket is another listener's, or was replaced.
@@ -32,9 +32,9 @@ enum Refusal {
     /// The peer speaks another protocol.
     #[error("the listener speaks {here}, and the other side {there}")]
     OtherProtocol {
-        /// What the listener speaks.
+        /// The protocol that the listener speaks.
         here: Protocol,
-        /// What the other side speaks.
+        /// The protocol that the peer speaks.
         there: Protocol,
     },
     /// The endpoint listens no more.
@@ -52,15 +52,15 @@ impl Refusal {
     }
 }
 
-/// Lets in who holds the ticket, is on the list if there is one, and speaks the protocol.
+/// Admits peers that hold the ticket, are on the list if there is one, and speak the protocol.
 pub struct ListenerAccess {
-    /// What the ticket says.
+    /// The secret in the ticket, which a peer must present.
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: any.
     pub allow: Vec<PublicKey>,
-    /// What is spoken here.
+    /// The application protocol that a peer must speak.
     pub protocol: Protocol,
-    /// What governs what is sent to whom is let in.
+    /// The priority of the data that is sent to admitted peers.
     pub priority: Priority,
     /// For the controllers.
     pub seed: u64,

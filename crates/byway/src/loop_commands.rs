@@ -17,50 +17,50 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What comes of connecting.
+/// The result of an attempt to connect. `None`: it goes on.
 pub type Connecting = Shared<Option<Result<Arc<PeerCell>, ConnectError>>>;
 
-/// What the event loop is asked to do.
+/// An order to the event loop.
 pub enum Command {
     /// Connect to a listener.
     Connect {
-        /// The listener's ticket.
+        /// The ticket of the listener.
         ticket: Box<Ticket>,
         /// Through which relays, beside the ticket's.
         relays: Vec<Word>,
-        /// Where to tell what came of it.
+        /// Where the result is to be stored.
         answer: Arc<Connecting>,
     },
     /// Take a stream on that the application opened.
     Open(Arc<SharedStream>),
     /// Send an object.
     Send(Arc<OutboundObject>),
-    /// Tell how a connection stands.
+    /// Store a connection's status.
     Look(Handle, Arc<Shared<Option<StatusSnapshot>>>),
     /// Close a connection once all that was finished was read.
     Close(Handle),
     /// Close a connection now.
     Abort(Handle, u16, String),
-    /// The application has dropped its last handle of a connection.
+    /// Handle that the application has dropped its last handle of a connection.
     Abandon(Handle),
 }
 
-/// What the application did something to.
+/// A stream or object that the application changed.
 pub enum ChangedItem {
     /// A stream.
     Stream(Arc<SharedStream>),
-    /// An object that it sends.
+    /// An object that this side sends.
     Sent(Arc<OutboundObject>),
-    /// An object that it receives.
+    /// An object that this side receives.
     Coming(Arc<InboundObject>),
 }
 
-/// A connection as the event loop and the application share it.
+/// A connection, as the event loop and the application share it.
 #[derive(Debug)]
 pub struct PeerCell {
     /// The engine's name of the connection.
     pub handle: Handle,
-    /// Who is at the other end.
+    /// The public key of the peer.
     pub key: PublicKey,
     /// The state of the connection.
     pub state: Shared<PeerState>,
@@ -68,12 +68,12 @@ pub struct PeerCell {
     pub datagrams: Shared<Datagrams>,
 }
 
-/// How a connection stands.
+/// The shared state of a connection.
 #[derive(Debug, Default)]
 pub struct PeerState {
     /// The number of the next stream that this side opens.
     pub next: u32,
-    /// Streams that this side opened and that are not over.
+    /// Streams that this side opened and that have not ended.
     pub open: u32,
     /// How many the peer allows.
     pub most: u32,
@@ -81,20 +81,20 @@ pub struct PeerState {
     pub accepted: VecDeque<Arc<SharedStream>>,
     /// The number of the next object that this side sends.
     pub next_object: u32,
-    /// Objects of this side's that are under way, and how many may be.
+    /// Objects that this side is sending.
     pub objects: u32,
     /// How many the peer allows.
     pub most_objects: u32,
     /// Objects that the peer announced and the application has not taken.
     pub coming: VecDeque<Arc<InboundObject>>,
-    /// Why it is over.
+    /// Why the connection has ended. `None`: it has not.
     pub over: Option<ConnectionError>,
-    /// Whether the peer's application had not read all that was finished when it ended.
+    /// Whether the peer's application had not read all finished data when the connection ended.
     pub unread: bool,
 }
 
 impl PeerState {
-    /// What closing comes to. `None`: it is not over yet.
+    /// The result of closing. `None`: the connection has not ended yet.
     pub fn closed(&self) -> Option<Result<(), ConnectionError>> {
         match self.over.clone()? {
             ConnectionError::ClosedHere => Some(Ok(())),
@@ -142,7 +142,7 @@ impl PeerState {
         }))
     }
 
-    /// The next object of the peer's. `None`: there is none for now.
+    /// The next object that the peer sends. `None`: there is none now.
     pub fn accept_object(&mut self) -> Option<Result<Arc<InboundObject>, ConnectionError>> {
         match self.coming.pop_front() {
             Some(coming) => Some(Ok(coming)),
@@ -150,7 +150,7 @@ impl PeerState {
         }
     }
 
-    /// The next stream of the peer's. `None`: there is none for now.
+    /// The next stream that the peer opened. `None`: there is none now.
     pub fn accept(&mut self) -> Option<Result<Arc<SharedStream>, ConnectionError>> {
         match self.accepted.pop_front() {
             Some(cell) => Some(Ok(cell)),
@@ -159,13 +159,13 @@ impl PeerState {
     }
 }
 
-/// What handles of an endpoint and its event loop share.
+/// The state shared by an endpoint's handles and its event loop.
 pub struct Core {
     waker: Waker,
     inbox: Mutex<LoopInbox>,
     /// Peers that connected and that the application has not taken.
     pub accept_queue: Shared<AcceptQueue>,
-    /// What relays said where a listener stands.
+    /// The results of the listener's registration with relays.
     pub listener_relays: Shared<ListenerRelays>,
     /// Buffers that are used again.
     pub shared_buffers: Arc<SharedBuffers>,
@@ -174,26 +174,26 @@ pub struct Core {
     stopping: AtomicBool,
 }
 
-/// What relays said where a listener stands.
+/// The results of a listener's registration with relays.
 #[derive(Debug, Default)]
 pub struct ListenerRelays {
     /// Relays through which the listener can be reached.
     pub greeted: Vec<GreetedRelay>,
-    /// What is wrong with others, each a sentence.
+    /// Problems of relays that do not work, each as a sentence.
     pub troubles: Vec<String>,
 }
 
 /// Connections that the application has not accepted yet.
 #[derive(Debug, Default)]
 pub struct AcceptQueue {
-    /// In the order in which they came.
+    /// Peers in the order in which they connected.
     pub peers: VecDeque<Arc<PeerCell>>,
     /// Whether no more will come.
     pub over: bool,
 }
 
 impl AcceptQueue {
-    /// The next peer. `None`: there is none for now.
+    /// The next peer that connected. `None`: there is none now.
     pub fn next(&mut self) -> Option<Result<Arc<PeerCell>, Error>> {
         match self.peers.pop_front() {
             Some(cell) => Some(Ok(cell)),
@@ -202,20 +202,21 @@ impl AcceptQueue {
     }
 }
 
-/// Where the event loop finds what it is to do.
+/// The queue of work for the event loop.
 #[derive(Default)]
 struct LoopInbox {
     work: LoopWork,
-    /// Whether it looks no more.
+    /// Whether the event loop has ended.
     over: bool,
 }
 
-/// What the event loop is to do.
+/// Work for the event loop.
 #[derive(Default)]
 pub struct LoopWork {
-    /// In this order. Every handle has at most a few here.
+    /// Orders, in sequence. Each handle has at most a few here.
     pub commands: VecDeque<Command>,
-    /// What to look at: a stream stands here once, an object as often as pieces of it moved.
+    /// Streams and objects to look at. A stream is listed once, an object for each piece that
+    /// moved.
     pub touched: Vec<ChangedItem>,
 }
 
@@ -271,19 +272,19 @@ impl Core {
         }
     }
 
-    /// What there is to do; `done` is an earlier one, which is empty and kept for its room.
+    /// Takes all queued work. `done`: an empty earlier list, whose memory is used again.
     pub fn take(&self, done: &mut LoopWork) {
         std::mem::swap(&mut self.inbox().work, done);
     }
 
-    /// The event loop is over: what it was still to do.
+    /// Ends the queue. Returns the work that was left.
     pub fn end(&self) -> LoopWork {
         let mut inbox = self.inbox();
         inbox.over = true;
         std::mem::take(&mut inbox.work)
     }
 
-    /// Asks for another turn, since there is more to do.
+    /// Asks for another turn of the event loop.
     pub fn again(&self) {
         self.waker.wake();
     }
@@ -304,7 +305,7 @@ impl Core {
     }
 }
 
-/// All handles of an endpoint hold it. The event loop ends after the last.
+/// Shared by all handles of an endpoint. When the last is dropped, the event loop ends.
 pub struct EndpointGuard(pub Arc<Core>);
 
 impl Drop for EndpointGuard {
@@ -314,7 +315,7 @@ impl Drop for EndpointGuard {
     }
 }
 
-/// All handles of a connection hold it. The connection ends after the last.
+/// Shared by all handles of a connection. When the last is dropped, the connection ends.
 pub struct ConnectionGuard {
     /// The connection.
     pub cell: Arc<PeerCell>,
@@ -335,7 +336,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// The first stream that a side opens for its application.
+/// The id of the first stream that a side opens for its application.
 pub const fn first_stream(initiator: bool) -> StreamId {
     StreamId(if initiator { 2 } else { 3 })
 }

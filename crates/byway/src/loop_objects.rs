@@ -9,9 +9,9 @@ use byway_wire::ObjectId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Objects that one side may have under way.
+/// The most objects that one side may be sending at once.
 pub const MAX_OBJECTS: u32 = 256;
-/// Pieces that the application is asked for ahead of what it gave.
+/// The most pieces that the application is asked for in advance.
 const MAX_REQUESTED_PIECES: usize = 4;
 /// The number of objects that were given up and are still known. Beyond this number the oldest is
 /// forgotten.
@@ -29,7 +29,7 @@ pub struct ConnectionObjects {
     gone: VecDeque<ObjectId>,
 }
 
-/// What the peer may not do.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerViolation(pub &'static str);
 
@@ -188,7 +188,7 @@ impl ConnectionObjects {
         }
     }
 
-    /// Nobody wants more of it.
+    /// Discards an object that nobody wants any more.
     fn forget(&mut self, coming: &Arc<InboundObject>, incoming: &mut Incoming) {
         self.coming.remove(&coming.id);
         let (pieces, complete) =
@@ -205,7 +205,7 @@ impl ConnectionObjects {
         }
     }
 
-    /// One that comes, known from now on.
+    /// Adds an object that the peer sends.
     fn coming(&mut self, id: ObjectId) -> Result<Arc<InboundObject>, PeerViolation> {
         // What is over there may not be over here yet.
         if self.coming.len() > 2 * MAX_OBJECTS as usize {
@@ -216,12 +216,12 @@ impl ConnectionObjects {
         Ok(Arc::clone(self.coming.entry(id).or_insert_with(new)))
     }
 
-    /// Whether an object of this side's is still under way.
+    /// Whether this side is still sending an object.
     pub fn is_busy(&self) -> bool {
         !self.sent.is_empty()
     }
 
-    /// The connection is over.
+    /// Ends all objects, because the connection has ended.
     pub fn end(&mut self, error: &ConnectionError) {
         let ended = ObjectEnd::Connection(error.clone());
         for sent in std::mem::take(&mut self.sent).into_values() {

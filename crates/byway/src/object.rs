@@ -26,8 +26,8 @@ pub struct IncomingObject {
     done: bool,
 }
 
-/// Bytes of an object, and where they stand in it. The sender may send as much again when it is
-/// dropped.
+/// Bytes of an object, and their offset. When the piece is dropped, the sender may send as many
+/// again.
 pub struct Piece {
     guard: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
@@ -35,7 +35,7 @@ pub struct Piece {
 }
 
 impl SentObject {
-    /// The number of the object in its direction of the connection.
+    /// The number of the object, unique in its direction of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.sent.id.0
@@ -54,7 +54,7 @@ impl SentObject {
         Self { guard, sent }
     }
 
-    /// Hands over what the engine asks for, until it has all.
+    /// Passes on the bytes that the engine requests, until it has all.
     pub(crate) fn feed(&self, source: &mut dyn Read) -> Result<(), ObjectError> {
         let mut left = self.sent.size;
         while left > 0 {
@@ -94,19 +94,19 @@ impl IncomingObject {
         Self { guard, coming, header, size, done: false }
     }
 
-    /// The number of the object in its direction of the connection.
+    /// The number of the object, unique in its direction of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.coming.id.0
     }
 
-    /// What the sender's application said of it.
+    /// The description of the object by the sender's application.
     #[must_use]
     pub fn header(&self) -> &[u8] {
         &self.header
     }
 
-    /// The object's size in bytes, as its sender says. No more will come.
+    /// The size of the object in bytes, as its sender announced. No more will come.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
@@ -157,7 +157,7 @@ impl IncomingObject {
         Ok(())
     }
 
-    /// Wants no more of it. The sender is told this code.
+    /// Refuses the rest of the object. The sender gets this code.
     pub fn refuse(mut self, code: u32) {
         self.stop(code);
     }
@@ -177,7 +177,7 @@ impl Drop for IncomingObject {
 }
 
 impl Piece {
-    /// Where the bytes stand in the object.
+    /// The offset of the bytes in the object.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.write.offset

@@ -8,17 +8,17 @@ use byway_wire::Instant;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where a path is in its life.
+/// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathState {
-    /// Nothing that was sent on it was answered yet.
+    /// Nothing sent on the path was acknowledged yet.
     Probing,
-    /// The path works, and is not needed so far.
+    /// The path works, and is not used so far.
     Available,
     /// The path carries data.
     Active,
-    /// The path makes room for others, and carries probes alone.
+    /// The path yields to other traffic, and carries only probes.
     Choked,
 }
 
@@ -28,15 +28,15 @@ pub enum PathState {
 pub struct PathStatus {
     /// The path's number, never used again in its connection.
     pub id: u32,
-    /// What a person calls it: `direct`, `direct from 192.0.2.1`, `relay 198.51.100.1:4748`.
+    /// The path's name for a person: `direct`, `direct from 192.0.2.1`, `relay 198.51.100.1:4748`.
     pub name: String,
-    /// The address to which its datagrams go first: the peer's, or a relay's.
+    /// The address to which datagrams on the path are sent: the peer's, or a relay's.
     pub remote: SocketAddr,
-    /// Whether it leads through a relay.
+    /// Whether the path goes through a relay.
     pub relayed: bool,
-    /// Where it is in its life.
+    /// The state of the path.
     pub state: PathState,
-    /// Bytes sent on it so far: UDP payload, with what was sent again.
+    /// Bytes sent on the path so far (UDP payload), retransmissions included.
     pub bytes: u64,
     /// Bits per second sent on it between the last two looks, which are at least 250 ms apart.
     pub bits_per_second: f64,
@@ -44,7 +44,7 @@ pub struct PathStatus {
     pub rtt: Duration,
     /// Packets lost so far.
     pub lost: u64,
-    /// Why it carries less than it could; `None`: nothing holds it up.
+    /// Why the path carries less than possible. `None`: nothing limits it.
     pub why_slow: Option<PauseReason>,
 }
 
@@ -70,7 +70,7 @@ impl From<PathCounters> for PathStatus {
     }
 }
 
-/// What is known of a connection, looked at a few times a second.
+/// Samples the status of a connection a few times a second.
 #[derive(Default)]
 pub struct StatusSampler {
     counter: ProgressCounter,
@@ -78,22 +78,22 @@ pub struct StatusSampler {
     last: Option<StatusSnapshot>,
 }
 
-/// What one look at a session's paths showed.
+/// The status of a connection at one look.
 #[derive(Clone, Debug, Default)]
 pub struct StatusSnapshot {
     /// The paths on which this side sends.
     pub paths: Vec<PathStatus>,
-    /// Why all of it is not faster.
+    /// Why the connection is not faster. `None`: nothing but its paths limits it.
     pub why_slow: Option<PauseReason>,
 }
 
 impl StatusSampler {
-    /// The connection is there.
+    /// Notes that the connection is established.
     pub fn begin(&mut self, now: Instant) {
         self.counter.begin(now);
     }
 
-    /// Takes in what happened to paths.
+    /// Handles an event about paths.
     pub fn on_event(
         &mut self,
         event: byway_engine::connection::Event,
@@ -108,7 +108,7 @@ impl StatusSampler {
         self.counter.silence(now)
     }
 
-    /// Looks if it is time to. Rates and silence are those between two looks.
+    /// Takes a new sample if one is due. Rates and silence are measured between samples.
     pub fn look(
         &mut self,
         now: Instant,

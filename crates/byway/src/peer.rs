@@ -145,8 +145,8 @@ impl Peer {
         self.look().paths
     }
 
-    /// Why what this side sends is not faster; `None`: it is as fast as the paths carry, or the
-    /// connection is over.
+    /// Why this side does not send faster. `None`: only the paths limit it, or the connection has
+    /// ended.
     #[must_use]
     pub fn why_slow(&self) -> Option<PauseReason> {
         self.look().why_slow
@@ -160,7 +160,7 @@ impl Peer {
         }
     }
 
-    /// Why the connection is over; `None` if it is not.
+    /// Why the connection has ended. `None`: it has not.
     #[must_use]
     pub fn ended(&self) -> Option<ConnectionError> {
         self.0.cell.state.with(|state| state.over.clone())
@@ -206,7 +206,7 @@ impl Peer {
         self.0.cell.datagrams.ready(Datagrams::take).await
     }
 
-    /// As [`close`](Self::close).
+    /// The async form of [`close`](Self::close).
     ///
     /// # Errors
     /// As there.

@@ -5,7 +5,7 @@ use crate::shared_stream::SharedBuffers;
 use crate::uninit_buffer::FilledBuffer;
 use std::collections::VecDeque;
 
-/// Bytes in order, written at one end and read at the other.
+/// A queue of bytes, written at one end and read at the other.
 #[derive(Debug, Default)]
 pub struct ByteQueue {
     parts: VecDeque<FilledBuffer>,
@@ -15,12 +15,12 @@ pub struct ByteQueue {
 }
 
 impl ByteQueue {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -33,7 +33,7 @@ impl ByteQueue {
         self.parts.push_back(FilledBuffer::whole(piece));
     }
 
-    /// Room behind what is there, of a part that has `most` bytes at most.
+    /// Free memory after the last bytes, in a part of at most `most` bytes.
     pub fn room(&mut self, spare: &SharedBuffers, most: usize) -> &mut [u8] {
         if !self.gathers || self.parts.back().is_none_or(|part| part.len() >= most) {
             self.parts.push_back(FilledBuffer::new(spare.take()));
@@ -50,7 +50,7 @@ impl ByteQueue {
         }
     }
 
-    /// The first part. `None`: there are no bytes.
+    /// Removes the first part. `None`: there are no bytes.
     pub fn pop(&mut self) -> Option<FilledBuffer> {
         if self.is_empty() {
             return None;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::loop_objects::{ConnectionObjects, MAX_OBJECTS, PeerViolation};
 
-/// Streams that one side may ever have open at once, whatever the other allows.
+/// The most streams that one side may have open at once, even if the other permits more.
 pub const MAX_STREAMS: u32 = 16 << 10;
 /// The most bytes of records that wait to be sent. A peer that leaves more waiting is no library.
 const MAX_UNSENT_RECORD_BYTES: usize = 1 << 20;
@@ -27,28 +27,28 @@ const MAX_UNSENT_RECORD_BYTES: usize = 1 << 20;
 /// finished.
 const LINGER_TIME: Duration = Duration::from_secs(60);
 
-/// What the sessions of an event loop share.
+/// Resources that the sessions of an event loop share.
 pub struct LoopResources<'a> {
-    /// For one read of records.
+    /// A buffer for one read of records.
     pub scratch: &'a mut [u8],
     /// Buffers that are used again.
     pub shared_buffers: &'a Arc<SharedBuffers>,
-    /// What is sent from.
+    /// The local addresses from which this side sends.
     pub locals: &'a [SocketAddr],
 }
 
-/// How a session stands after a call.
+/// The state of a session after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStatus {
-    /// The session lives.
+    /// The session is open.
     Open,
-    /// The session has something to do in another turn.
+    /// The session is open, and needs another turn.
     Again,
-    /// The session is over, and all that waited for it were told.
+    /// The session has ended, and all waiting handles were told.
     Over,
 }
 
-/// A connection.
+/// A connection on the event loop's side.
 pub struct Session {
     cell: Arc<PeerCell>,
     /// Whether this side began the connection.
@@ -56,20 +56,20 @@ pub struct Session {
     /// Streams that the peer may have open.
     limit: u32,
     pumps: BTreeMap<StreamId, StreamPump>,
-    /// How many of them the peer opened.
+    /// How many of the open streams the peer opened.
     theirs: u32,
     /// Streams that the application touched.
     touched: Vec<StreamId>,
     /// Streams that the engine could not open yet.
     unopened: VecDeque<Arc<SharedStream>>,
-    /// Records to send, from `said` on not yet the engine's.
+    /// Encoded records to send. Those from `said` on were not given to the engine.
     unsaid: Vec<u8>,
     records: Records,
     greeted: bool,
     /// Who waits for the peer's first word.
     connecting: Option<Arc<Connecting>>,
     closing: Option<Closing>,
-    /// What the peer did that it must not.
+    /// The peer's violation of the protocol. `None`: there was none.
     fault: Option<String>,
     sampler: StatusSampler,
     objects: ConnectionObjects,
@@ -126,7 +126,7 @@ impl Session {
         self.open_next(connection);
     }
 
-    /// Opens what the peer's engine lets this side open.
+    /// Opens waiting streams, as many as the peer permits.
     fn open_next(&mut self, connection: &mut Connection) {
         while let Some(cell) = self.unopened.pop_front() {
             if !connection.outgoing().open_stream(cell.id) {
@@ -147,19 +147,19 @@ impl Session {
         self.objects.send(sent, connection.outgoing(), &mut self.unsaid);
     }
 
-    /// The application touched an object that it sends.
+    /// Handles a change of the application to an object that it sends.
     pub fn touch_sent(&mut self, sent: &Arc<OutboundObject>, connection: &mut Connection) {
         if self.objects.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
             self.free_object();
         }
     }
 
-    /// The application touched an object that it receives.
+    /// Handles a change of the application to an object that it receives.
     pub fn touch_coming(&mut self, coming: &Arc<InboundObject>, connection: &mut Connection) {
         self.objects.touch_coming(coming, connection.incoming(), &mut self.unsaid);
     }
 
-    /// How the connection stands.
+    /// The status of the connection.
     pub fn look(
         &mut self,
         now: Instant,
@@ -169,7 +169,7 @@ impl Session {
         self.sampler.look(now, connection, locals).clone()
     }
 
-    /// The application closes the connection, or has dropped its last handle.
+    /// Handles that the application closes the connection, or has dropped its last handle.
     pub fn close(&mut self, now: Instant, abandoned: bool) {
         let until = abandoned.then(|| now + LINGER_TIME);
         self.closing.get_or_insert(Closing { until });
@@ -229,8 +229,8 @@ impl Session {
         SessionStatus::Open
     }
 
-    /// Whether the peer's application has all that this side's finished, and the peer all that this
-    /// library says.
+    /// Whether the peer's application has read everything that was finished, and the peer has all
+    /// records.
     fn is_read(&self, connection: &mut Connection) -> bool {
         self.unsaid.is_empty()
             && self.unopened.is_empty()
@@ -239,7 +239,7 @@ impl Session {
             && connection.outgoing().all_acked()
     }
 
-    /// Takes in what the engine has to tell of streams.
+    /// Handles the engine's events about streams.
     fn hear(&mut self, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let theirs = records_of(!self.initiator);
         let received = self.objects.receive(connection.incoming());
@@ -298,7 +298,7 @@ impl Session {
         self.cell.state.change(|state| state.accepted.push_back(cell));
     }
 
-    /// Moves what can be moved on a stream.
+    /// Moves bytes on a stream, as far as possible without waiting.
     fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let Some(pump) = self.pumps.get_mut(&id) else { return };
         pump.send(connection.outgoing(), tools.shared_buffers);
@@ -320,7 +320,7 @@ impl Session {
         }
     }
 
-    /// Sends what this library says.
+    /// Passes queued records to the engine.
     fn say(&mut self, connection: &mut Connection) {
         if !self.unsaid.is_empty() {
             let taken = connection.outgoing().write(records_of(self.initiator), &self.unsaid);

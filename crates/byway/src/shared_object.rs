@@ -11,19 +11,19 @@ use std::collections::VecDeque;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// The peer's application wants no more of it, and told this code.
+    /// The peer's application refused the object, with this code.
     #[error("the peer wants no more of the object, and says code {0}")]
     Refused(u64),
-    /// The sender gave it up.
+    /// The sender gave the object up.
     #[error("the peer gave the object up")]
     Withdrawn,
-    /// What describes it has more than 1024 bytes.
+    /// The description of the object has more than 1024 bytes.
     #[error("the header of an object has at most 1024 bytes")]
     Header,
-    /// What it is read from, or written to, failed, or ended before the object did.
+    /// The source or target of the bytes failed, or ended before the object.
     #[error("cannot read or write the object here: {0}")]
     Io(#[from] std::io::Error),
-    /// The connection is over.
+    /// The connection has ended.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
 }
@@ -31,20 +31,20 @@ pub enum ObjectError {
 /// An object that this side sends.
 #[derive(Debug)]
 pub struct OutboundObject {
-    /// The connection.
+    /// The handle of the connection.
     pub handle: Handle,
-    /// The object's number.
+    /// The number of the object.
     pub id: ObjectId,
-    /// What the application says of it.
+    /// The application's description of the object.
     pub header: Vec<u8>,
     /// The object's size in bytes.
     pub size: u64,
-    /// The object's changing state.
+    /// The changing state of the object.
     pub state: Shared<SentState>,
 }
 
 impl OutboundObject {
-    /// The connection is over.
+    /// Notes that the connection has ended.
     pub fn fail(&self, error: &ConnectionError) {
         self.state.change(|state| {
             state.over.get_or_insert_with(|| ObjectEnd::Connection(error.clone()));
@@ -52,16 +52,16 @@ impl OutboundObject {
     }
 }
 
-/// What moves of an object that is sent.
+/// The changing state of an object that is sent.
 #[derive(Debug, Default)]
 pub struct SentState {
-    /// What the engine asks for: from its start to its end, each piece once.
+    /// The reads that the engine requested, in order. Each piece is requested once.
     pub wanted: VecDeque<ReadRequest>,
     /// Pieces that the application is reading.
     pub in_hand: usize,
-    /// What the application answered.
+    /// Bytes that the application provided, with their offsets.
     pub ready: VecDeque<(u64, Vec<u8>)>,
-    /// The application gives it up.
+    /// Whether the application gave the object up.
     pub withdrawn: bool,
     /// The way in which the object ended.
     pub over: Option<ObjectEnd>,
@@ -70,13 +70,13 @@ pub struct SentState {
 /// How an object ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectEnd {
-    /// The receiving application has all of it.
+    /// The receiving application has all of the object.
     Well,
-    /// The receiving application wanted no more.
+    /// The receiving application refused the rest, with this code.
     Refused(u64),
     /// The sender gave the object up.
     Withdrawn,
-    /// The connection is over.
+    /// The connection has ended.
     Connection(ConnectionError),
 }
 
@@ -95,29 +95,29 @@ impl ObjectEnd {
 /// An object that the peer sends.
 #[derive(Debug)]
 pub struct InboundObject {
-    /// The connection.
+    /// The handle of the connection.
     pub handle: Handle,
-    /// The object's number.
+    /// The number of the object.
     pub id: ObjectId,
-    /// The object's changing state.
+    /// The changing state of the object.
     pub state: Shared<InboundState>,
 }
 
-/// What moves of an object that comes.
+/// The changing state of an object that is received.
 #[derive(Debug, Default)]
 pub struct InboundState {
-    /// What the sender said of it, and its size in bytes.
+    /// The sender's description of the object, and its size in bytes.
     pub announced: Option<(Vec<u8>, u64)>,
     /// Bytes for the application, in no particular order.
     pub pieces: VecDeque<WriteRequest>,
     /// Buffers that the application gave back.
     pub done: Vec<Vec<u8>>,
-    /// All of it was handed out.
+    /// Whether all bytes were handed to the application.
     pub complete: bool,
-    /// The application has it all.
+    /// Whether the application confirmed that it has everything.
     pub confirmed: bool,
-    /// The application wants no more, and this is its code.
+    /// The code with which the application refused the rest. `None`: it did not.
     pub stopped: Option<u64>,
-    /// Why nothing more comes.
+    /// Why no more bytes come. `None`: they may.
     pub broken: Option<ObjectEnd>,
 }

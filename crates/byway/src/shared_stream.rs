@@ -16,22 +16,22 @@ pub const STREAM_BUFFER_BYTES: usize = 256 << 10;
 /// Buffers kept for streams that will move something.
 const MAX_SPARE_BUFFERS: usize = 64;
 
-/// A stream.
+/// A stream, as the event loop and the application share it.
 #[derive(Debug)]
 pub struct SharedStream {
-    /// The connection.
+    /// The handle of the connection.
     pub handle: Handle,
-    /// The stream's number.
+    /// The number of the stream.
     pub id: StreamId,
     /// Bytes from the application.
     pub sending: Shared<Sending>,
     /// Bytes for the application.
     pub receiving: Shared<Receiving>,
-    /// Whether it is among those that the event loop is to look at.
+    /// Whether the stream is in the event loop's queue.
     listed: AtomicBool,
 }
 
-/// What the application sends.
+/// The sending direction of a stream.
 #[derive(Debug, Default)]
 pub struct Sending {
     /// Bytes for the event loop.
@@ -40,29 +40,30 @@ pub struct Sending {
     pub finished: bool,
     /// The code with which the stream was given up.
     pub reset: Option<u64>,
-    /// How it ended. `Ok`: the peer's application has read all.
+    /// How the direction ended. `Ok`: the peer's application has read everything. `None`: it has
+    /// not ended.
     pub over: Option<Result<(), StreamError>>,
 }
 
-/// What the application receives.
+/// The receiving direction of a stream.
 #[derive(Debug, Default)]
 pub struct Receiving {
     /// Bytes for the application.
     pub ready: ByteQueue,
     /// Whether the event loop waits for room.
     pub paused: bool,
-    /// What follows the bytes.
+    /// What follows the received bytes. `None`: more bytes may come.
     pub end: Option<StreamEnd>,
     /// The application has read all, the end included.
     pub confirmed: bool,
-    /// The application wants no more, and this is its code.
+    /// The code with which the application refused the rest. `None`: it did not.
     pub stopped: Option<u64>,
 }
 
-/// How a direction that is received ends.
+/// How the receiving direction of a stream ends.
 #[derive(Clone, Debug)]
 pub enum StreamEnd {
-    /// The direction ended as its sender wanted.
+    /// The sender finished the direction.
     Fin,
     /// The direction broke, for this reason.
     Broken(StreamError),
@@ -74,17 +75,17 @@ impl SharedStream {
         Self { handle, id, sending, receiving, listed: AtomicBool::new(false) }
     }
 
-    /// Notes that the event loop is to look at it. Whether that is news.
+    /// Adds the stream to the event loop's queue. Returns whether it was not there yet.
     pub fn list(&self) -> bool {
         !self.listed.swap(true, Ordering::AcqRel)
     }
 
-    /// The event loop is about to look at it.
+    /// Notes that the event loop removed the stream from its queue.
     pub fn unlist(&self) {
         self.listed.store(false, Ordering::Release);
     }
 
-    /// The connection is over. What came before stands.
+    /// Notes that the connection has ended. Bytes received before stay readable.
     pub fn fail(&self, error: &ConnectionError) {
         let error = StreamError::Connection(error.clone());
         self.sending.change(|sending| {
@@ -97,7 +98,7 @@ impl SharedStream {
 }
 
 impl Sending {
-    /// Why it takes nothing (any more), if so.
+    /// Why the direction takes no bytes any more. `None`: it does.
     pub fn refusal(&self) -> Option<StreamError> {
         match &self.over {
             Some(Err(error)) => Some(error.clone()),
@@ -130,17 +131,17 @@ impl SharedBuffers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer. What stands in it means nothing.
+    /// A buffer with arbitrary contents.
     pub fn take(&self) -> Vec<u8> {
         self.buffers().any.pop().unwrap_or_default()
     }
 
-    /// A buffer for the engine, if there is one.
+    /// A buffer for the engine. `None`: there is none.
     pub fn take_piece(&self) -> Option<Vec<u8>> {
         self.buffers().pieces.pop()
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer for later use.
     pub fn put(&self, buffer: Vec<u8>) {
         if buffer.capacity() == 0 {
             return;
@@ -154,7 +155,7 @@ impl SharedBuffers {
     }
 }
 
-/// A buffer that goes back to the spare ones when its bytes were sent.
+/// A buffer that is used again after its bytes were sent.
 #[derive(Debug)]
 pub struct PooledBuffer {
     bytes: Vec<u8>,

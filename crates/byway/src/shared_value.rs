@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// A value, with those who wait for it to change. Nothing is done under its lock but to look and to
+/// A value, and the tasks and threads that wait for a change. The lock is held only to look and to
 /// copy.
 #[derive(Debug)]
 pub struct Shared<T> {
@@ -38,7 +38,7 @@ impl<T> Shared<T> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the value, or changes it in a way that nobody waits for.
+    /// Reads the value, or changes it without waking those who wait.
     pub fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut self.lock().value)
     }

@@ -39,18 +39,18 @@ pub struct RecvStream {
     guard: Arc<ConnectionGuard>,
     shared: Arc<SharedStream>,
     patience: Option<Duration>,
-    /// What was taken and not read yet, from `at` on.
+    /// Bytes taken from the event loop. Those from `at` on are not read yet.
     current: FilledBuffer,
     at: usize,
-    /// Whether the end follows it, or the application wants no more.
+    /// Whether nothing follows `current`: the stream ended, or the application stopped it.
     done: bool,
 }
 
-/// What was taken from the event loop.
+/// The result of taking bytes from the event loop.
 enum ReadResult {
     /// Bytes, and whether the event loop waits for room.
     Bytes { paused: bool },
-    /// The end.
+    /// The stream has ended.
     End,
 }
 
@@ -74,13 +74,13 @@ impl Stream {
         (self.receiving, self.sending)
     }
 
-    /// The number of the stream in its connection, the same on both sides.
+    /// The number of the stream, the same on both sides of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.sending.id()
     }
 
-    /// As [`SendStream::shutdown`].
+    /// Like [`SendStream::shutdown`].
     ///
     /// # Errors
     /// As there.
@@ -88,7 +88,7 @@ impl Stream {
         self.sending.shutdown()
     }
 
-    /// As [`SendStream::finish`].
+    /// Like [`SendStream::finish`].
     ///
     /// # Errors
     /// As there.
@@ -96,7 +96,7 @@ impl Stream {
         self.sending.finish()
     }
 
-    /// As [`SendStream::finish_async`].
+    /// Like [`SendStream::finish_async`].
     ///
     /// # Errors
     /// As there.
@@ -113,7 +113,7 @@ impl Stream {
 }
 
 impl SendStream {
-    /// The number of the stream in its connection, the same on both sides.
+    /// The number of the stream, the same on both sides of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.shared.id.0
@@ -174,7 +174,7 @@ impl SendStream {
         self.guard.core().touch(&self.shared);
     }
 
-    /// Takes what there is room for. `None`: there is none for now.
+    /// Takes as many bytes as there is room for. `None`: there is no room now.
     fn put(
         sending: &mut Sending,
         bytes: &[u8],
@@ -227,7 +227,7 @@ impl Drop for SendStream {
 }
 
 impl RecvStream {
-    /// The number of the stream in its connection, the same on both sides.
+    /// The number of the stream, the same on both sides of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.shared.id.0
@@ -239,8 +239,8 @@ impl RecvStream {
         self.patience = patience;
     }
 
-    /// Wants no more of the stream: what is there is dropped. Writing gives the peer
-    /// [`StreamError::Stopped`] with this code.
+    /// Refuses the rest of the stream, and drops unread bytes. The peer's writes fail with
+    /// [`StreamError::Stopped`] and this code.
     pub fn stop(&mut self, code: u32) {
         if std::mem::replace(&mut self.done, true) {
             return;
@@ -253,7 +253,7 @@ impl RecvStream {
         self.guard.core().touch(&self.shared);
     }
 
-    /// Takes what is there. `None`: nothing is there now.
+    /// Takes bytes that have arrived. `None`: there are none now.
     fn take(
         receiving: &mut Receiving,
         current: &mut FilledBuffer,
@@ -278,7 +278,7 @@ impl RecvStream {
         shared.receiving.with(|receiving| Self::take(receiving, current))
     }
 
-    /// Begins with what was taken.
+    /// Makes taken bytes the current ones.
     fn begin(&mut self, taken: Result<ReadResult, StreamError>) -> Result<(), StreamError> {
         match taken? {
             ReadResult::Bytes { paused } => {
@@ -318,7 +318,7 @@ impl RecvStream {
         }
     }
 
-    /// Holds no buffers while it waits.
+    /// Releases unused buffers before waiting.
     fn rest(&mut self) {
         let memory = self.shared.receiving.with(|receiving| receiving.ready.rest());
         self.guard.core().shared_buffers.put(memory);
@@ -416,7 +416,7 @@ mod tasks {
             Poll::Ready(Ok(()))
         }
 
-        /// As [`SendStream::shutdown`]: it does not wait for the peer.
+        /// Like [`SendStream::shutdown`]: it does not wait for the peer.
         fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(self.shutdown().map_err(io::Error::from))
         }

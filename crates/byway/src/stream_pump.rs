@@ -12,20 +12,20 @@ use std::sync::Arc;
 /// Bytes from which a piece is handed over as it is. Smaller ones are gathered.
 const MIN_WHOLE_PIECE_BYTES: usize = 16 << 10;
 
-/// A stream.
+/// Moves the bytes of a stream between the application and the engine.
 #[derive(Debug)]
 pub struct StreamPump {
     shared: Arc<SharedStream>,
-    /// What the application wrote and is not yet the engine's.
+    /// Bytes that the application wrote and the engine does not have yet.
     pending: Bytes,
     out: SendState,
-    /// Whether what is received is over, and the peer was told.
+    /// Whether the receiving direction has ended, and the peer was told.
     received: bool,
-    /// Whether the engine has given the end of what is received.
+    /// Whether the engine has reported the end of the receiving direction.
     ended: bool,
 }
 
-/// How what is sent stands.
+/// The state of the sending direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendState {
     /// The application may send more.
@@ -34,11 +34,11 @@ enum SendState {
     Finished,
     /// The application gave the direction up.
     GivenUp,
-    /// The peer said how it ended there.
+    /// The peer has told how the direction ended there.
     Over,
 }
 
-/// What the application wants next.
+/// What to do next for the application's sending direction.
 enum SendAction {
     Bytes,
     Finish,
@@ -61,7 +61,7 @@ impl StreamPump {
         self.received && matches!(self.out, SendState::Over)
     }
 
-    /// Whether the application finished it, and waits for the peer's.
+    /// Whether the application has finished the direction, and the peer has not confirmed it.
     pub fn is_finishing(&self) -> bool {
         match self.out {
             SendState::Open => {
@@ -72,7 +72,7 @@ impl StreamPump {
         }
     }
 
-    /// Hands the engine what the application wrote, as far as that has room; it tells when it has
+    /// Passes written bytes to the engine as far as it has room. The engine reports when it has
     /// more.
     pub fn send(&mut self, out: &mut Outgoing, spare: &Arc<SharedBuffers>) {
         loop {
@@ -170,7 +170,7 @@ impl StreamPump {
         how
     }
 
-    /// The peer gave up what it sends. Returns whether that is news to it.
+    /// Handles the peer's reset. Returns whether the peer must be told that it arrived.
     pub fn on_reset(&mut self, code: u64) -> bool {
         self.shared.receiving.change(|receiving| {
             receiving.ready = ByteQueue::default();
@@ -187,7 +187,7 @@ impl StreamPump {
         self.end_sending(Err(StreamError::Stopped(code)));
     }
 
-    /// The peer says how what this side sends ended there.
+    /// Handles the peer's record of how the sending direction ended there.
     pub fn on_over(&mut self, how: EndKind) {
         self.end_sending(match how {
             EndKind::Read => Ok(()),

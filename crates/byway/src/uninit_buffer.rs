@@ -3,21 +3,21 @@
 /// Bytes of the smallest buffer.
 const MIN_BUFFER_BYTES: usize = 4 << 10;
 
-/// Bytes that are there, and room behind them.
+/// A buffer whose first bytes are filled, with free memory after them.
 #[derive(Debug, Default)]
 pub struct FilledBuffer {
-    /// All of it is initialized; what is beyond `length` means nothing.
+    /// Initialized memory. Bytes beyond `length` are arbitrary.
     bytes: Vec<u8>,
     length: usize,
 }
 
 impl FilledBuffer {
-    /// One that uses the memory of `bytes`, whatever stands there.
+    /// An empty buffer in the memory of `bytes`, whatever it contains.
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, length: 0 }
     }
 
-    /// One that is full of `bytes`.
+    /// A buffer that is full with `bytes`.
     pub const fn whole(bytes: Vec<u8>) -> Self {
         let length = bytes.len();
         Self { bytes, length }
@@ -28,12 +28,12 @@ impl FilledBuffer {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// How much is there.
+    /// The number of filled bytes.
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether nothing is there.
+    /// Whether no bytes are filled.
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }

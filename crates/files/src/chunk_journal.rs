@@ -18,7 +18,7 @@ const JOURNAL_MAGIC: &[u8; 16] = b"byway-journal-1\n";
 const HEADER_LEN: usize = 128;
 const SLOT_LEN: u64 = 32;
 
-/// The journal of one file.
+/// The journal of one file: the known hashes of its chunks.
 #[derive(Debug)]
 pub(crate) struct Journal<'a> {
     file: &'a File,
@@ -51,8 +51,8 @@ impl<'a> Journal<'a> {
         Self { file, layout }
     }
 
-    /// When it was made, by the clock of its file system; `None` if it is not the journal of this
-    /// version.
+    /// When the journal was made, by the clock of its file system. `None`: it belongs to another
+    /// version of the file.
     pub fn made(&self, identity: &[u8; 32]) -> io::Result<Option<Timestamp>> {
         let metadata = self.file.metadata()?;
         let longest = HEADER_LEN as u64 + SLOT_LEN * u64::from(self.layout.count());
@@ -82,7 +82,7 @@ impl<'a> Journal<'a> {
         self.file.write_all_at(hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index))
     }
 
-    /// The hash of a chunk, if it was noted.
+    /// The stored hash of a chunk. `None`: it is not stored.
     pub fn read(&self, index: u32) -> io::Result<Option<Hash>> {
         let mut hash = [0; 32];
         match self.file.read_exact_at(&mut hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index)) {

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// A BLAKE3 hash.
 pub(crate) type Hash = [u8; 32];
 
-/// The smallest chunk, in bytes: what a sender reads at once.
+/// The smallest chunk in bytes. It is also what a sender reads at once.
 pub(crate) const MIN_CHUNK_LEN: u64 = 256 << 10;
 /// Chunks that one file has at most: what bounds the memory for their hashes. Larger files have
 /// larger chunks.
@@ -28,7 +28,7 @@ pub(crate) const HASH_READ_LEN: usize = 128 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub size: u64,
-    /// A power of two.
+    /// The size of a chunk in bytes, a power of two.
     chunk: u64,
 }
 
@@ -42,17 +42,17 @@ impl Layout {
         Self { size, chunk }
     }
 
-    /// How many there are.
+    /// The number of chunks.
     pub const fn count(&self) -> u32 {
         self.size.div_ceil(self.chunk) as u32
     }
 
-    /// Whether there are several: one alone is not worth a journal.
+    /// Whether the file has several chunks. A file of one needs no journal.
     pub const fn is_divided(&self) -> bool {
         self.size > self.chunk
     }
 
-    /// First offset, and one past the last, of a chunk.
+    /// The first offset of a chunk, and one more than the last.
     pub fn range(&self, index: u32) -> (u64, u64) {
         let start = u64::from(index).saturating_mul(self.chunk);
         (start.min(self.size), start.saturating_add(self.chunk).min(self.size))
@@ -102,7 +102,7 @@ fn holes_tree(count: u32) -> Hash {
     merge_subtrees_non_root(&holes_tree(left), &holes_tree(count - left), Mode::Hash)
 }
 
-/// A chunk being hashed from its start on.
+/// The hash of a chunk, computed from its start on.
 #[derive(Debug)]
 pub(crate) struct Hashing {
     index: u32,
@@ -122,7 +122,7 @@ impl Hashing {
         Self { index, at: start, end, whole: !layout.is_divided(), hasher }
     }
 
-    /// The hash of a chunk of `file`, which is read for it.
+    /// Reads a chunk of `file`, and returns its hash.
     pub fn read(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
         let mut hashing = Self::new(layout, index);
         let mut buffer = vec![0; HASH_READ_LEN];
@@ -153,11 +153,11 @@ impl Hashing {
     }
 }
 
-/// The hashes of a file's chunks, as far as they are known.
+/// The known hashes of a file's chunks.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     pub layout: Layout,
-    /// Chunks that are holes. Where the hash of one is known nevertheless, that counts.
+    /// Chunks that are holes. If the hash of one is known, it is used.
     pub holes: RangeSet,
     /// Chunks that were found to be zeros.
     zeros: RangeSet,
@@ -165,7 +165,7 @@ pub(crate) struct Hashes {
     /// Chunks whose hash is known, or that are holes. Kept as a number, since it is asked for after
     /// each read.
     given: u64,
-    /// All chunks before this one are known.
+    /// The index before which all chunks are known.
     searched: u32,
     /// The hash of a file that is one chunk, in place of a tree for it.
     only: Option<Hash>,
@@ -222,7 +222,7 @@ impl Hashes {
         }
     }
 
-    /// Forgets all but those of chunks that `keep` wants.
+    /// Keeps only the hashes of chunks for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.known.retain(|index, _| keep(*index));
         let stored = self.known.keys().filter(|index| !self.is_hole(**index)).count() as u64;

@@ -9,7 +9,7 @@ use rustix::io::{Errno, Result};
 use crate::manifest::Timestamp;
 use crate::name::split;
 
-/// What every directory on the way is opened with. `O_PATH` needs no permission to list it.
+/// The flags with which directories are opened. `O_PATH` needs no permission to list them.
 const DIRECTORY_FLAGS: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Lookups of one path at most. The kernel asks to try again after a rename crossed its lookup.
@@ -20,11 +20,11 @@ const MAX_TRIES: u32 = 16;
 /// renames files of an earlier one.
 const MAX_HELD_DIRECTORIES: usize = 4;
 
-/// A directory held open, and those below it that were used last.
+/// A directory, and the directories below it that were used last, all held open.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     root: OwnedFd,
-    /// Each with its path, the one used last at the end.
+    /// Directories with their paths, the last used one at the end.
     held: Vec<(Vec<u8>, OwnedFd)>,
     by_component: bool,
 }
@@ -89,7 +89,7 @@ impl Beneath {
         Ok(self.held.last().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
     }
 
-    /// As [`Self::directory`], making what is missing of it with mode 0700.
+    /// Like [`Self::directory`], but makes missing directories with mode 0700.
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
         match self.directory(path).map(drop) {
             Err(Errno::NOENT) => {}
@@ -107,19 +107,19 @@ impl Beneath {
         self.directory(path)
     }
 
-    /// Forgets the directories used last: one may have been moved.
+    /// Closes the held directories, because one may have been moved.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
     }
 
-    /// What stands at `path`, a link itself and not what it points to.
+    /// The metadata of `path`. If it is a symbolic link, those of the link itself.
     pub(crate) fn stat(&mut self, path: &[u8]) -> Result<rustix::fs::Stat> {
         let (directory, leaf) = split(path);
         rustix::fs::statat(self.directory(directory)?, leaf, AtFlags::SYMLINK_NOFOLLOW)
     }
 }
 
-/// `mtime` for the calls that set it, the time of access left alone.
+/// Times for system calls that set `mtime` and leave the access time unchanged.
 pub(crate) fn times(mtime: Timestamp) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },

@@ -12,7 +12,7 @@ pub enum SourceError {
     /// The list of things to send is empty.
     #[error("nothing to send: name at least one file or directory")]
     Nothing,
-    /// Nothing stands under a name.
+    /// No file or directory has this name.
     #[error("{} does not exist: check the name", .0.display())]
     NotFound(PathBuf),
     /// A name may not be looked at.
@@ -20,10 +20,10 @@ pub enum SourceError {
     Unreadable {
         /// The path that was named.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Two would arrive under one name.
+    /// Two entries would arrive under the same name.
     #[error("{} and {} would arrive under the same name: send them one after the other, or rename one", .0.display(), .1.display())]
     SameName(PathBuf, PathBuf),
     /// Bytes of an object were asked for that was not announced, or was released.
@@ -35,10 +35,10 @@ pub enum SourceError {
 /// try.
 #[derive(Debug, Error)]
 pub enum SinkError {
-    /// Something other than a directory stands where it should be.
+    /// The path exists and is not a directory.
     #[error("{} is not a directory: name another place to receive into", .0.display())]
     NotADirectory(PathBuf),
-    /// The process has no permission to write there.
+    /// The process may not write into the directory.
     #[error("{} cannot be written to: change its permissions or name another directory", .0.display())]
     NotWritable(PathBuf),
     /// The file system is mounted read-only.
@@ -54,10 +54,10 @@ pub enum SinkError {
         .0.display()
     )]
     NoInodes(PathBuf),
-    /// Another receiver already receives this transfer.
+    /// Another receiver is receiving the same transfer.
     #[error("this transfer is already being received into {}: wait for it or stop it", .0.display())]
     Busy(PathBuf),
-    /// The manifest is not one.
+    /// The manifest is malformed.
     #[error("the sender's manifest is not valid ({0}): compare the versions of byway on both sides")]
     Manifest(#[from] DecodeError),
     /// A manifest of another version.
@@ -68,18 +68,18 @@ pub enum SinkError {
     /// More than a receiver is willing to remember.
     #[error("the sender announced more {0} than can be kept in memory: send the tree in parts")]
     TooMany(&'static str),
-    /// Something else that the system said.
+    /// Another error of the system.
     #[error("{} cannot be used ({cause}): check the disk", .path.display())]
     Io {
-        /// The path at which it happened.
+        /// The path of the failed operation.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
 impl SinkError {
-    /// The error for what the system said about `path`.
+    /// The error for a system error at `path`.
     pub(crate) fn from_io(path: &std::path::Path, cause: io::Error) -> Self {
         let path = path.to_owned();
         match cause.kind() {
@@ -93,8 +93,8 @@ impl SinkError {
     }
 }
 
-/// Whether a file system that says that it is full has space, and no inode for it. Some count no
-/// inodes at all.
+/// Whether a full file system has free space but no free inode. Some file systems do not count
+/// inodes.
 fn lacks_inodes(path: &std::path::Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|it| it.f_files > 0 && it.f_favail == 0 && it.f_bavail > 0)
 }

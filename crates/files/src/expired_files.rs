@@ -17,7 +17,7 @@ pub const RETENTION_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Entries of one directory that are looked at; what there is beyond is for another day.
 const MAX_ENTRIES: usize = 4_096;
 
-/// Removes what unfinished transfers left in the sink `directory` and nobody touched for
+/// Removes unfinished transfers below the sink's `directory` that did not change for
 /// [`RETENTION_TIME`]. Returns how many files it removed.
 pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
@@ -29,13 +29,13 @@ pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     expired
 }
 
-/// Removes journals of transfers below `directory` that nobody touched for [`RETENTION_TIME`].
+/// Removes journals of transfers below `directory` that did not change for [`RETENTION_TIME`].
 /// Returns of how many transfers.
 pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
 }
 
-/// What cannot be read or removed stays: another run will see.
+/// Removes expired transfers below a directory. What cannot be removed stays for another run.
 fn expire(all: &OwnedFd, now: Timestamp) -> usize {
     let Some(limit) = now.seconds.checked_sub(RETENTION_TIME.as_secs().cast_signed()) else { return 0 };
     names(all)
@@ -44,7 +44,8 @@ fn expire(all: &OwnedFd, now: Timestamp) -> usize {
         .count()
 }
 
-/// Removes one transfer's directory if all in it is older than `limit`, and nobody uses it.
+/// Removes one transfer's directory if everything in it is older than `limit`, and no process uses
+/// it.
 fn remove(all: &OwnedFd, name: &CString, limit: i64) -> Result<bool> {
     let old = |stat: rustix::fs::Stat| stat.st_ctime < limit;
     let stat = rustix::fs::statat(all, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -66,7 +67,7 @@ fn remove(all: &OwnedFd, name: &CString, limit: i64) -> Result<bool> {
     Ok(true)
 }
 
-/// Transfers are named by 32 hexadecimal digits: what else stands here is nobody's to remove.
+/// Whether a name is that of a transfer: 32 hexadecimal digits. Other files are not removed.
 fn is_transfer(name: &CString) -> bool {
     let name = name.to_bytes();
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)

@@ -6,8 +6,8 @@ use rustix::fs::Stat;
 use std::fs::File;
 use std::io;
 
-/// What a regular file is at one moment: two that are equal have the same contents, as far as can
-/// be told without reading.
+/// The status of a regular file at one time. Two equal ones mean equal contents, as far as can be
+/// told without reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStatus {
     pub size: u64,
@@ -16,12 +16,12 @@ pub(crate) struct FileStatus {
     pub changed: Timestamp,
     pub device: u64,
     pub inode: u64,
-    /// Whether less is stored than its size says.
+    /// Whether the file stores fewer bytes than its size.
     pub is_sparse: bool,
 }
 
 impl FileStatus {
-    /// From what the system says of the file.
+    /// The status from the system's metadata of the file.
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -50,12 +50,12 @@ impl FileStatus {
     }
 }
 
-/// What a manifest says of a file beside its contents.
+/// The metadata of a file that a manifest contains.
 pub(crate) fn metadata(stat: &Stat) -> Metadata {
     Metadata { mode: (stat.st_mode & 0o7777) as u16, mtime: mtime(stat) }
 }
 
-/// When its contents were changed last.
+/// When the contents were last changed.
 pub(crate) fn mtime(stat: &Stat) -> Timestamp {
     Timestamp { seconds: stat.st_mtime, nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }

@@ -28,9 +28,9 @@ use byway_engine::data::RangeSet;
 use byway_wire::codec::{unzigzag, zigzag};
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 
-/// The version this crate speaks, in START.
+/// The version of the manifest that this crate writes and reads.
 pub const MANIFEST_VERSION: u64 = 2;
-/// Bytes of the longest body: two paths and the fields beside them.
+/// The longest body of a record in bytes: two paths, and the other fields.
 pub const MAX_BODY_LEN: usize = 2 * MAX_PATH_LEN + MAX_FIELDS_LEN;
 /// Bytes of a body's fields at most, paths and texts aside.
 const MAX_FIELDS_LEN: usize = 64;
@@ -53,7 +53,7 @@ const RESUME_RECORD: u8 = 0x08;
 const HOLES_RECORD: u8 = 0x09;
 const TOTAL_RECORD: u8 = 0x0a;
 
-/// A time of modification.
+/// The modification time of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since 1970, negative before.
@@ -62,7 +62,7 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
-/// What a file or directory has beside its contents.
+/// The mode and modification time of a file or directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Permission bits, at most `0o7777`.
@@ -71,7 +71,7 @@ pub struct Metadata {
     pub mtime: Timestamp,
 }
 
-/// What a tree holds.
+/// Numbers of files, directories and links in a tree, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// How many regular files.
@@ -84,21 +84,21 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// Why a sender takes a file back that it announced.
+/// Why a sender withdraws a file that it announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawal {
     /// The file changed while it was read, so what was sent is of no one version.
     Changed,
-    /// The file could not be read to its end.
+    /// The file could not be completely read.
     Unreadable,
 }
 
-/// One record, borrowed from its body.
+/// A record, which borrows from its encoded body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// The stream begins.
     Start {
-        /// Format of what follows.
+        /// The version of the records that follow.
         version: u64,
     },
     /// A directory that is to be made.
@@ -125,40 +125,40 @@ pub enum Record<'a> {
         mtime: Timestamp,
         /// The path of the link.
         path: &'a [u8],
-        /// What it says, never followed.
+        /// The target of the link, which is never followed.
         target: &'a [u8],
     },
     /// The BLAKE3 hash of an object.
     Hash {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
         /// The BLAKE3 hash of the file.
         hash: [u8; 32],
     },
     /// The object will not be completed.
     Withdrawn {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
-        /// Why it is taken back.
+        /// Why the file is withdrawn.
         why: Withdrawal,
     },
     /// The stream ends; every object was settled.
     End(Counts),
-    /// What the receiver has of a file and keeps; the object is the rest.
+    /// The chunks of a file that the receiver keeps. The object has only the others.
     Parts {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
         /// Chunks by their index.
         kept: ChunkRanges<'a>,
     },
     /// The sender tries a transfer again that was begun before.
     Resume,
-    /// What there is to send, as far as that was counted: for whoever looks on.
+    /// The size of everything to send, for progress displays.
     Total {
         /// Bytes of all files.
         bytes: u64,
     },
-    /// What of the file that comes next is nothing but zeros, and does not travel.
+    /// Chunks of the next file that contain only zeros, and are not sent.
     Holes(ChunkRanges<'a>),
 }
 
@@ -184,8 +184,8 @@ impl<'a> ChunkRanges<'a> {
         Ok(Self(bytes))
     }
 
-    /// The bytes for `kept`, of which the first [`MAX_KEPT_RANGES`] ranges are told; the set of
-    /// them.
+    /// Encodes at most the first [`MAX_KEPT_RANGES`] ranges of `kept`. Also returns the set that
+    /// was encoded.
     pub(crate) fn write(kept: &RangeSet) -> (Vec<u8>, RangeSet) {
         let (mut bytes, mut told, mut at) = (vec![0; 2 * MAX_PATH_LEN], RangeSet::new(), 0);
         let mut writer = Writer::new(&mut bytes);
@@ -273,8 +273,7 @@ impl<'a> Record<'a> {
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
     }
 
-    /// Appends the record. Its paths are at most [`MAX_PATH_LEN`] bytes long: whoever made it saw
-    /// to that.
+    /// Appends the encoded record. Its paths must have at most [`MAX_PATH_LEN`] bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let variable = match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path.len(),

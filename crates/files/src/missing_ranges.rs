@@ -4,7 +4,7 @@
 use crate::chunks::Layout;
 use byway_engine::data::RangeSet;
 
-/// The stretches of a file that travel, one after the other, as an object.
+/// The ranges of a file that are sent as an object, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileRanges {
     /// Where each begins in the object, where in the file, and how long it is; none is empty.
@@ -13,7 +13,7 @@ pub(crate) struct FileRanges {
 }
 
 impl FileRanges {
-    /// All but the chunks that are `kept` and those that are `holes`.
+    /// All of the file without the chunks in `kept` and in `holes`.
     pub fn without(layout: &Layout, kept: &RangeSet, holes: &RangeSet) -> Self {
         let (mut stretches, mut size) = (Vec::new(), 0);
         let mut left_out = kept.clone();
@@ -31,8 +31,8 @@ impl FileRanges {
         self.size
     }
 
-    /// Where in the file up to `length` bytes from `offset` of the object on stand: offsets and
-    /// lengths.
+    /// The ranges of the file, as offsets and lengths, for `length` bytes from `offset` of the
+    /// object on.
     pub fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = self.stretches.partition_point(|(at, _, long)| at + long <= offset);
         let end = offset.saturating_add(length);

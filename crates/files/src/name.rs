@@ -67,7 +67,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// `directory` and `leaf` as one path.
+/// The path of `leaf` in `directory`.
 pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
     if directory.is_empty() { leaf.to_vec() } else { [directory, leaf].join(&b'/') }
 }

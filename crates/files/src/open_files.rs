@@ -4,28 +4,28 @@ use byway_wire::ObjectId;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// Open files by object; past the limit the one used longest ago is closed.
+/// Open files by object. Beyond the limit, the file that was used longest ago is closed.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     limit: usize,
     files: BTreeMap<ObjectId, (u64, File)>,
-    /// The open objects by the turn in which they were last used.
+    /// The open objects, ordered by their last use.
     turns: BTreeMap<u64, ObjectId>,
     turn: u64,
 }
 
 impl OpenFiles {
-    /// At most `limit` files, at least one.
+    /// A set of at most `limit` files, at least one.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), files: BTreeMap::new(), turns: BTreeMap::new(), turn: 0 }
     }
 
-    /// Whether another file can be taken in without closing one.
+    /// Whether another file fits without closing one.
     pub(crate) fn has_room(&self) -> bool {
         self.files.len() < self.limit
     }
 
-    /// The open file of `object`, if it is open still.
+    /// The open file of `object`. `None`: it is not open.
     pub(crate) fn get(&mut self, object: ObjectId) -> Option<&File> {
         let (turn, file) = self.files.get_mut(&object)?;
         if *turn != self.turn {
@@ -38,7 +38,7 @@ impl OpenFiles {
         Some(file)
     }
 
-    /// Takes in the file of `object`, closing another if there are too many.
+    /// Adds the file of `object`. Closes another one if there are too many.
     pub(crate) fn insert(&mut self, object: ObjectId, file: File) {
         self.remove(object);
         if self.files.len() >= self.limit

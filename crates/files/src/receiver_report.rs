@@ -33,7 +33,7 @@ const LIMIT_REPORT: u8 = 0x05;
 // Flags of HAVE.
 const HAVE_LAST_FLAG: u8 = 0x01;
 const HAVE_PLACED_FLAG: u8 = 0x02;
-/// Hashes in one HAVE at most.
+/// The most hashes in one HAVE record.
 pub(crate) const MAX_HAVE_HASHES: usize = 240;
 /// The longest detail, in bytes.
 pub const MAX_DETAIL_LEN: usize = 512;
@@ -71,17 +71,17 @@ macro_rules! reasons {
 reasons! {
     /// The contents do not have the sender's hash.
     Integrity = 1, "the contents do not match the sender's hash: send it again";
-    /// A directory stands where the entry should go.
+    /// The receiver has a directory at the path.
     IsDirectory = 2, "a directory has this name at the receiver: move it away and send again";
-    /// A component of the path is there and is no directory.
+    /// A component of the path exists at the receiver, and is no directory.
     NotADirectory = 3, "part of the path is not a directory at the receiver: move it away and send again";
     /// A component of the path is a symbolic link.
     Link = 4, "part of the path is a symbolic link at the receiver, and those are not followed: receive into its target";
-    /// The name is not one that may be written.
+    /// The receiver may not write a file with this name.
     Name = 5, "the name cannot be written at the receiver: rename it";
-    /// The sender took it back.
+    /// The sender withdrew the file.
     Withdrawn = 6, "the file changed or could not be read at the sender: send it again when it is at rest";
-    /// The receiver has no permission to write there.
+    /// The receiver has no permission to write to the directory.
     Denied = 7, "the receiver may not write there: change the permissions of the directory";
     /// The file is larger than the receiver's file system allows.
     TooLarge = 8, "the file is too large for the receiver's file system: receive elsewhere";
@@ -89,21 +89,21 @@ reasons! {
     Protocol = 9, "the sender broke the rules of the manifest: compare the versions of byway on both sides";
     /// Part of the path lies on another file system, so a file cannot be moved into place.
     OtherFileSystem = 10, "part of the path is another file system at the receiver: receive directly into that one";
-    /// Anything else; the detail says what.
+    /// Another reason, which the detail describes.
     Other = 11, "the receiver could not write it";
 }
 
-/// What a receiver reports to the sender.
+/// A report of the receiver to the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The object is in place, its hash found right.
+    /// The object is verified, and in its final place.
     Verified {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
     },
     /// The object is not in place and will not be.
     Failed {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
         /// Why the file failed.
         reason: Reason,
@@ -128,22 +128,22 @@ pub enum Report {
         /// Entries that failed or were refused.
         failed: u64,
     },
-    /// What the receiver has of a file that an earlier try began.
+    /// The chunks of a file that the receiver has from an earlier try.
     Have {
-        /// The object that this is about.
+        /// The number of the object.
         object: ObjectId,
         /// The chunk that the first hash is of.
         first: u32,
-        /// Hashes of chunks that follow each other; may be none.
+        /// The hashes of consecutive chunks. May be empty.
         hashes: Vec<[u8; 32]>,
-        /// The file is under its final name.
+        /// Whether the file already has its final name.
         placed: bool,
-        /// Nothing more is said of this object.
+        /// Whether this is the last HAVE record of the object.
         last: bool,
     },
     /// The receiver limits the rate from now on. Flow control holds the sender to it as well.
     Limit {
-        /// The limit in bytes per second. 0: there is none.
+        /// The limit in bytes per second. 0: no limit.
         bytes_per_second: u64,
     },
 }

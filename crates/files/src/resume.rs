@@ -30,7 +30,7 @@ use byway_wire::DecodeError;
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     equal: RangeSet,
-    /// The first chunk that the receiver may tell of next.
+    /// The lowest chunk that the receiver may report next.
     next: u32,
 }
 
@@ -48,7 +48,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The receiver's chunk equals this side's.
+    /// Notes that the receiver's chunk equals this side's.
     pub fn equal(&mut self, index: u32) {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
@@ -64,14 +64,14 @@ impl Comparison {
     }
 }
 
-/// What the receiver goes on from.
+/// What a file is resumed from at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumed {
     /// Nothing: the file comes whole.
     Nothing,
     /// The partial file is taken up again.
     Partial,
-    /// The file under its final name, which is what the sender has.
+    /// A complete file under its final name, which equals the sender's.
     Placed,
 }
 

@@ -22,7 +22,7 @@ const MIN_QUIET_SECONDS: i64 = 2;
 /// Journals held open at a time.
 const MAX_OPEN_JOURNALS: usize = 64;
 
-/// A sender's journals of one transfer, locked while it is sent.
+/// A sender's journals of one transfer, locked while it runs.
 #[derive(Debug)]
 pub struct Journals {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl Journals {
         let _ = std::fs::remove_dir(&self.path);
     }
 
-    /// The journal of a version of a file, for what is noted.
+    /// The journal of this version of a file, for writing.
     pub(crate) fn of(
         &mut self,
         object: ObjectId,
@@ -90,7 +90,8 @@ impl Journals {
         Ok(Journal::known(file, layout))
     }
 
-    /// The same, if its hashes may be believed without reading the file.
+    /// The journal of this version of a file, if its hashes can be trusted without reading the
+    /// file.
     pub(crate) fn believed(
         &mut self,
         object: ObjectId,
@@ -111,7 +112,7 @@ impl Journals {
     }
 }
 
-/// Names a version of a file by all that changes when it does.
+/// A hash that identifies a version of a file. It changes whenever the file changes.
 fn identity(path: &[u8], status: &FileStatus) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 version of a file that is sent");
     let (modified, changed) = (status.metadata.mtime, status.changed);

@@ -37,13 +37,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Problems kept until [`Sink::problems`] takes them; later ones are only counted.
+/// The most problems that are kept until [`Sink::problems`] takes them. Later ones are only
+/// counted.
 const MAX_PROBLEMS: usize = 1_024;
 
 /// Ranges of holes remembered at most, of all files together: 16 MiB.
 const MAX_HOLES: usize = 1 << 20;
 
-/// What may be chosen about receiving.
+/// Options of receiving.
 #[derive(Clone, Copy, Debug)]
 pub struct SinkOptions {
     /// Names the transfer: the same when it is tried again, another for any other into the same
@@ -56,7 +57,7 @@ pub struct SinkOptions {
     /// file may be empty if the host crashes during the transfer. A repeated transfer replaces such
     /// a file.
     pub durable: bool,
-    /// Have all of the tree on stable storage before it is reported complete.
+    /// Whether the whole tree is synced to stable storage before it is reported complete.
     pub sync: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -78,7 +79,7 @@ impl Default for SinkOptions {
     }
 }
 
-/// What became of bytes given to [`Sink::write`].
+/// The result of bytes given to [`Sink::write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// The bytes are in the partial file.
@@ -86,22 +87,22 @@ pub enum Written {
     /// The object was not announced yet, or not how much of it comes: keep them, and write them
     /// again after more records.
     Pending,
-    /// The object is settled, verified or failed: they are not needed.
+    /// The object has already been verified or has failed, so the bytes are not needed.
     Ignored,
 }
 
-/// What [`Sink::finish`] found.
+/// The result of [`Sink::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// In place under its final name.
+    /// The object is verified and under its final name.
     Verified,
     /// The file is not in place, and will not be.
     Failed(Reason),
-    /// Waits for its hash.
+    /// The object is complete, and waits for its hash.
     Waiting,
-    /// The object was not announced yet: finish it again after more records.
+    /// The object was not announced yet. Finish it again after more records.
     Pending,
-    /// The object was settled earlier, one way or the other.
+    /// The object was already verified or has failed.
     Settled,
 }
 
@@ -110,16 +111,16 @@ pub enum Finish {
 pub struct Problem {
     /// The path of the entry in the manifest.
     pub path: PathBuf,
-    /// Why it did not arrive.
+    /// Why the entry did not arrive.
     pub reason: Reason,
     /// More, for a person; may be empty.
     pub detail: String,
 }
 
-/// What arrived so far.
+/// Counts of what was received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What was announced so far.
+    /// Counts of what was announced so far.
     pub announced: Counts,
     /// How many files are in place.
     pub files: u64,
@@ -131,20 +132,20 @@ pub struct Summary {
     pub kept: u64,
     /// Bytes of the files announced that do not travel: they are here already, or are holes.
     pub skipped: u64,
-    /// Bytes of all files there are, if the sender said so: no more than its word.
+    /// The size of all files in bytes, as the sender claims. `None`: it did not tell.
     pub total: Option<u64>,
 }
 
-/// What is at the top of a tree, as far as it came.
+/// The first entry at the top of a tree, as far as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeTop {
     /// The name of the first.
     pub first: Vec<u8>,
-    /// Whether there are others.
+    /// Whether there are other entries at the top.
     pub others: bool,
 }
 
-/// A tree being received.
+/// A tree that is being received.
 #[derive(Debug)]
 pub struct Sink {
     path: PathBuf,
@@ -159,12 +160,12 @@ pub struct Sink {
     keys: BTreeSet<Key>,
     /// Objects that failed while another thread makes their files.
     orphans: BTreeMap<ObjectId, Key>,
-    /// The sender said that this is another try.
+    /// Whether the sender said that this is another try.
     resuming: bool,
-    /// Objects of which the sender is to be told what is there, in this order.
+    /// Objects whose existing chunks are to be reported to the sender, in order.
     asked: VecDeque<ObjectId>,
     read_back: Option<ReadBack>,
-    /// What of the file announced next is holes.
+    /// The holes of the file that is announced next.
     holes: Option<RangeSet>,
     /// Ranges of holes remembered, of all objects together.
     holes_held: usize,
@@ -173,7 +174,7 @@ pub struct Sink {
     problems: VecDeque<Problem>,
     summary: Summary,
     top: TreeTop,
-    /// Why the entry failed that failed last.
+    /// The reason of the last failure.
     last_failure: Reason,
 }
 
@@ -181,9 +182,9 @@ pub struct Sink {
 enum SinkState {
     /// The sink has received nothing yet.
     Begun,
-    /// The START record came.
+    /// The START record was received.
     Receiving,
-    /// The END record came.
+    /// The END record was received.
     Ended,
     /// The sink has reported DONE.
     Complete,
@@ -285,13 +286,13 @@ impl Sink {
         self.problems.drain(..).collect()
     }
 
-    /// What arrived so far.
+    /// Counts of what was received so far.
     #[must_use]
     pub const fn summary(&self) -> Summary {
         self.summary
     }
 
-    /// What is at the top of the tree, as far as it came.
+    /// The first entry at the top of the tree, as far as it was received.
     #[must_use]
     pub const fn top(&self) -> &TreeTop {
         &self.top
@@ -396,7 +397,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Begins to receive a file, or says at once why not: nothing of it need be sent then.
+    /// Starts to receive a file. If it fails at once, the sender is told, so that it need not send
+    /// the bytes.
     fn announce(
         &mut self,
         object: ObjectId,
@@ -447,7 +449,7 @@ impl Sink {
         if object.0 < self.next_object { Ok(()) } else { Err(DecodeError::Range("object").into()) }
     }
 
-    /// Fails one object, and leaves nothing of it.
+    /// Marks an object as failed, and removes its partial file.
     fn fail(&mut self, object: ObjectId, reason: Reason, detail: String) {
         let Some(incoming) = self.objects.remove(&object) else { return };
         if incoming.is_created() {
@@ -462,7 +464,8 @@ impl Sink {
         self.report_failure(object, incoming.path, reason, detail);
     }
 
-    /// Fails one object for what the system said, unless that concerns the whole transfer.
+    /// Marks an object as failed with a system error, or ends the transfer if the error concerns
+    /// all of it.
     fn fail_io(&mut self, object: ObjectId, error: io::Error) -> Result<(), SinkError> {
         let (reason, detail) = self.judge(error)?;
         self.fail(object, reason, detail);
@@ -488,7 +491,7 @@ impl Sink {
         }
     }
 
-    /// What the system said as a reason for one entry, or as the error that ends the transfer.
+    /// Turns a system error into the reason of one entry, or into the error that ends the transfer.
     fn judge(&self, error: io::Error) -> Result<(Reason, String), SinkError> {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         if matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem) {
@@ -508,7 +511,8 @@ impl Sink {
     }
 }
 
-/// Whether `target` may be what a link says. It is never followed, so that it may lead anywhere.
+/// Whether `target` is permitted as the target of a link. Links are never followed, so it may lead
+/// anywhere.
 fn check_target(target: &[u8]) -> Result<(), NameError> {
     if target.is_empty() {
         return Err(NameError::Empty);

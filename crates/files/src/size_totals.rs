@@ -24,7 +24,7 @@ impl Totals {
         Ok(Self { walk, counts: Counts::default(), unsent: 0 })
     }
 
-    /// Looks at up to `entries` more; whether there are more.
+    /// Counts up to `entries` more entries. Returns whether there are more.
     pub fn step(&mut self, entries: usize) -> bool {
         for _ in 0..entries {
             match self.walk.step() {
@@ -41,13 +41,13 @@ impl Totals {
         true
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Entries that cannot be read, so far.
+    /// The number of entries so far that cannot be read.
     #[must_use]
     pub const fn unsent(&self) -> u64 {
         self.unsent

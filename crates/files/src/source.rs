@@ -16,12 +16,13 @@ use contents::Outgoing;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
-/// Warnings kept until [`Source::warnings`] takes them; later ones are only counted.
+/// The most warnings that are kept until [`Source::warnings`] takes them. Later ones are only
+/// counted.
 const MAX_WARNINGS: usize = 1_024;
-/// Entries that one call of [`Source::next_records`] looks at, whatever room there is.
+/// The most entries that one call of [`Source::next_records`] looks at, however much room there is.
 const MAX_ENTRIES: usize = 4_096;
 
-/// What may be chosen about sending.
+/// Options of sending.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
     /// Send setuid and setgid bits as well. Off by default: with these bits a program runs with the
@@ -58,7 +59,7 @@ pub struct Batch {
     pub withdrawn: Vec<ObjectId>,
 }
 
-/// A tree being sent.
+/// A tree that is being sent.
 #[derive(Debug)]
 pub struct Source {
     walk: Walk,
@@ -68,7 +69,7 @@ pub struct Source {
     next_object: u32,
     /// Objects with neither hash nor withdrawal yet.
     unsettled: usize,
-    /// Read to their end, but not all of it in order.
+    /// Objects that were read to their end, but not completely in order.
     behind: BTreeSet<ObjectId>,
     settled: VecDeque<(ObjectId, FileResult)>,
     /// Bytes of the stream that did not fit the limit of the last batch.
@@ -77,17 +78,17 @@ pub struct Source {
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
-    /// What is kept of the transfer for another try.
+    /// The journals of the transfer, for another try.
     journals: Option<Journals>,
-    /// Whether the receiver is asked what it has.
+    /// Whether the receiver is asked which chunks it has.
     resuming: bool,
-    /// Objects of which it became known what travels.
+    /// Objects for which it is now known which chunks are sent.
     divided: VecDeque<NewObject>,
-    /// Bytes that do not travel, since the receiver has them.
+    /// Bytes that are not sent because the receiver has them.
     kept: u64,
-    /// Bytes that do not travel: those, and holes.
+    /// Bytes that are not sent: those in `kept`, and holes.
     skipped: u64,
-    /// Whether the receiver was told how much there is.
+    /// Whether the receiver was told the total size.
     told: bool,
 }
 
@@ -151,14 +152,14 @@ impl Source {
         self
     }
 
-    /// The receiver has all of the tree: there is nothing to take up again.
+    /// Removes the journals, because the receiver has the whole tree.
     pub fn forget_journals(&mut self) {
         if let Some(journals) = self.journals.take() {
             journals.remove();
         }
     }
 
-    /// Bytes that do not travel, since the receiver has them from an earlier try.
+    /// Bytes that are not sent because the receiver has them from an earlier try.
     #[must_use]
     pub const fn kept(&self) -> u64 {
         self.kept
@@ -228,13 +229,13 @@ impl Source {
         batch
     }
 
-    /// Bytes of all files, once every one was met.
+    /// Bytes of all files. `None`: not all of them were found yet.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         matches!(self.state, SourceState::Walked | SourceState::Ended).then_some(self.counts.bytes)
     }
 
-    /// Whether the manifest has been given out to its end.
+    /// Whether the whole manifest was handed out.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.state == SourceState::Ended && self.out.is_empty()
@@ -303,13 +304,13 @@ impl Source {
         !self.behind.is_empty()
     }
 
-    /// The path of an object in the manifest, until it is released.
+    /// The path of an object in the manifest. `None`: it was released.
     #[must_use]
     pub fn path(&self, object: ObjectId) -> Option<&[u8]> {
         self.objects.get(&object).map(|outgoing| outgoing.path.as_slice())
     }
 
-    /// What was announced so far.
+    /// Counts of what was announced so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts

@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 /// How much was generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// What the tree holds, without its own top.
+    /// Counts of the tree, without its top directory.
     pub counts: Counts,
 }
 
-/// Bytes of the largest small file, of which there are many.
+/// The largest small file in bytes. Most files of the tree are small.
 const MAX_SMALL_LEN: u64 = 8 << 10;
 /// Bytes of the largest medium file.
 const MAX_MEDIUM_LEN: u64 = 1 << 20;
 /// Large files, which have most of the bytes.
 const LARGE_FILE_COUNT: u64 = 3;
-/// Files in one directory.
+/// The number of files in one directory.
 const FILES_PER_DIRECTORY: u64 = 50;
 /// Small files at most, however large the tree: beyond, their bytes go to the medium ones.
 const MAX_SMALL_FILES: u64 = 2_000;

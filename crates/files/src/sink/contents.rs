@@ -19,12 +19,12 @@ pub(super) struct Incoming {
     pub path: Vec<u8>,
     pub metadata: Metadata,
     pub key: Key,
-    /// What the sender says of all of it.
+    /// The sender's hash of the whole file. `None`: it has not arrived.
     pub hash: Option<Hash>,
     /// Every byte that travels is here.
     pub finished: bool,
     pub contents: Contents,
-    /// How far its partial file is from what it shall be.
+    /// Which metadata the partial file has already.
     pub metadata_state: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
@@ -32,40 +32,40 @@ pub(super) struct Incoming {
     /// again, they are not written. Their hash may already be computed, so a different copy would
     /// go undetected.
     pub received: RangeSet,
-    /// Bytes of it that an earlier try had brought.
+    /// Bytes of the file from an earlier try.
     pub kept: u64,
     /// The chunks that are holes, which do not travel, and what is known of the others.
     pub hashes: Hashes,
 }
 
-/// What a partial file has of its metadata.
+/// Which metadata a partial file has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetadataState {
     /// The partial file has none of its metadata.
     Bare,
     /// The partial file has its mode.
     Mode,
-    /// All: it only needs to be moved.
+    /// The partial file has all its metadata, and only needs to be moved.
     Full,
 }
 
-/// Where the contents of a file stand.
+/// The state of a file's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The sender is to be told what an earlier try left.
+    /// The sender is to be told which chunks an earlier try left.
     Asked,
-    /// The sender was told, and is to say what it sends.
+    /// The sender was told, and must answer which chunks it sends.
     Offered {
-        /// What there is is under the final name.
+        /// Whether the existing chunks are in the file with the final name.
         placed: bool,
     },
-    /// The bytes are coming, and there is no partial file yet.
+    /// Bytes are to arrive, and there is no partial file yet.
     Coming,
-    /// All of them are with another thread, which makes the partial file.
+    /// Another thread has all bytes, and makes the partial file.
     Apart,
     /// The bytes are coming into a partial file.
     Growing {
-        /// Whether this try made the partial file. Then there are zeros where nothing was written.
+        /// Whether this try made the partial file. If so, unwritten parts are zeros.
         fresh: bool,
     },
     /// The contents are under the final name.
@@ -91,22 +91,22 @@ impl Incoming {
         }
     }
 
-    /// Whether it is known which part of it travels.
+    /// Whether it is known which chunks the sender sends.
     pub const fn is_open(&self) -> bool {
         !matches!(self.contents, Contents::Asked | Contents::Offered { .. })
     }
 
-    /// Whether this try made or took up its partial file.
+    /// Whether the partial file of this try exists.
     pub const fn is_created(&self) -> bool {
         matches!(self.contents, Contents::Growing { .. })
     }
 
-    /// Whether nothing is missing to judge it.
+    /// Whether everything is there to verify the file.
     pub fn is_ready(&self) -> bool {
         self.finished && self.hash.is_some() && self.contents != Contents::Apart
     }
 
-    /// Makes the partial file, unless it is there.
+    /// Makes the partial file, unless it exists.
     pub fn create(&mut self, object: ObjectId, partials: &mut Partials) -> rustix::io::Result<()> {
         if self.contents == Contents::Coming {
             let has_mode = partials.create(object, self.key, &self.hashes.layout, self.metadata.mode)?;
@@ -116,7 +116,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Gives the partial file its mode and time, unless it has them.
+    /// Sets the mode and time of the partial file, unless they are set.
     pub fn dress(
         &mut self,
         object: ObjectId,
@@ -147,8 +147,7 @@ impl Incoming {
             && self.received.covers(0, layout.size)
     }
 
-    /// Writes bytes that stand at `offset` of the object, as far as they are new, and hashes the
-    /// chunks that they complete.
+    /// Writes new bytes at `offset` of the object, and hashes the chunks that they complete.
     fn store(
         &mut self,
         object: ObjectId,
@@ -200,7 +199,7 @@ impl Incoming {
     }
 }
 
-/// Whether there is nothing but zeros: a hole in the file says the same.
+/// Whether all bytes are zero, so that a hole can take their place.
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
     let (head, words, tail) = {
         let (words, tail) = bytes.as_chunks::<64>();

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What looking for one file costs of the budget of [`Sink::work`], in bytes.
+/// The cost of looking for one file, in bytes of the budget of [`Sink::work`].
 const LOOK_COST: u64 = 16 * 1_024;
 
 /// A file being read back.
@@ -29,9 +29,9 @@ pub(super) struct ReadBack {
     /// The next chunk to look at.
     next: u32,
     hashing: Option<(u32, Hashing)>,
-    /// Whether all that was read of that chunk is zeros.
+    /// Whether all bytes of the chunk that were read are zero.
     zeros: bool,
-    /// Hashes to tell of chunks that follow each other, and the first of these.
+    /// The index of the first chunk in `hashes`, which are those of consecutive chunks.
     first: u32,
     run: Vec<Hash>,
 }
@@ -40,7 +40,7 @@ pub(super) struct ReadBack {
 #[derive(Debug)]
 enum PriorContents {
     Nothing,
-    /// The partial file; whether its journal says which chunks are in it.
+    /// A partial file. The value tells whether its journal lists its chunks.
     Partial {
         journaled: bool,
     },
@@ -79,7 +79,7 @@ impl Sink {
         Ok(spent)
     }
 
-    /// Finds what there is of the next file that the sender is to be told of.
+    /// Opens what exists of the next file to report to the sender. `None`: nothing does.
     fn look(&mut self) -> Option<ReadBack> {
         let object = self.asked.pop_front()?;
         let incoming = self.objects.get(&object)?;
@@ -104,7 +104,7 @@ impl Sink {
         Some(ReadBack { object, prior, next: 0, hashing: None, zeros: true, first: 0, run: Vec::new() })
     }
 
-    /// Reads one piece; 0 at the end.
+    /// Reads one piece of the file. Returns its length, 0 at the end.
     fn read_on(&mut self, recall: &mut ReadBack, buffer: &mut [u8]) -> io::Result<u64> {
         let object = recall.object;
         let Some((key, layout)) = self.objects.get(&object).map(|it| (it.key, it.hashes.layout)) else {
@@ -154,7 +154,7 @@ impl Sink {
         Ok(length as u64)
     }
 
-    /// Notes that this chunk is there.
+    /// Notes that a chunk exists, with its hash.
     fn found(&mut self, recall: &mut ReadBack, index: u32, hash: Hash) {
         (recall.hashing, recall.next) = (None, index + 1);
         if let Some(incoming) = self.objects.get_mut(&recall.object) {
@@ -183,7 +183,7 @@ impl Sink {
         }
     }
 
-    /// The sender says which of the offered chunks are kept; the others come.
+    /// Handles the sender's answer: these chunks are kept, and the others are sent.
     pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else { return Ok(()) };
         let Contents::Offered { placed } = incoming.contents else {
@@ -222,7 +222,7 @@ impl Sink {
     }
 }
 
-/// Whether a file has anything stored in this stretch. In doubt it has.
+/// Whether the file stores any data between `start` and `end`. True if the system cannot tell.
 fn has_data(file: &File, start: u64, end: u64) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(start)) {
         Ok(at) => at < end,

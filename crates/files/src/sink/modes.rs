@@ -5,13 +5,13 @@ use crate::manifest::MODE_MASK;
 
 /// The mode bits of reading, writing and executing, for all.
 const PERMISSION_BITS: u16 = 0o777;
-/// The mode bit of a directory in which nobody removes what others made.
+/// The mode bit of a directory in which users may remove only their own files.
 const STICKY_BIT: u16 = 0o1000;
 
 /// Which bits of the modes that were sent are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
-    /// All, setuid and setgid included.
+    /// All bits are set, setuid and setgid included.
     Kept,
     /// Permissions without the bits of this mask, which a umask is; and the sticky bit of
     /// directories, which takes rights away.

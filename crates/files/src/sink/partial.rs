@@ -28,10 +28,10 @@ const MAX_TRIES: u32 = 8;
 /// it.
 const LINK_NAME: &str = "link";
 
-/// The name of a partial file, as the file system has it.
+/// The file name of a partial file.
 pub(super) type Name = [u8; 32];
 
-/// The key of one partial file.
+/// The key of a partial file, from which its name is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key([u8; 16]);
 
@@ -63,7 +63,7 @@ impl Key {
         [&self.name()[..], b".journal"].concat()
     }
 
-    /// What its journal is the journal of.
+    /// The identity under which the file's journal is stored.
     fn identity(self) -> [u8; 32] {
         *blake3::hash(&self.0).as_bytes()
     }
@@ -77,7 +77,7 @@ fn hex(bytes: &[u8]) -> String {
 /// The partial files of one transfer.
 #[derive(Debug)]
 pub(super) struct Partials {
-    /// The sink itself.
+    /// The sink's directory.
     root: OwnedFd,
     transfer: String,
     directory: Arc<OwnedFd>,
@@ -164,7 +164,7 @@ impl Partials {
         Arc::clone(&self.directory)
     }
 
-    /// Whether a file that is made with this mode has it then, as is known once one was.
+    /// Whether files made with this mode get exactly this mode. False until one was made.
     pub(super) fn makes_with(&self, mode: u16) -> bool {
         self.modes.as_ref().and_then(|modes| modes.get(&mode)) == Some(&true)
     }
@@ -217,8 +217,8 @@ impl Partials {
         rustix::fs::fallocate(self.file(object, key)?, flags, from, length)
     }
 
-    /// The journal of the file of `key`, made if it is missing or not that, and whether it was
-    /// there.
+    /// The journal of the partial file of `key`, and whether it existed. Makes it if it is missing
+    /// or belongs to another file.
     pub(super) fn journal(
         &mut self,
         object: ObjectId,
@@ -247,8 +247,8 @@ impl Partials {
         self.open.get(object).ok_or(Errno::NOENT)
     }
 
-    /// Moves the file, [dressed](Self::dress), to `leaf` in `directory` in one step, over a file
-    /// that is there.
+    /// Moves the finished ([dressed](Self::dress)) file to `leaf` in `directory` atomically.
+    /// Replaces an existing file.
     pub(super) fn place(
         &mut self,
         object: ObjectId,
@@ -270,8 +270,8 @@ impl Partials {
         }
     }
 
-    /// Makes a symbolic link at `leaf` in `directory` in one step, over a file or link that is
-    /// there.
+    /// Makes a symbolic link at `leaf` in `directory` atomically. Replaces an existing file or
+    /// link.
     pub(super) fn place_link(
         &mut self,
         target: &[u8],
@@ -290,14 +290,14 @@ impl Partials {
         rustix::fs::renameat(&*self.directory, LINK_NAME, directory, leaf)
     }
 
-    /// Removes the file of `key`, if there is one.
+    /// Removes the partial file of `key`, if it exists.
     pub(super) fn discard(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         self.open.remove(object);
         let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
         self.forget_journal(object, key, layout);
     }
 
-    /// Has all that was written to this file system on stable storage.
+    /// Syncs the file system of the transfer to stable storage.
     pub(super) fn sync(&self) -> Result<()> {
         rustix::fs::syncfs(&*self.directory)
     }
@@ -316,7 +316,7 @@ impl Partials {
         Ok(())
     }
 
-    /// Removes the directories if nothing is in them.
+    /// Removes the directories of partial files if they are empty.
     fn leave(&self) {
         let path = format!("{PARTIAL_DIRECTORY}/{}", self.transfer);
         let _ = rustix::fs::unlinkat(&self.root, path, AtFlags::REMOVEDIR);

@@ -14,12 +14,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 
-/// What a rename, a link or a directory counts for in the budget of [`Sink::work`], in bytes.
+/// The cost of a rename, link or directory, in bytes of the budget of [`Sink::work`].
 const ENTRY_COST: u64 = 16 * 1_024;
 /// Reports that may wait to be taken before [`Sink::work`] rests, in bytes.
 const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
-/// What waits until every file is in place.
+/// Links and directory times, which wait until every file is in place.
 #[derive(Debug, Default)]
 pub(super) struct DeferredWork {
     links: Vec<PendingSymlink>,
@@ -123,8 +123,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Judges a file of which every byte is there and the hash is known, and puts it in place, or
-    /// fails it.
+    /// Verifies a complete file whose hash is known. Moves it to its final place, or marks it as
+    /// failed.
     pub(super) fn conclude(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else { return Ok(Finish::Settled) };
         let failed = self.summary.failed;
@@ -198,7 +198,7 @@ impl Sink {
         Report::Verified { object }.encode(&mut self.out);
     }
 
-    /// One link, or one directory, or the end.
+    /// Handles one link or directory, or else the end.
     fn settle_one(&mut self) -> Result<(), SinkError> {
         self.deferred_work.sort();
         if let Some(link) = self.deferred_work.links.pop() {

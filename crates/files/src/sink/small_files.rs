@@ -17,7 +17,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A small file, to be [made](SmallFile::make) with others on any thread: see [`Sink::apart`].
+/// A small file, to be [made](SmallFile::make) together with others on any thread, see
+/// [`Sink::apart`].
 #[derive(Debug)]
 pub struct SmallFile {
     object: ObjectId,
@@ -28,7 +29,7 @@ pub struct SmallFile {
     bytes: Vec<u8>,
 }
 
-/// What came of a [`SmallFile`], for [`Sink::made`].
+/// The result of making a [`SmallFile`], for [`Sink::made`].
 #[derive(Debug)]
 pub struct MadeFile {
     object: ObjectId,
@@ -46,7 +47,7 @@ impl SmallFile {
         self.bytes.len()
     }
 
-    /// Makes the files, each under the name of an unfinished one.
+    /// Makes the files, each under the name of its partial file.
     #[must_use]
     pub fn make(together: Vec<Self>) -> Vec<MadeFile> {
         let made = together.into_iter().map(|small| {

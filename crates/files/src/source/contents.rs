@@ -15,10 +15,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Chunks read by one call of [`Source::next_records`] to bring hashes up to date.
+/// The most chunks that one call of [`Source::next_records`] reads to complete hashes.
 const CATCH_UP_CHUNKS: usize = 16;
 
-/// Ranges of holes told of one file at most; what is left is sent as zeros.
+/// The most ranges of holes reported for one file. Other holes are sent as zeros.
 const MAX_HOLES: usize = 256;
 
 /// A file that was announced and is not settled at the receiver.
@@ -29,7 +29,7 @@ pub(super) struct Outgoing {
     pub status: FileStatus,
     /// The stretches of the file that travel; `None` while the receiver is asked what it has.
     pub travels: Option<FileRanges>,
-    /// What the receiver told of it meanwhile.
+    /// What the receiver has reported of the file's chunks.
     comparison: Comparison,
     hashes: Hashes,
     /// Whether the verdict on the object was given. It is a hash, or that the object is withdrawn.
@@ -52,13 +52,13 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that travel, as far as it is known that they do.
+    /// The number of bytes to send, as far as it is known.
     pub fn size(&self) -> u64 {
         self.travels.as_ref().map_or(0, FileRanges::size)
     }
 }
 
-/// Chunks of a file of which nothing is stored, in as many ranges as can be told.
+/// The chunks of a file that store nothing, in at most as many ranges as can be reported.
 pub(super) fn holes(file: Option<&File>, status: &FileStatus) -> RangeSet {
     let (layout, mut data) = (Layout::new(status.size), RangeSet::new());
     let mut holes = RangeSet::new();
@@ -288,7 +288,7 @@ impl Source {
         Ok(())
     }
 
-    /// Says what of an object the receiver keeps (PARTS), and lets the rest go.
+    /// Tells the receiver which chunks it keeps (PARTS), and starts to send the others.
     fn divide(&mut self, object: ObjectId, placed: bool) -> io::Result<()> {
         let Some(outgoing) = self.objects.get_mut(&object) else { return Ok(()) };
         let layout = outgoing.hashes.layout;
