@@ -32,6 +32,8 @@ const FLOODS: [(&str, u64, &[u8]); 5] = [
     ("greetings", 30_000, &[0x6c]),
     ("first messages", 10_000, &[]),
 ];
+/// Bytes of a transfer: more than two seconds of the line.
+const FILE_BYTES: usize = 30 << 20;
 /// Addresses that a stranger sends from.
 const ADDRESSES: u8 = 200;
 const PORT: u16 = 4_000;
@@ -104,7 +106,7 @@ fn flood(what: &str, per_second: u64, first: &[u8], stop: &AtomicBool, sent: &At
 fn transfer(hosts: &Spaces, flooded: Option<(&str, u64, &[u8])>) -> f64 {
     let directory = tempfile::tempdir().unwrap();
     let (source, sink) = (directory.path().join("file"), directory.path().join("in"));
-    std::fs::write(&source, vec![7; 60 << 20]).unwrap();
+    std::fs::write(&source, vec![7; FILE_BYTES]).unwrap();
     let byway = |host: &str, arguments: &[&str]| -> Command {
         let mut command = hosts.on(host);
         command.arg(env!("CARGO_BIN_EXE_byway")).arg("--json").args(arguments);

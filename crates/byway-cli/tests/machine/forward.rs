@@ -122,7 +122,7 @@ fn fills() -> Measured {
         world.hosts.spaces().says("rcv", &["ss", "-Hltn"]).contains(":5201").then_some(())
     });
     assert!(listening.is_some());
-    let client = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30", "-O", "5", "-J"];
+    let client = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "15", "-O", "5", "-J"];
     let report: Value = serde_json::from_str(&world.hosts.spaces().says("snd", &client))?;
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6;
     server.wait()?;

@@ -97,7 +97,7 @@ fn three_ways() -> Measured {
         let found = ["cubic", "reno"].map(|congestion| {
             // The first seconds are left out: where the kernel's slow start ends is a matter of
             // luck.
-            let carried = goodput(&sites, congestion, &["-t", "20", "-O", "5"]);
+            let carried = goodput(&sites, congestion, &["-t", "12", "-O", "4"]);
             let (left, right) = (sites.status("left"), sites.status("right"));
             let (shares, soon) = (shares(&left), right["waited_under_20ms"].as_f64().unwrap());
             println!(
@@ -146,11 +146,11 @@ fn fail_open() -> Result<(), Failed> {
     sites.bench.serve("bob");
     start(&mut sites);
     assert!(!sites.installed("left").is_empty(), "or this test sees nothing");
-    let load = ["iperf3", "-J", "-4", "-c", "bob", "-C", "cubic", "-n", "16M"];
+    let load = ["iperf3", "-J", "-4", "-c", "bob", "-C", "cubic", "-n", "8M"];
     sites.bench.start("load", "alice", &load);
     // Killed in the middle of a flow.
     let carried = || sites.status("left")["peers"][0]["carried_bytes"].as_u64();
-    sites.bench.wait("a flow that is carried", || carried().filter(|bytes| *bytes > 4_000_000));
+    sites.bench.wait("a flow that is carried", || carried().filter(|bytes| *bytes > 2_000_000));
     sites.bench.stop("left", "KILL");
     // The rest goes by the plain route.
     assert!(sites.bench.end("load").success(), "{}", sites.bench.said("load"));

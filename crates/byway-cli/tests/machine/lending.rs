@@ -39,8 +39,8 @@ struct Line {
     up: u32,
     down: u32,
     delay: u32,
-    /// Seconds that the climb is given, without a rate.
-    climb: u64,
+    /// Seconds that the climb has before the stranger's rate is looked at, if no rate is told.
+    climb_seconds: u64,
     lends: &'static [&'static [&'static str]],
     /// Whether the uplink's queue is at the host's own interface, as with PPPoE or LTE.
     queues_in_host: bool,
@@ -50,12 +50,12 @@ const USUAL: Line = Line {
     up: 8,
     down: 40,
     delay: 5,
-    climb: 40,
+    climb_seconds: 20,
     lends: &[&["--lend", "1M"], &["--lend", "5M"], &[]],
     queues_in_host: false,
 };
 const THIN: Line = Line { up: 2, down: 10, lends: &[&["--lend", "1M"], &[]], ..USUAL };
-const FAST: Line = Line { up: 30, down: 100, climb: 100, lends: &[&["--lend", "8M"], &[]], ..USUAL };
+const FAST: Line = Line { up: 30, down: 100, climb_seconds: 80, lends: &[&["--lend", "8M"], &[]], ..USUAL };
 const LONG: Line = Line { delay: 40, lends: &[&["--lend", "5M"], &[]], ..USUAL };
 const OWN: Line = Line { queues_in_host: true, ..USUAL };
 
@@ -190,7 +190,7 @@ fn idle(site: &Site, seconds: u64) -> f64 {
 const IDLE_PART: f64 = 5.0 / 8.0;
 
 /// [`idle`] over 10 s, at most three times: a loss just before such a span may halve the
-/// stranger's rate in it. Ends as soon as the rate is enough.
+/// stranger's rate in it, and a climb may still go on. Ends as soon as the rate is enough.
 fn idle_best(site: &Site, line: &Line) -> f64 {
     let mut best: f64 = 0.0;
     for _ in 0..3 {
@@ -202,39 +202,59 @@ fn idle_best(site: &Site, line: &Line) -> f64 {
     best
 }
 
+/// Rates of one line with one `--lend`, in Mbit/s.
+struct Upload {
+    /// The host's own upload before there is a stranger.
+    alone: f64,
+    /// The stranger's through the host while the host is idle.
+    relayed: f64,
+    /// The host's own upload beside the stranger.
+    beside: f64,
+}
+
+/// All that a line may lend is tried at once, each in a network of its own.
 fn upload(line: &Line) -> Measured {
-    for lend in line.lends {
-        let mut found = None;
-        for _ in 0..TRIES {
-            let mut site = Site::new(line, "10G/month", lend);
-            site.bench.serve("receiver");
-            let alone = site.own("10");
-            // What was the host's own in the last second is not lent, and a relay that answers no
-            // probe is not tried again.
-            std::thread::sleep(Duration::from_secs(3));
-            site.send();
-            site.bench.wait("the relay in use", || (site.relayed() > 1 << 20).then_some(()));
-            // Without --lend the rate is found by a climb.
-            std::thread::sleep(Duration::from_secs(if lend.is_empty() { line.climb } else { 5 }));
-            let relays = idle_best(&site, line);
-            let beside = site.own("15");
-            if site.bench.is_accurate() {
-                found = Some((alone, relays, beside));
-                break;
-            }
-        }
-        let Some((alone, relays, beside)) = found else { return Ok(None) };
+    let all = std::thread::scope(|scope| {
+        let runs: Vec<_> =
+            line.lends.iter().map(|lend| scope.spawn(|| measured_upload(line, lend))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut is_measured = true;
+    for (lend, found) in line.lends.iter().zip(all) {
+        let Some(Upload { alone, relayed, beside }) = found else {
+            is_measured = false;
+            continue;
+        };
         let figures = format!(
-            "{} Mbit/s, {lend:?}: {alone:.2} Mbit/s alone, {beside:.2} ({:.3}) beside a stranger, who has {relays:.2} while the host is idle",
+            "{} Mbit/s, {lend:?}: {alone:.2} Mbit/s alone, {beside:.2} ({:.3}) beside a stranger, who has {relayed:.2} while the host is idle",
             line.up,
             beside / alone
         );
         eprintln!("{figures}");
-        if beside < 0.95 * alone || relays < IDLE_PART * f64::from(line.up) {
+        if beside < 0.95 * alone || relayed < IDLE_PART * f64::from(line.up) {
             return Err(figures.into());
         }
     }
-    Ok(Some(()))
+    Ok(is_measured.then_some(()))
+}
+
+/// The rates in a network of their own; `None` if the lab was too late in every try.
+fn measured_upload(line: &Line, lend: &[&str]) -> Option<Upload> {
+    (0..TRIES).find_map(|_| {
+        let mut site = Site::new(line, "10G/month", lend);
+        site.bench.serve("receiver");
+        let alone = site.own("10");
+        // What was the host's own in the last second is not lent, and a relay that answers no probe
+        // is not tried again.
+        std::thread::sleep(Duration::from_secs(3));
+        site.send();
+        site.bench.wait("the relay in use", || (site.relayed() > 1 << 20).then_some(()));
+        // Without --lend the rate is found by a climb.
+        std::thread::sleep(Duration::from_secs(if lend.is_empty() { line.climb_seconds } else { 5 }));
+        let relayed = idle_best(&site, line);
+        let beside = site.own("10");
+        site.bench.is_accurate().then_some(Upload { alone, relayed, beside })
+    })
 }
 
 fn quota() -> Measured {
