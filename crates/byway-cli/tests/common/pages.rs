@@ -22,6 +22,7 @@
 //! | 45.2.0.1 | the host on which relays run |
 //! | 203.0.113.7, 203.0.113.9 | in the pages a router's addresses; here 45.2.0.2 and 45.2.0.1 |
 //! | `byway lab run PLAN.toml` | runs one seed, unless the line sets `--seeds` |
+//! | `byway lab harm` | makes 40 requests, unless the line sets `--requests` |
 //! | a line of the page [`TOOLS`] | runs on two hosts, see `tests/machine/forward.rs` |
 //! | a line in [`NOT_RUN`] | does not run; byway's parser must still accept the arguments |
 

@@ -206,9 +206,15 @@ impl Session {
             word => word,
         });
         let text = words.collect::<Vec<_>>().join(" ");
-        // A plan's other seeds show nothing more of the page.
-        let plan = text.starts_with("byway lab run ") && text.contains(".toml") && !text.contains("--seeds");
-        if plan { format!("{text} --seeds 1") } else { text }
+        // A plan's other seeds show nothing more of the page, nor do more requests.
+        let is_plan = text.starts_with("byway lab run ") && text.contains(".toml");
+        if is_plan && !text.contains("--seeds") {
+            format!("{text} --seeds 1")
+        } else if text.starts_with("byway lab harm ") && !text.contains("--requests") {
+            format!("{text} --requests 40")
+        } else {
+            text
+        }
     }
 
     fn start(&mut self, verb: &'static str, line: Line) -> Result<(), String> {

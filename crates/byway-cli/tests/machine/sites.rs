@@ -38,8 +38,19 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// What each flow carries.
-const BYTES: u64 = 50_000_000;
+/// What flows carry while relays and gateways are killed.
+#[derive(Clone, Copy)]
+struct Scale {
+    /// Bytes of each flow.
+    bytes: u64,
+    /// Seconds for which another host needs the line of a relay.
+    load_seconds: &'static str,
+}
+
+/// Enough for each flow to be under way at each event.
+const SMALL: Scale = Scale { bytes: 24_000_000, load_seconds: "2" };
+/// Enough for rates to be measured.
+const FULL: Scale = Scale { bytes: 50_000_000, load_seconds: "6" };
 /// The first port of the flows, each of which has its own, and all of them.
 const PORT: u16 = 5201;
 const PORTS: &str = "5201-5209";
@@ -148,19 +159,21 @@ impl Flow {
 /// [`PORT`] on.
 struct Flows {
     flows: Vec<Flow>,
+    /// Of each flow.
+    bytes: u64,
     begun: Instant,
 }
 
 impl Flows {
-    fn start(sites: &mut Sites) -> Self {
+    fn start(sites: &mut Sites, bytes: u64) -> Self {
         let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
         let has = |name: &&str| known.split_whitespace().any(|known| known == *name);
         let (names, missing): (Vec<_>, Vec<_>) = ["reno", "cubic", "bbr"].into_iter().partition(has);
         for name in missing {
             eprintln!("a flow of {name} is skipped: this kernel does not have it");
         }
-        let start = |(name, port)| Flow::start(sites, name, ["alice", "bob"], port, BYTES);
-        Self { flows: names.into_iter().zip(PORT..).map(start).collect(), begun: Instant::now() }
+        let start = |(name, port)| Flow::start(sites, name, ["alice", "bob"], port, bytes);
+        Self { flows: names.into_iter().zip(PORT..).map(start).collect(), bytes, begun: Instant::now() }
     }
 
     /// Bytes of each that have arrived.
@@ -178,7 +191,7 @@ impl Flows {
 
     /// Waits until so many percent of each have arrived, and says what comes then.
     fn wait_percent(&self, sites: &Sites, percent: u64, what: &str) {
-        self.wait(sites, &vec![BYTES / 100 * percent; self.flows.len()]);
+        self.wait(sites, &vec![self.bytes / 100 * percent; self.flows.len()]);
         self.tell(sites, what);
     }
 
@@ -207,11 +220,11 @@ struct Survived {
 }
 
 fn whole() -> Result<(), Failed> {
-    survive().map(drop)
+    survive(SMALL).map(drop)
 }
 
 fn soon() -> Measured {
-    let Survived { opened, had, yielded, accurate } = survive()?;
+    let Survived { opened, had, yielded, accurate } = survive(FULL)?;
     if !accurate {
         return Ok(None);
     }
@@ -221,7 +234,7 @@ fn soon() -> Measured {
     Ok(Some(()))
 }
 
-fn survive() -> Result<Survived, Failed> {
+fn survive(Scale { bytes, load_seconds }: Scale) -> Result<Survived, Failed> {
     let mut sites = Sites::new(PLAN);
     sites.bench.serve("dave");
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -229,7 +242,7 @@ fn survive() -> Result<Survived, Failed> {
     sites.start_both(3);
     let whole = sites.installed("right");
     assert_eq!(whole.len(), 3, "a rule of routing, a table, and a device: {whole:?}");
-    let flows = Flows::start(&mut sites);
+    let flows = Flows::start(&mut sites, bytes);
 
     flows.wait_percent(&sites, 5, "left reads its rules again");
     sites.bench.signal("left", "HUP");
@@ -239,7 +252,7 @@ fn survive() -> Result<Survived, Failed> {
     sites.bench.stop("two", "KILL");
 
     flows.wait_percent(&sites, 25, "others need the way by one");
-    let load = ["iperf3", "-J", "-4", "-c", "dave", "-C", "cubic", "-t", "6", "-O", "1"];
+    let load = ["iperf3", "-J", "-4", "-c", "dave", "-C", "cubic", "-t", load_seconds, "-O", "1"];
     sites.bench.start("load", "carol", &load);
     let mut yielded = None;
     while !sites.bench.is_over("load") {
@@ -258,7 +271,7 @@ fn survive() -> Result<Survived, Failed> {
     sites.bench.wait("left to open", || (sites.count("left", "failed_open") > 0).then_some(()));
     let opened = killed.elapsed();
     let further: Vec<u64> =
-        flows.arrived(&sites).iter().map(|bytes| (bytes + 4_000_000).min(BYTES)).collect();
+        flows.arrived(&sites).iter().map(|arrived| (arrived + 4_000_000).min(bytes)).collect();
     flows.wait(&sites, &further);
     flows.tell(&sites, &format!("open after {:.2} s; right is started anew", opened.as_secs_f64()));
     sites.start("right");
@@ -307,7 +320,7 @@ fn no_loop() -> Result<(), Failed> {
         sites.rewrite(host, &format!("to-ports = [\"{PORTS}\"]"), "");
     }
     sites.start_both(3);
-    const MUCH: u64 = 10_000_000;
+    const MUCH: u64 = 5_000_000;
     Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, MUCH).end(&mut sites);
     // A gateway's own TCP is its own affair.
     Flow::start(&mut sites, "cubic", ["left", "bob"], PORT + 1, MUCH).end(&mut sites);
@@ -320,7 +333,7 @@ fn no_loop() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The plan with lines so slow that a flow of 20 MB is still under way when they become narrow.
+/// The plan with lines so slow that a flow of 12 MB is still under way when they become narrow.
 fn slow_lines() -> String {
     PLAN.replace("\"40 Mbit/s\"", "\"10 Mbit/s\"")
 }
@@ -331,7 +344,7 @@ fn narrower() -> Result<(), Failed> {
     sites.configure(PORTS, "", &relays);
     sites.start_both(3);
     sites.know_packet_sizes(3);
-    const MUCH: u64 = 20_000_000;
+    const MUCH: u64 = 12_000_000;
     let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH / 4).then_some(()));
     // Now routers say that packets are too big, to the gateway and to the host.
@@ -354,7 +367,7 @@ fn fragments() -> Result<(), Failed> {
     sites.bench.says("alice", &["sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_no_pmtu_disc"]);
     sites.configure(PORTS, "", &[]);
     sites.start_both(1);
-    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, 10_000_000);
+    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, 4_000_000);
     flow.end(&mut sites);
     let left = sites.status("left");
     assert!(left["passed"]["fragment"].as_u64() > Some(1_000), "{left}");
