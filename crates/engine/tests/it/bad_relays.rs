@@ -3,9 +3,10 @@
 //! bounded.
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
-use crate::search::{CLASSES, Kind, SEEDS, Search, build, bystander, misled};
+use crate::search::{CLASSES, Kind, ONE_SEED, SEEDS, Search, build, bystander, misled};
 use byway_sim::TapVerdict;
 use byway_wire::relay::GREET_LEN;
+use core::ops::RangeInclusive;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -116,14 +117,24 @@ fn of_each_kind_forty() {
     }
 }
 
-/// Some of every kind, and every byte is looked at.
 #[test]
 fn all_kinds_at_once() {
+    some_of_each_kind(&ONE_SEED);
+}
+
+#[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
+fn all_kinds_at_once_with_more_seeds() {
+    some_of_each_kind(&SEEDS);
+}
+
+/// Some of every kind, and every byte is looked at.
+fn some_of_each_kind(seeds: &RangeInclusive<u64>) {
     let kinds: Vec<Kind> =
         BAD.into_iter().chain([Kind::Good, Kind::Slow, Kind::Dead]).cycle().take(60).collect();
     let size = 24 << 20;
     for congestion in CLASSES {
-        for seed in SEEDS {
+        for seed in seeds.clone() {
             let (mut search, tally) = counted(seed, through(congestion, size, kinds.len()), &kinds);
             let took = search.finish(120, size);
             let tally = *tally.borrow();

@@ -12,18 +12,22 @@ use byway_relay::Relay;
 use byway_sim::pipe::Change;
 use byway_sim::{Handle, LinkId, PipeConfig, TapVerdict, TappedDatagram, World};
 use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
+use core::ops::RangeInclusive;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Both classes.
 pub const CLASSES: [&str; 2] = ["background", "mpath"];
 
-pub const SEEDS: core::ops::RangeInclusive<u64> = 1..=3;
+/// Seeds of what is searched at full scale.
+pub const SEEDS: RangeInclusive<u64> = 1..=3;
+/// The only seed of what is searched otherwise.
+pub const ONE_SEED: RangeInclusive<u64> = 1..=1;
 
 /// Each class with each seed.
-fn each(mut test: impl FnMut(u64, &'static str)) {
+fn each(seeds: &RangeInclusive<u64>, mut test: impl FnMut(u64, &'static str)) {
     for congestion in CLASSES {
-        SEEDS.for_each(|seed| test(seed, congestion));
+        seeds.clone().for_each(|seed| test(seed, congestion));
     }
 }
 
@@ -333,10 +337,20 @@ fn complete_list(congestion: &'static str) {
     assert!(rates.iter().all(|rate| *rate <= 10_000.0), "{congestion}: {rates:?}");
 }
 
-/// All relays are dead: the direct path is as fast as without any.
 #[test]
 fn all_relays_are_dead() {
-    each(|seed, congestion| {
+    without_relays(&ONE_SEED);
+}
+
+#[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
+fn all_relays_are_dead_with_more_seeds() {
+    without_relays(&SEEDS);
+}
+
+/// All relays are dead: the direct path is as fast as without any.
+fn without_relays(seeds: &RangeInclusive<u64>) {
+    each(seeds, |seed, congestion| {
         let rates = [0, 300].map(|relays| {
             let mut world = search(seed, congestion, 1 << 40, [20, 4], &vec![Kind::Dead; relays]);
             world.world.run_until(at(60));
@@ -347,10 +361,20 @@ fn all_relays_are_dead() {
     });
 }
 
-/// The direct path dies while relays live.
 #[test]
 fn the_direct_path_dies() {
-    each(|seed, congestion| {
+    without_a_direct_path(&ONE_SEED);
+}
+
+#[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
+fn the_direct_path_dies_with_more_seeds() {
+    without_a_direct_path(&SEEDS);
+}
+
+/// The direct path dies while relays live.
+fn without_a_direct_path(seeds: &RangeInclusive<u64>) {
+    each(seeds, |seed, congestion| {
         let size = 40 << 20;
         let took = |dies: bool| {
             let mut world = search(seed, congestion, size, [20, 4], &[Kind::Good; 40]);
@@ -375,7 +399,7 @@ fn the_direct_path_dies() {
 #[test]
 #[ignore = "slow: seconds of a processor, at full scale"]
 fn the_uplink_is_lost_with_three_hundred_candidates() {
-    each(|seed, congestion| {
+    each(&SEEDS, |seed, congestion| {
         let size = 60 << 20;
         let mut world = search(seed, congestion, size, [20, 4], &[Kind::Good; 300]);
         world.world.run_until(at(20));

@@ -12,6 +12,7 @@ use byway_engine::seal::Suites;
 use byway_sim::PipeConfig;
 use byway_wire::frame::{self, Frame, Stream};
 use byway_wire::{Duration, Instant, Machine, StreamId};
+use core::ops::Range;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -198,6 +199,16 @@ fn ten_thousand_streams_opened_at_once_are_all_read() {
 /// one side or the other.
 #[test]
 fn many_streams_survive_every_fault() {
+    with_faults(0..8);
+}
+
+#[test]
+#[ignore = "slow: seconds of a processor, at full scale"]
+fn many_streams_survive_every_fault_with_many_seeds() {
+    with_faults(0..20);
+}
+
+fn with_faults(seeds: Range<u64>) {
     let faulty = |seed: u64| {
         let good = line(20, 10 * MS);
         match seed % 5 {
@@ -208,7 +219,7 @@ fn many_streams_survive_every_fault() {
             _ => good.loss(0.03).reordering(0.1, 10 * MS).duplication(0.1).corruption(0.03),
         }
     };
-    for seed in 0..20 {
+    for seed in seeds {
         let mut about = About::new(200, 60_000, faulty(seed));
         about.lines.push(faulty(seed / 5 + seed));
         about.seed = seed;
