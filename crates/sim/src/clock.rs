@@ -23,7 +23,7 @@ impl Clock {
         Self::default()
     }
 
-    /// Shows this much at the world's beginning.
+    /// Sets what the clock shows at the beginning of the simulation.
     #[must_use]
     pub fn with_offset(mut self, offset: Duration) -> Self {
         self.offset = nanos(offset);
@@ -50,7 +50,7 @@ impl Clock {
         self
     }
 
-    /// What the clock shows when the world's time is `world`.
+    /// The clock's time at the simulated time `world`.
     #[must_use]
     #[inline]
     pub fn local(&self, world: Instant) -> Instant {
@@ -81,7 +81,8 @@ impl Clock {
         self.inverse(local, jumped).max(begins)
     }
 
-    /// As nearly every clock does: it is read several times per event.
+    /// Whether the clock has no offset, drift or step, as is usual. It is read several times per
+    /// event.
     fn shows_the_worlds_time(&self) -> bool {
         self.offset == 0 && self.drift == 0 && self.steps.is_empty()
     }

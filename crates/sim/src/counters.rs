@@ -33,7 +33,7 @@ pub struct LinkCounters {
     /// Packets, copies not counted, of which it is known how long they wait for their service, and
     /// will not be lost.
     pub served: u64,
-    /// How long these wait, in nanoseconds in all.
+    /// The total waiting time of packets in nanoseconds.
     pub waited: u64,
 }
 
@@ -50,7 +50,7 @@ impl LinkCounters {
         self.dropped.iter().sum()
     }
 
-    /// Whether the books balance when this many packets are under way.
+    /// Whether the counts balance if `under_way` packets are in flight.
     #[must_use]
     pub fn balance_with(&self, under_way: u64) -> bool {
         self.sent + self.duplicated == self.delivered + self.dropped() + under_way
@@ -62,7 +62,7 @@ impl LinkCounters {
         Duration::from_nanos(self.waited.checked_div(self.served).unwrap_or(0))
     }
 
-    /// Notes what a link said to an offer.
+    /// Counts an offered packet and its outcome.
     pub fn note(&mut self, now: Instant, offer: &Offer, fate: &PacketOutcome) {
         self.sent += 1;
         self.sent_bytes += offer.size as u64;

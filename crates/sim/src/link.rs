@@ -12,17 +12,17 @@ pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;
 
-    /// What waits in the queue at `now`; the packet being sent is not part of it.
+    /// The queue at `now`, without the packet that is being sent.
     fn waiting(&self, now: Instant) -> Occupancy;
 
-    /// The most that may ever wait. The world asserts it.
+    /// The largest possible queue. The simulation asserts it.
     fn bound(&self) -> Occupancy;
 
     /// Whether a packet may overtake another; the same at all times. Where it may not, the world
     /// asserts the order.
     fn may_reorder(&self) -> bool;
 
-    /// When to call [`decide`](Self::decide) next; `None`: it holds no packet without a fate.
+    /// When to call [`decide`](Self::decide) next. `None`: no packet waits for a decision.
     fn decides_at(&self) -> Option<Instant> {
         None
     }
@@ -38,7 +38,7 @@ pub trait Link: Any + Debug {
 /// A packet that wants to go over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Bytes of UDP payload. The link adds what headers cost.
+    /// Bytes of UDP payload. The link adds the bytes of headers.
     pub size: usize,
     /// The ECN mark of the packet.
     pub ecn: Ecn,
@@ -61,16 +61,16 @@ pub fn flow(from: SocketAddr, to: SocketAddr) -> u64 {
     address(from).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ address(to)
 }
 
-/// What becomes of a packet that waits.
+/// The decision about a waiting packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The place of the packet: how many came before it that are [`PacketOutcome::Queued`] still.
+    /// The packet's place among those that are still [`PacketOutcome::Queued`], counted from 0.
     pub place: usize,
-    /// What became of the packet.
+    /// The outcome of the packet.
     pub fate: PacketOutcome,
 }
 
-/// What becomes of a packet.
+/// The outcome of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
     /// The packet arrives at the link's end.
@@ -79,29 +79,29 @@ pub enum PacketOutcome {
     Duplicated(Delivery, Delivery),
     /// The packet does not arrive.
     Dropped(DropReason),
-    /// The packet waits, and [`Link::decide`] will tell its fate, which is never this one again.
+    /// The packet waits. [`Link::decide`] later gives its outcome, which is another one than this.
     Queued,
 }
 
 /// How a packet arrives at the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When its service begins: until then it waits.
+    /// When the packet's service begins. Until then it waits.
     pub begins: Instant,
-    /// When its last bit arrives.
+    /// When the packet's last bit arrives.
     pub at: Instant,
     /// The packet's mark on arrival: as offered, or CE.
     pub ecn: Ecn,
-    /// What happened to its bits, if anything.
+    /// The corruption of the packet's bits. `None`: there is none.
     pub corruption: Option<Corruption>,
 }
 
-/// Flips one to three bits, which ones is fixed by the number.
+/// A corruption of one to three bits. The number determines which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption(pub u64);
 
 impl Corruption {
-    /// Flips the bits. What is not empty is changed for certain.
+    /// Flips the bits. A nonempty payload is always changed.
     pub fn apply(self, payload: &mut [u8]) {
         let bits = payload.len() as u64 * 8;
         if bits == 0 {
@@ -135,7 +135,7 @@ pub enum DropReason {
     Partition,
     /// Larger than the link's MTU.
     TooLarge,
-    /// The queue's discipline chose it (active queue management).
+    /// The queue's discipline (active queue management) dropped it.
     Managed,
 }
 

@@ -18,7 +18,7 @@
 use crate::pipe::{PipeConfig, RateStep};
 use byway_wire::{Duration, Instant};
 
-/// Both directions of a link, as its customer sees them.
+/// A link in both directions, as a customer sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Duplex {
     /// From the customer to the network.
@@ -41,7 +41,7 @@ pub const PRESET_NAMES: [&str; 10] = [
     "transatlantic",
 ];
 
-/// The link of this name; `None` if there is none.
+/// The link with this name. `None`: there is none.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Duplex> {
     Some(match name {
@@ -142,7 +142,8 @@ impl Duplex {
     }
 }
 
-/// Down before up, as people say it; rates in kbit/s. Every preset has an MTU of 1500.
+/// A link with rates in kbit/s and queues, each as down and up. Every preset has an MTU of 1500
+/// bytes.
 fn duplex(rates: [u64; 2], delay: Duration, queues: [Duration; 2]) -> Duplex {
     let [down, up] = [(rates[0], queues[0]), (rates[1], queues[1])]
         .map(|(rate, queue)| PipeConfig::new(rate * 1_000, delay).queue_time(queue).mtu(1_500));

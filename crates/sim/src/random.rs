@@ -12,7 +12,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The stream of this seed. Any seed is good, zero too.
+    /// A generator with this seed. Any seed is valid, also zero.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut mixer = seeded_random::Random::new(seed);
@@ -31,7 +31,7 @@ impl Random {
         Self::new(seeded_random::Random::new(seed).bits() ^ name)
     }
 
-    /// The next 64 bits.
+    /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -55,12 +55,12 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Whether something of this probability happens. Draws nothing where the answer is certain.
+    /// True with this probability. Draws no number if the answer is certain.
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && (probability >= 1.0 || self.unit() < probability)
     }
 
-    /// A time between events of a Poisson process with this mean time between them.
+    /// A random time between two events of a Poisson process with this mean.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         let scale = -libm::log(1.0 - self.unit());
         Duration::from_nanos((nanos(mean) as f64 * scale) as u64)

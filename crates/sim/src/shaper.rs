@@ -13,14 +13,14 @@ use core::net::SocketAddr;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// What a [`Shaper`] does to what passes.
+/// The configuration of a [`Shaper`].
 #[derive(Clone, Debug)]
 pub struct ShaperConfig {
     /// Where datagrams of clients go.
     pub server: SocketAddr,
-    /// The way from clients to the server.
+    /// The pipe from clients to the server.
     pub up: PipeConfig,
-    /// The way from the server to clients.
+    /// The pipe from the server to clients.
     pub down: PipeConfig,
     /// Whether clients share the two pipes.
     pub sharing: Sharing,
@@ -38,14 +38,15 @@ pub struct ShaperConfig {
 /// Whether clients of a shaper share its pipes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Each client has an up and a down pipe of its own.
+    /// Each client has its own pipes.
     PerClient,
     /// All clients go through the same two pipes: one bottleneck.
     Shared,
 }
 
 impl ShaperConfig {
-    /// Shapes the way to `server`: a pair of pipes per client, up to 65 536 packets or 64 MiB held.
+    /// Shapes packets to `server`. Each client has a pair of pipes, and at most 65 536 packets or
+    /// 64 MiB are held.
     #[must_use]
     pub fn new(server: SocketAddr, up: PipeConfig, down: PipeConfig) -> Self {
         Self {
@@ -61,14 +62,14 @@ impl ShaperConfig {
     }
 }
 
-/// What a shaper counted.
+/// The counts of a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ShaperCounters {
     /// From clients to the server. `queued` stays 0: all that is held counts as in flight.
     pub up: LinkCounters,
     /// From the server to clients.
     pub down: LinkCounters,
-    /// Datagrams of clients for whom there was no socket.
+    /// Datagrams of clients that got no socket.
     pub refused: u64,
     /// Datagrams at a back socket that did not come from the server, or had no client.
     pub foreign: u64,
@@ -76,7 +77,7 @@ pub struct ShaperCounters {
     pub clients: u64,
 }
 
-/// A pipe, its books, and how many of its packets are held.
+/// A pipe, its counts, and the number of its packets that are held.
 #[derive(Debug)]
 struct ShaperPipe {
     pipe: Pipe,
@@ -86,7 +87,7 @@ struct ShaperPipe {
     queued: VecDeque<(Instant, usize)>,
 }
 
-/// A back socket and the client that it was given to.
+/// A socket toward the server, and the client that it serves.
 #[derive(Debug, Default)]
 struct BackSocket {
     up: bool,
@@ -112,8 +113,8 @@ pub struct Shaper {
     backs: Vec<BackSocket>,
     /// The back socket that a client has.
     by_remote: BTreeMap<SocketAddr, usize>,
-    /// Lane 2i is the way up of back i, lane 2i + 1 its way down; when shared there are only the
-    /// first two.
+    /// Pipes: number 2i is the direction up of socket i, 2i + 1 its direction down. If shared,
+    /// there are only two.
     lanes: Vec<ShaperPipe>,
     /// Books of clients that are gone.
     retired: [LinkCounters; 2],
@@ -150,7 +151,7 @@ impl Shaper {
         }
     }
 
-    /// What it counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn counters(&self) -> ShaperCounters {
         let [mut up, mut down] = self.retired;
@@ -177,7 +178,7 @@ impl Shaper {
         }
     }
 
-    /// The back of a client, given to it now if it has none.
+    /// The index of a client's socket. Assigns one if the client has none. `None`: none is free.
     fn back_of(&mut self, now: Instant, remote: SocketAddr) -> Option<usize> {
         if let Some(&back) = self.by_remote.get(&remote) {
             let place = self.backs.get_mut(back)?;
@@ -293,7 +294,7 @@ impl Shaper {
         }
     }
 
-    /// Keeps a datagram until it is due.
+    /// Stores a datagram until it is due. Returns its slot.
     fn store(&mut self, lane: usize, local: Local, remote: SocketAddr, ecn: Ecn, payload: &[u8]) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             let payload = Vec::new();
@@ -344,7 +345,7 @@ impl Shaper {
         self.config.up.discipline.decides_later() || self.config.down.discipline.decides_later()
     }
 
-    /// Lets the pipes decide about what they hold, as far as they can now.
+    /// Lets the pipes decide about held packets, as far as they can at this time.
     fn decide(&mut self, now: Instant) {
         if !self.decides_later() {
             return;
@@ -362,7 +363,7 @@ impl Shaper {
         }
     }
 
-    /// Frees the slot of a datagram; its lane and size.
+    /// Frees the slot of a datagram. Returns its pipe and its size.
     fn forget(&mut self, slot: usize) -> (&mut ShaperPipe, usize) {
         self.free.push(slot);
         let parcel = &self.datagrams[slot];
@@ -373,7 +374,7 @@ impl Shaper {
         (lane, size)
     }
 
-    /// The slot of the next datagram, if its time has come.
+    /// The slot of the next datagram, if it is due.
     fn due(&self, now: Instant) -> Option<usize> {
         self.line.peek().filter(|Reverse((at, _, _))| *at <= now).map(|Reverse((_, _, slot))| *slot)
     }

@@ -15,7 +15,7 @@ pub struct CodelConfig {
     /// Bytes, headers included. While no more than this wait behind a packet, nothing is dropped
     /// (`maxpacket_`).
     pub max_packet: u64,
-    /// Marks ECN-capable packets instead of dropping them.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -35,7 +35,7 @@ impl Default for CodelConfig {
 /// A packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Since when it waits.
+    /// The time since which the packet waits.
     pub since: Instant,
     /// The size of the packet in bytes, headers included.
     pub bytes: u64,
@@ -43,12 +43,12 @@ pub struct Queued {
     pub ecn: Ecn,
 }
 
-/// What became of a packet that was first in the queue.
+/// The result for the first packet of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeued {
     /// The packet was dropped.
     Dropped,
-    /// The packet's service begins. Its mark is CE if it was marked here.
+    /// The packet's service begins. It carries a CE mark if it was marked here.
     Served(Queued),
 }
 
@@ -106,7 +106,7 @@ impl Codel {
         self.queue.push_back(packet);
     }
 
-    /// The packet that came first leaves, since there is no room for more.
+    /// Removes the first packet, because there is no room for more.
     pub(super) fn drop_first(&mut self) {
         self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
     }
@@ -149,7 +149,7 @@ impl Codel {
         }
     }
 
-    /// The first packet, and whether it may be dropped.
+    /// Removes the first packet. The second value tells whether it may be dropped.
     fn take(&mut self, now: Instant) -> (Option<Queued>, bool) {
         let Some(packet) = self.queue.pop_front() else {
             self.first_above = None;
@@ -169,7 +169,7 @@ impl Codel {
         }
     }
 
-    /// Marks the packet if it and the queue can.
+    /// Marks the packet, if both it and the queue are ECN-capable.
     fn mark(&self, packet: &mut Option<Queued>) -> bool {
         match packet {
             Some(packet) if self.config.ecn && packet.ecn != Ecn::NotEct => {

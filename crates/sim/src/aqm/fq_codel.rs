@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 /// The parameters of [`FqCodel`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCodelConfig {
-    /// What each queue does.
+    /// The parameters of CoDel in each queue.
     pub codel: CodelConfig,
     /// Bytes that a queue may send in its turn, headers included (QUANTUM).
     pub quantum: u32,
-    /// How many queues there are. Flows that fall on the same one share it.
+    /// The number of queues. Flows with the same hash share a queue.
     pub queues: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for FqCodelConfig {
     }
 }
 
-/// A packet that waits, by the number that it had when it came.
+/// The number of a waiting packet, in the order of arrival.
 type Number = u64;
 
 /// The most packets that an overflow drops at once (section 4.1).
@@ -35,7 +35,7 @@ const MAX_BATCH_DROPS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     quantum: i64,
-    /// What flows are hashed with, so that they fall together otherwise in each run.
+    /// Added to the hash of flows, so that other flows collide in each run.
     salt: u64,
     queues: Vec<FlowQueue>,
     /// Queues that had nothing before, and the others, both in the order of their turns.
@@ -44,16 +44,16 @@ pub struct FqCodel {
     packets: usize,
     bytes: u64,
     next: Number,
-    /// Packets whose fate nobody was told yet, in the order in which they came.
+    /// Packets whose outcome is not decided yet, in the order of arrival.
     held: VecDeque<Number>,
 }
 
 #[derive(Clone, Debug)]
 struct FlowQueue {
     codel: Codel,
-    /// What waits in `codel`.
+    /// The numbers of the packets in `codel`.
     numbers: VecDeque<Number>,
-    /// Bytes that it may send yet.
+    /// Bytes that the queue may still send in its turn.
     deficit: i64,
     listed: bool,
 }
@@ -179,7 +179,7 @@ impl FqCodel {
         }
     }
 
-    /// How many packets came before this one and had not left yet. It leaves.
+    /// Removes a packet. Returns how many earlier packets are still waiting.
     fn told(&mut self, number: Number) -> usize {
         let place = self.held.partition_point(|&held| held < number);
         self.held.remove(place);

@@ -10,30 +10,30 @@ pub use red::{Red, RedConfig, RedVerdict};
 
 use byway_wire::Instant;
 
-/// What a [`Pipe`](crate::Pipe) does with what waits. Its bounds in packets and bytes hold under
-/// every discipline.
+/// What a [`Pipe`](crate::Pipe) does with waiting packets. Its limits in packets and bytes always
+/// apply.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Discipline {
-    /// First come, first served; what finds the queue full is dropped.
+    /// First in, first out. A packet that finds the queue full is dropped.
     #[default]
     DropTail,
     /// Random Early Detection: decides when a packet comes.
     Red(RedConfig),
     /// Controlled Delay: decides when a packet's service would begin.
     Codel(CodelConfig),
-    /// CoDel for each flow by itself, and flows in turn.
+    /// FQ-CoDel: each flow has its own queue under CoDel, and flows take turns.
     FqCodel(FqCodelConfig),
 }
 
 impl Discipline {
-    /// Whether it decides later than when a packet comes.
+    /// Whether the discipline decides about a packet after its arrival.
     #[must_use]
     pub const fn decides_later(&self) -> bool {
         matches!(self, Self::Codel(_) | Self::FqCodel(_))
     }
 }
 
-/// What waits under a discipline that decides when a packet's service would begin.
+/// The queue of a discipline that decides when a packet's service would begin.
 #[derive(Debug)]
 pub(crate) enum DequeueAqm {
     One(Codel),

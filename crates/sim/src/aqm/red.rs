@@ -16,7 +16,7 @@ pub struct RedConfig {
     pub max: f64,
     /// Probability at [`max`](Self::max) (1 / `linterm_`).
     pub max_p: f64,
-    /// What the queue that a packet finds weighs in the average (`q_weight_`).
+    /// The weight of a new queue length in the average (`q_weight_`).
     pub weight: f64,
     /// Beyond [`max`](Self::max) the probability grows to 1 at twice that; otherwise it is 1 at
     /// once (`gentle_`).
@@ -92,7 +92,7 @@ impl RedConfig {
     }
 }
 
-/// What becomes of a packet that comes.
+/// The decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedVerdict {
     /// The packet may go in.
@@ -108,7 +108,7 @@ pub enum RedVerdict {
 pub struct Red {
     config: RedConfig,
     average: f64,
-    /// Packets and bytes since the last drop, the one at hand included.
+    /// Packets and bytes since the last drop, including the present packet.
     count: u64,
     count_bytes: u64,
     /// The average was above the lower threshold before.

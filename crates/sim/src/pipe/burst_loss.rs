@@ -46,7 +46,7 @@ const STEP_BYTES: u64 = 1_500;
 /// The most steps that make a difference: of a spell of 1,000,000 packets, a third is left then.
 const MAX_STEPS: u64 = 1 << 20;
 
-/// Whether a line is in a bad spell, and since when it is idle.
+/// The state of the loss model: whether the line is in a bad spell, and since when it is idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spell {
     bad: bool,

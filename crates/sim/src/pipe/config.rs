@@ -12,8 +12,8 @@ pub const OVERHEAD_IPV4: u32 = 28;
 /// Header bytes per packet: IPv6 and UDP.
 pub const OVERHEAD_IPV6: u32 = 48;
 
-/// What a [`Pipe`](super::Pipe) is like. The default is a perfect line: no limit of rate, no delay,
-/// no fault.
+/// The properties of a [`Pipe`](super::Pipe). The default is a perfect line: no rate limit, no
+/// delay, no faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeConfig {
     /// Bits per second, headers included. `None`: no limit, so nothing ever queues. Zero counts as
@@ -22,9 +22,9 @@ pub struct PipeConfig {
     /// Rates that follow the clock; empty: [`rate`](Self::rate) always holds. A packet is served at
     /// the rate in force when its service begins.
     pub rate_steps: Vec<RateStep>,
-    /// Time after which [`rate_steps`](Self::rate_steps) repeat; `None`: the last one stays.
+    /// The period after which [`rate_steps`](Self::rate_steps) repeat. `None`: the last rate stays.
     pub rate_period: Option<Duration>,
-    /// Propagation: from a packet's last bit leaving to its arrival.
+    /// The propagation delay, from a packet's last bit leaving to its arrival.
     pub delay: Duration,
     /// How many packets may wait. The packet being sent does not count, so a queue of 0 still
     /// sends.
@@ -40,27 +40,27 @@ pub struct PipeConfig {
     /// Probability that a packet is lost after it was sent: it takes its time on the line like any
     /// other.
     pub loss: f64,
-    /// Losses that come in bursts, besides those of [`loss`](Self::loss). `None`: none do.
+    /// Burst losses, in addition to those of [`loss`](Self::loss). `None`: there are none.
     pub bursts: Option<GilbertElliott>,
     /// Probability that bits of a packet flip.
     pub corruption: f64,
     /// Probability that a packet arrives twice, one copy right behind the other.
     pub duplication: f64,
-    /// Probability that a packet is held up by [`reorder_delay`](Self::reorder_delay), so that
+    /// Probability that a packet is delayed by [`reorder_delay`](Self::reorder_delay), so that
     /// others overtake it.
     pub reordering: f64,
     /// How long a reordered packet is held up.
     pub reorder_delay: Duration,
     /// Every packet is late by 0 to this much, each equally likely, but overtakes none.
     pub jitter: Duration,
-    /// Times in which nothing arrives. `None`: there are none.
+    /// Recurring times in which nothing arrives. `None`: there are none.
     pub stalls: Option<Stalls>,
     /// ECN-capable packets that find this many waiting, or more, are marked CE. `None`: no marking.
     pub mark_above: Option<usize>,
-    /// What the queue does before it is full.
+    /// The discipline of the queue, which may act before the queue is full.
     pub discipline: Discipline,
-    /// What changes over the run, in any order. Once a [`Change::Rate`] has come,
-    /// [`rate_steps`](Self::rate_steps) hold no longer.
+    /// Changes during the run, in any order. After a [`Change::Rate`],
+    /// [`rate_steps`](Self::rate_steps) no longer apply.
     pub schedule: Vec<Step>,
     /// Times (from, until) in which all that is offered is dropped. They should not overlap.
     pub partitions: Vec<(Instant, Instant)>,
@@ -110,13 +110,13 @@ impl PipeConfig {
         Self { rate: Some(rate), delay, ..Self::default() }
     }
 
-    /// A line of unlimited rate with this propagation delay.
+    /// A pipe with this propagation delay and without a rate limit.
     #[must_use]
     pub fn delay_only(delay: Duration) -> Self {
         Self { delay, ..Self::default() }
     }
 
-    /// Lets this many packets wait.
+    /// Sets the queue limit in packets.
     #[must_use]
     pub fn queue(mut self, packets: usize) -> Self {
         self.queue_packets = packets;
@@ -133,7 +133,7 @@ impl PipeConfig {
         self
     }
 
-    /// Loses packets with this probability.
+    /// Sets the probability of losing a packet.
     #[must_use]
     pub fn loss(mut self, probability: f64) -> Self {
         self.loss = probability;
@@ -147,7 +147,7 @@ impl PipeConfig {
         self
     }
 
-    /// Lets the queue decide by this discipline.
+    /// Sets the discipline of the queue.
     #[must_use]
     pub fn discipline(mut self, discipline: Discipline) -> Self {
         self.discipline = discipline;
@@ -169,7 +169,7 @@ impl PipeConfig {
         self.then(from, Change::Delay(usual + extra)).then(until, Change::Delay(usual))
     }
 
-    /// Makes every packet late by up to this much.
+    /// Sets the largest random delay that is added to each packet.
     #[must_use]
     pub fn jitter(mut self, most: Duration) -> Self {
         self.jitter = most;
@@ -183,28 +183,28 @@ impl PipeConfig {
         self
     }
 
-    /// Holds packets up by `delay` with this probability.
+    /// Sets the probability of delaying a packet by `delay`, so that others overtake it.
     #[must_use]
     pub fn reordering(mut self, probability: f64, delay: Duration) -> Self {
         (self.reordering, self.reorder_delay) = (probability, delay);
         self
     }
 
-    /// Duplicates packets with this probability.
+    /// Sets the probability of duplicating a packet.
     #[must_use]
     pub fn duplication(mut self, probability: f64) -> Self {
         self.duplication = probability;
         self
     }
 
-    /// Corrupts packets with this probability.
+    /// Sets the probability of corrupting a packet.
     #[must_use]
     pub fn corruption(mut self, probability: f64) -> Self {
         self.corruption = probability;
         self
     }
 
-    /// Drops packets whose bytes, headers included, are more than this.
+    /// Sets the largest packet in bytes, headers included. Larger ones are dropped.
     #[must_use]
     pub fn mtu(mut self, bytes: usize) -> Self {
         self.mtu = Some(bytes);
@@ -218,7 +218,7 @@ impl PipeConfig {
         self
     }
 
-    /// Marks ECN-capable packets that find this many waiting.
+    /// Sets the queue length in packets from which ECN-capable packets are marked.
     #[must_use]
     pub fn mark_above(mut self, packets: usize) -> Self {
         self.mark_above = Some(packets);

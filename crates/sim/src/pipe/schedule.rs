@@ -7,11 +7,11 @@ use byway_wire::{Duration, Instant};
 pub struct Step {
     /// From when on, in the world's time.
     pub at: Instant,
-    /// What is different then.
+    /// The change at this time.
     pub change: Change,
 }
 
-/// What may change about a line.
+/// A property of a line that changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Bits per second, for packets whose service begins from then on. `None`: no limit.
@@ -21,9 +21,9 @@ pub enum Change {
     Delay(Duration),
     /// Probability of loss, for packets that are offered from then on.
     Loss(f64),
-    /// All that is offered from then on is dropped.
+    /// All packets offered from then on are dropped.
     Down,
-    /// The line carries again what is offered.
+    /// The line works again.
     Up,
 }
 
@@ -60,7 +60,7 @@ impl<T: Copy> TimedValue<T> {
         self.value
     }
 
-    /// From now on it is `value`, and no step is left.
+    /// Sets the value from now on, and removes all later steps.
     pub(super) fn set(&mut self, value: T) {
         *self = Self { value, steps: Vec::new(), next: 0, changes: Instant::FAR_FUTURE };
     }

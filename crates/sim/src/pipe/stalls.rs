@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 /// arrives at its end, all at once and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// The length of a period. Zero: there are no stalls.
+    /// The time between the beginnings of two stalls. Zero: there are no stalls.
     pub period: Duration,
     /// The shortest stall.
     pub min: Duration,
@@ -16,7 +16,7 @@ pub struct Stalls {
     pub max: Duration,
 }
 
-/// Where the line is among its stalls.
+/// The line's position in the sequence of stalls.
 #[derive(Clone, Debug)]
 pub(super) struct StallState {
     stalls: Stalls,
@@ -36,8 +36,7 @@ impl StallState {
         Self { stalls, random: Random::new(seed), next_period: zero, from: zero, until: zero }
     }
 
-    /// When a packet arrives that would arrive at `at` on a line without stalls. `at` never goes
-    /// back.
+    /// The arrival time of a packet that would arrive at `at` without stalls. `at` never decreases.
     pub fn release(&mut self, at: Instant) -> Instant {
         if self.stalls.period.is_zero() {
             return at;

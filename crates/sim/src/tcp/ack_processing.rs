@@ -14,18 +14,18 @@ use byway_wire::{Duration, Instant};
 const MAX_TIMEOUTS: u32 = 15;
 /// Timeouts in a row after which a handshake is given up: `1 + 2 + 4 + ... + 32` s.
 const MAX_SYNS: u32 = 6;
-/// Timeouts in a row after which what is on a path goes another way, if there is one.
+/// After so many timeouts in a row, a path's data are sent on another path, if there is one.
 const DEAD_TIMEOUTS: u32 = 2;
-/// How long a connection answers the other side's repetitions after both have ended.
+/// How long a connection answers repeated segments after both sides have ended.
 pub(super) const LINGER_TIME: Duration = Duration::from_secs(4);
 
-/// What became of a connection by a segment or a timer.
+/// The state of a connection after a segment or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionFate {
     Lives,
     /// Both sides of the connection have ended.
     Over,
-    /// Given up, or the peer said that there is none.
+    /// The connection was given up, or the peer does not know it.
     Dead,
 }
 
@@ -208,7 +208,7 @@ impl Connection {
         bundle.controller.on_congested(self.path, &congested);
     }
 
-    /// A probe was answered.
+    /// Handles the answer to a probe.
     fn on_reply(&mut self, now: Instant, segment: &Segment, bundle: Option<&mut Bundle>) {
         let Some(sent_at) = self.probe_sent.filter(|&sent_at| stamp(sent_at) == segment.echo) else { return };
         self.probe_sent = None;
@@ -310,13 +310,13 @@ impl Connection {
         }
     }
 
-    /// What is not acknowledged goes another way; the peer need not wait for it.
+    /// Gives unacknowledged data to other paths. The peer need not wait for them here.
     pub(super) fn abandon(&mut self, bundle: &mut Bundle) {
         bundle.supply.give_back(self.scoreboard.abandon());
         self.skip = true;
     }
 
-    /// The window that the handshake told, and what else.
+    /// Takes the parameters from the peer's SYN: window scale, SACK and port.
     pub(super) fn agree(&mut self, segment: &Segment) {
         let segment::SynFields { port, shift, sack, .. } = segment.opening;
         self.peer_port = port;

@@ -9,7 +9,7 @@ use byway_wire::{Instant, PathId};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub subflow: Subflow,
-    /// Whether it may be opened (again).
+    /// Whether the path may be opened, perhaps again.
     pub free: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Bundle {
     pub at_start: usize,
     /// Slots of the connections that are not over.
     pub connections: Vec<u32>,
-    /// What is left of those that are.
+    /// The final reports of paths that were closed.
     pub closed: Vec<(PathId, SubflowReport)>,
     next_path: u32,
     pub start: Instant,
@@ -39,9 +39,9 @@ pub(super) struct Bundle {
     pub delivered: u64,
     pub started: Option<Instant>,
     pub finished: Option<Instant>,
-    /// A path found less data than it could send.
+    /// Whether a path could send more than the application provides.
     pub hungry: bool,
-    /// The earliest of its timers that stands in the queue.
+    /// The bundle's earliest timer that is in the queue.
     pub scheduled: Instant,
 }
 
@@ -74,7 +74,7 @@ impl Bundle {
         }
     }
 
-    /// A name for a new path: never one that was used before.
+    /// An id for a new path. No id is used twice.
     pub(super) fn name_path(&mut self) -> PathId {
         self.next_path += 1;
         PathId(self.next_path - 1)
@@ -90,12 +90,12 @@ impl Bundle {
         self.tick_at = self.controller.tick(now).unwrap_or(Instant::FAR_FUTURE);
     }
 
-    /// Whether all that was and will be written has arrived.
+    /// Whether all data have arrived and no more will be written.
     pub(super) fn is_delivered(&self) -> bool {
         self.supply.has_ended() && self.delivered >= self.supply.written()
     }
 
-    /// When something is due that no path knows of.
+    /// When the bundle itself has something due, apart from its paths.
     #[inline]
     pub(super) fn deadline(&self) -> Instant {
         if self.started.is_none() {
@@ -107,7 +107,7 @@ impl Bundle {
         self.tick_at.min(step).min(self.stop).min(data)
     }
 
-    /// Does what is due.
+    /// Does what is due for the bundle itself.
     pub(super) fn on_timer(&mut self, now: Instant) {
         while let Some(&(at, limit)) = self.window_steps.get(self.steps_begun)
             && at <= now

@@ -67,8 +67,8 @@ impl Cbr {
         self
     }
 
-    /// How long each numbered datagram that was sent took until `sink` had it; `None`: it is lost,
-    /// or under way.
+    /// The delay of each numbered datagram until it reached `sink`. `None`: it is lost, or in
+    /// flight.
     #[must_use]
     pub fn delays(&self, sink: &Self) -> Vec<Option<Duration>> {
         let mut delays = vec![None; self.times.len()];

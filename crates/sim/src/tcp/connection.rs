@@ -9,17 +9,17 @@ use super::{Recovery, SubflowReport, SubflowState, TcpConfig};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 
-/// The index that stands for no bundle and no entry.
+/// The index that means "no bundle" or "no entry".
 pub(super) const NO_ENTRY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpState {
-    /// A SYN was sent from this side.
+    /// This side sent a SYN.
     SynSent,
-    /// The other side has, and was answered.
+    /// The other side sent a SYN, and was answered.
     SynReceived,
     Open,
-    /// Both sides have ended. What the other repeats is answered for some time.
+    /// Both sides have ended. Repeated segments are still answered for some time.
     Lingering,
     /// Over: the slot is free.
     Closed,
@@ -32,18 +32,18 @@ pub(super) struct Connection {
     pub local: Local,
     pub remote: SocketAddr,
     pub state: TcpState,
-    /// The bundle that governs what this side sends.
+    /// The index of the bundle that governs what this side sends.
     pub bundle: u32,
     pub path: PathId,
     /// The place among the candidates of the bundle.
     pub place: usize,
-    /// Where the host counts what this side receives.
+    /// The index of the entry in which the host counts received data.
     pub inbound: u32,
-    /// What the SYN said: ours, or the peer's.
+    /// The fields of this side's SYN, or of the peer's.
     pub opening: SynFields,
     pub opened: Instant,
     pub mss: u64,
-    /// Whether it does what Linux does ([`Recovery::Rack`]).
+    /// Whether the connection behaves like Linux ([`Recovery::Rack`]).
     pub linux: bool,
     pub scoreboard: Scoreboard,
     pub rtt: Rtt,
@@ -60,19 +60,19 @@ pub(super) struct Connection {
     /// When the latest left, and how many have.
     pub syn_sent: Option<Instant>,
     pub syns: u32,
-    /// Nothing new is sent; the end is, as soon as it can be.
+    /// Whether no new data are sent, and the end follows as soon as possible.
     pub closing: bool,
     pub fin_sent: bool,
     pub fin_acked: bool,
-    /// Whether the end of the other side was noted.
+    /// Whether the end of the other side was handled.
     pub ended: bool,
-    /// What was not acknowledged goes another way; the peer is to be told, and has not said that it
+    /// Whether unacknowledged data went to another path, and the peer has not confirmed that it
     /// knows.
     pub skip: bool,
     pub skip_due: bool,
     /// Whether a segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
     pub must_resend: bool,
-    /// The peer's window is closed and there is data.
+    /// Whether there are data, but the peer's window is closed.
     pub persist: bool,
     pub choked: bool,
     pub probe_due: bool,
@@ -82,23 +82,23 @@ pub(super) struct Connection {
     /// When silence is answered by a probe of the tail, and whether one is due.
     pub tail_at: Instant,
     pub tail_due: bool,
-    /// When what may be lost is judged again.
+    /// When to check again for losses.
     pub judge_at: Instant,
-    /// Whether the controller allowed neither window nor rate when it was last asked.
+    /// Whether the controller allowed neither a window nor a rate when it was last asked.
     pub windowless: bool,
-    /// When a paced sender may send next, and the timer for it.
+    /// When a paced sender may send next.
     pub next_send: Instant,
     pub pace_at: Instant,
     pub probe_at: Instant,
     pub linger_at: Instant,
-    /// The earliest of its timers that stands in the queue.
+    /// The connection's earliest timer that is in the queue.
     pub scheduled: Instant,
-    /// Whether it stands in the queue of those that may have something to send.
+    /// Whether the connection is in the queue of those that may have something to send.
     pub queued: bool,
     pub counters: ConnectionCounters,
 }
 
-/// Totals of what was sent.
+/// Totals of what the connection sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionCounters {
     pub acked: u64,
@@ -167,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// When the first of its timers is due.
+    /// When the connection's first timer is due.
     #[inline]
     pub(super) fn deadline(&self) -> Instant {
         self.retransmission_at
@@ -186,7 +186,7 @@ impl Connection {
         (self.retransmission_at, self.tail_at, self.judge_at) = (far, far, far);
     }
 
-    /// A segment to the peer that says nothing yet.
+    /// A segment to the peer without data and options.
     pub(super) fn blank(&self, now: Instant, flags: u8) -> Segment {
         Segment {
             flags,
@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Whether its handshake is over, and it is not.
+    /// Whether the handshake is over, and the connection is open.
     pub(super) fn is_established(&self) -> bool {
         self.state == TcpState::Open
     }

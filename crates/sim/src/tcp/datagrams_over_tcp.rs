@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Bytes that a connection takes beyond what it has sent, unless another number is told: as byway's
-/// real ones do.
+/// The default of the bytes that a connection takes beyond those it has sent. byway's real
+/// connections have the same.
 const MAX_UNSENT_BYTES: u64 = 128 << 10;
 /// The first port of a host that dials: the first of the range of RFC 6335, section 6.
 const FIRST_EPHEMERAL_PORT: u32 = 49_152;
@@ -45,7 +45,7 @@ pub struct FrameBytes(Rc<RefCell<Streams>>);
 
 #[derive(Debug, Default)]
 struct Streams {
-    /// What is under way, by connection and direction: whether from who dialled.
+    /// Frames in flight, by connection and direction (whether from the side that dialled).
     under_way: BTreeMap<(u64, bool), VecDeque<Frame>>,
     /// How many connections were ever dialled.
     dialled: u64,
@@ -53,7 +53,7 @@ struct Streams {
 
 #[derive(Debug)]
 struct Frame {
-    /// Where it ends in its stream.
+    /// The offset of the frame's end in its stream.
     end: u64,
     payload: Vec<u8>,
     phantom: usize,
@@ -70,7 +70,7 @@ impl FrameBytes {
         self.0.borrow_mut().under_way.entry(stream).or_default().push_back(frame);
     }
 
-    /// The next frame of the stream, if it ends at or before `come`.
+    /// Removes the next frame of the stream, if it ends at or before `come`.
     fn pop(&self, stream: (u64, bool), come: u64) -> Option<Frame> {
         let mut streams = self.0.borrow_mut();
         let frames = streams.under_way.get_mut(&stream)?;
@@ -93,14 +93,14 @@ pub struct TcpCarried<N> {
     both: NodeWithTcp<N>,
 }
 
-/// The node's machine and the host's TCP, as one machine.
+/// A node's machine, and the TCP of its host, as one machine.
 #[derive(Debug)]
 struct NodeWithTcp<N> {
     node: N,
     /// The deadline of the node's machine after the latest call.
     due: Option<Instant>,
     stack: Stack,
-    /// How many UDP sockets there are.
+    /// The number of UDP sockets.
     sockets: u16,
     /// The addresses of the TCP hosts.
     here: Vec<SocketAddr>,
@@ -111,23 +111,24 @@ struct NodeWithTcp<N> {
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
     refuses: bool,
-    /// Bytes that a connection takes beyond what it has sent.
+    /// Bytes that a connection takes beyond those it has sent.
     unsent: u64,
 }
 
 #[derive(Debug)]
 struct CarriedConnection {
     which: ByHand,
-    /// The connection's name in the world, and whether this side dialled it.
+    /// The connection's number in the simulation, and whether this side dialled it.
     name: (u64, bool),
     address: SocketAddr,
     peer: SocketAddr,
-    /// Whether the machine knows of it.
+    /// Whether the machine was told of the connection.
     told: bool,
-    /// Deadline for the connection to be established, if the machine dialled it.
+    /// The deadline for a dialled connection to be established. `None`: it is established, or was
+    /// accepted.
     until: Option<Instant>,
     full: bool,
-    /// Whether the machine takes nothing from it now.
+    /// Whether the machine has paused reading from the connection.
     paused: bool,
     written: u64,
     read: u64,
@@ -192,12 +193,12 @@ impl<N: Node> TcpCarried<N> {
         &mut self.both.node
     }
 
-    /// Whether connections that others open are refused from now on.
+    /// Sets whether incoming connections are refused.
     pub const fn refuse(&mut self, refuses: bool) {
         self.both.refuses = refuses;
     }
 
-    /// Has connections take at most `unsent` bytes beyond what they have sent.
+    /// Sets how many bytes connections take beyond those they have sent.
     #[must_use]
     pub const fn shallow(mut self, unsent: u64) -> Self {
         self.both.unsent = unsent;
@@ -211,12 +212,12 @@ impl<N: Node> TcpCarried<N> {
         self.both.dial(now, from, peer)
     }
 
-    /// Closes a connection. What was written still arrives.
+    /// Closes a connection. Data written before still arrive.
     pub fn close(&mut self, now: Instant, local: Local) {
         self.both.close(now, local);
     }
 
-    /// Resets a connection: what is under way on it is lost.
+    /// Resets a connection. Data in flight are lost.
     pub fn reset(&mut self, now: Instant, local: Local) {
         if let Some(which) = self.both.connection(local).map(|connection| connection.which) {
             self.both.stack.reset(now, which);
@@ -276,7 +277,7 @@ impl<N: Node> NodeWithTcp<N> {
         Some(local)
     }
 
-    /// A connection is over.
+    /// Handles the end of a connection.
     fn gone(&mut self, now: Instant, local: Local) {
         let place = local.connection_index().and_then(|index| self.connections.get_mut(index));
         let Some(CarriedConnection { name, address, peer, told, until, .. }) = place.and_then(Option::take)
@@ -295,7 +296,7 @@ impl<N: Node> NodeWithTcp<N> {
         }
     }
 
-    /// Does what the machine wants of its connections. Whether it wanted anything.
+    /// Carries out the machine's requests about connections. Returns whether there were any.
     fn answer_asks(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some(ask) = self.node.machine().ask(now) {
@@ -420,7 +421,7 @@ impl<N: Node> NodeWithTcp<N> {
         }
     }
 
-    /// Writes what the machine sent by a connection.
+    /// Writes what the machine sends on a connection.
     fn write(&mut self, now: Instant, transmit: &Transmit, bytes: &[u8]) {
         let local = transmit.local;
         let refused = SendError {

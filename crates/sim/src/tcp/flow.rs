@@ -21,7 +21,7 @@ pub struct Subflow {
     pub local: Local,
     /// Where the receiving host listens.
     pub remote: SocketAddr,
-    /// Whether the controller is told that the path goes over a relay.
+    /// Whether the controller is told that the path goes through a relay.
     pub proxied: bool,
 }
 
@@ -39,7 +39,7 @@ impl Subflow {
     }
 }
 
-/// What an application has to send.
+/// The data that an application sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// As much as possible, without end.
@@ -68,9 +68,9 @@ pub struct Flow {
     pub subflows: Vec<Subflow>,
     /// How many paths are opened at the start.
     pub opened: usize,
-    /// Governs all of them.
+    /// The congestion controller of all paths.
     pub controller: Box<dyn Controller>,
-    /// What the application has.
+    /// The data that the application sends.
     pub demand: Demand,
     /// When the connections are opened.
     pub start: Instant,
@@ -80,7 +80,7 @@ pub struct Flow {
     /// time. An entry `(t, n)` means: at most `n` bytes from time `t` on. Entries are in order of
     /// time.
     pub window_steps: Vec<(Instant, u64)>,
-    /// How this end behaves.
+    /// The options of this end.
     pub options: TcpConfig,
 }
 
@@ -128,34 +128,34 @@ impl Flow {
     }
 }
 
-/// NewReno as TCP has it on every path, uncoupled.
+/// NewReno as in TCP on each path, without coupling.
 #[must_use]
 pub fn newreno() -> Box<dyn Controller> {
     Box::new(UncoupledPaths::new("newreno", |opened: &Opened| NewReno::with_options(opened, Reno::TCP)))
 }
 
-/// What a sender knows of a flow.
+/// The state of a flow, as its sender knows it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlowReport {
-    /// Bytes that the receiver has acknowledged, each once, whatever path they took.
+    /// Bytes that the receiver has acknowledged. Each counts once, whatever path it took.
     pub delivered: u64,
     /// Bytes that the application has written: acknowledged, in flight or waiting. Unlimited ones
     /// count as they leave.
     pub written: u64,
-    /// When its first SYN left.
+    /// When the flow's first SYN was sent. `None`: not yet.
     pub started: Option<Instant>,
-    /// When its last byte was acknowledged, if it has an end.
+    /// When the last byte was acknowledged. `None`: not yet, or the flow has no end.
     pub finished: Option<Instant>,
     /// Every path ever opened, in order of opening.
     pub subflows: Vec<SubflowReport>,
 }
 
-/// What a sender knows of a path.
+/// The state of a path, as its sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubflowReport {
     /// The place of the subflow in [`Flow::subflows`].
     pub place: usize,
-    /// Where the subflow is in its life.
+    /// The state of the subflow.
     pub state: SubflowState,
     /// Bytes acknowledged.
     pub acked: u64,
@@ -167,21 +167,21 @@ pub struct SubflowReport {
     pub srtt: Duration,
     /// Smallest round-trip time; zero before the first sample.
     pub min_rtt: Duration,
-    /// Segments of data sent, repeated ones included.
+    /// Segments with data that were sent, retransmissions included.
     pub segments: u64,
     /// How many segments were found lost.
     pub losses: u64,
-    /// How many retransmission timeouts there were.
+    /// The number of retransmission timeouts.
     pub timeouts: u64,
     /// How many segments were sent again.
     pub retransmits: u64,
-    /// When it was opened.
+    /// When the subflow was opened.
     pub opened: Instant,
-    /// When it was closed or dropped.
+    /// When the subflow was closed or dropped. `None`: it is open.
     pub closed: Option<Instant>,
 }
 
-/// Where a path is in its life.
+/// The state of a path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubflowState {
     /// The handshake is under way.
@@ -194,14 +194,14 @@ pub enum SubflowState {
     Closed,
 }
 
-/// What a receiver knows of a flow.
+/// The state of a flow, as its receiver knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverReport {
     /// Bytes that arrived in order on their path and were taken by the application.
     pub bytes: u64,
     /// When the first byte came.
     pub first: Option<Instant>,
-    /// When the last byte so far was taken in order.
+    /// When the last byte so far was received in order. `None`: none was.
     pub last: Option<Instant>,
     /// When the sender's end (FIN) was reached on every path.
     pub finished: Option<Instant>,

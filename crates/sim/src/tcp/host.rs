@@ -5,13 +5,12 @@ use super::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport, Tc
 use byway_control::Controller;
 use byway_wire::{Input, Instant, Machine, PathId, Transmit, TransmitBuffer};
 
-/// How a host treats connections that others open.
+/// How a host serves connections that others open.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// How this end behaves.
+    /// The options of this end.
     pub options: TcpConfig,
-    /// Makes the controller of each connection on which this end answers with data, as the options
-    /// say.
+    /// Makes the controller of each connection on which this end answers with data.
     pub controller: fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>,
     /// From each instant on, the bits per second that the application takes from each connection;
     /// `None`: all at once. Empty: all at once, always.
@@ -39,7 +38,7 @@ impl TcpHost {
         Self { stack: Stack::new(seed), flows: Vec::new() }
     }
 
-    /// A host that serves in this manner.
+    /// A host that serves connections in this way.
     #[must_use]
     pub fn serving(seed: u64, serve: ServerConfig) -> Self {
         let mut host = Self::new(seed);
@@ -47,7 +46,7 @@ impl TcpHost {
         host
     }
 
-    /// Serves connections opened from now on in this manner.
+    /// Sets how connections are served that are opened from now on.
     pub fn serve(&mut self, serve: ServerConfig) {
         self.stack.serve = serve;
     }
@@ -77,7 +76,7 @@ impl TcpHost {
         }
     }
 
-    /// What this host knows of a flow that it opened.
+    /// The report of a flow that this host opened.
     #[must_use]
     pub fn report(&self, flow: FlowId) -> Option<FlowReport> {
         let bundle = self.stack.bundle(*self.flows.get(flow.0 as usize)?)?;
@@ -111,14 +110,13 @@ impl TcpHost {
         self.stack.tag(*self.flows.get(flow.0 as usize)?)
     }
 
-    /// What this host has received of a flow that another opened; `None`: none of its connections
-    /// has come.
+    /// The report of a flow that another host opened. `None`: none of its connections has arrived.
     #[must_use]
     pub fn received(&self, tag: FlowTag) -> Option<ReceiverReport> {
         self.stack.received(tag)
     }
 
-    /// Bytes that this host has received in all, in order.
+    /// Bytes that this host has received in order, over all flows.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.stack.received

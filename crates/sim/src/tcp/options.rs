@@ -6,7 +6,7 @@ use byway_wire::Duration;
 /// 7323.
 pub const MSS_BYTES: u32 = 1_448;
 
-/// How a sender finds what was lost.
+/// How a sender detects losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// A segment is lost when three later ones have arrived (RFC 6675) or after a timeout (RFC
@@ -19,8 +19,7 @@ pub enum Recovery {
     Rack,
 }
 
-/// How one end of a connection behaves. The end that opens a connection and the one that accepts it
-/// have their own.
+/// The options of one end of a connection. Each end has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
     /// Payload of a full segment in bytes, at least 1. [`MSS_BYTES`] to begin with.
@@ -31,12 +30,13 @@ pub struct TcpConfig {
     /// Segments that are sent at most before the first ACK, whatever window the controller begins
     /// with.
     pub initial_window: Option<u32>,
-    /// Smallest retransmission timeout. RFC 6298 says 1 s; Linux, and the default here, 0.2 s.
+    /// The smallest retransmission timeout. RFC 6298 says 1 s. Linux, and the default here, use 0.2
+    /// s.
     pub min_rto: Duration,
     /// Largest retransmission timeout.
     pub max_rto: Duration,
-    /// Bytes that a receiver buffers. More than 65 535 are told by window scaling (RFC 7323); at
-    /// most 2^30.
+    /// Bytes that a receiver buffers, at most 2^30. More than 65 535 require window scaling (RFC
+    /// 7323).
     pub receive_window: u64,
     /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582
     /// does.
@@ -50,7 +50,7 @@ pub struct TcpConfig {
     /// full, an application with a fixed rate writes nothing, and does not write the missed bytes
     /// later. `None`: no limit.
     pub send_buffer: Option<u64>,
-    /// Whether a sender spreads its window over a round trip where the controller names no rate.
+    /// Whether a sender spreads its window over a round trip, if the controller sets no rate.
     pub paced: bool,
     /// Whether what an application has written leaves at once, though it fills no segment
     /// (`TCP_NODELAY`).
@@ -77,7 +77,7 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
-    /// An end as Linux 6 has it.
+    /// The options of Linux 6.
     #[must_use]
     pub fn linux() -> Self {
         Self { initial_window: Some(10), recovery: Recovery::Rack, quick_acks: 16, ..Self::default() }

@@ -5,7 +5,7 @@ use byway_wire::{Duration, Instant};
 
 const SECOND_NANOS: u128 = 1_000_000_000;
 
-/// What an application does over time. What it is kept from doing, it does not make up for.
+/// The rate of an application over time. Bytes that it could not move are not made up for later.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     /// Bits per second from each instant on; `None`: no limit.
@@ -23,7 +23,7 @@ impl Pace {
         Self { steps, begun: 0, since: Instant::ZERO, carry: 0 }
     }
 
-    /// Another rate from now on, and no more steps.
+    /// Sets the rate from now on, and removes all later steps.
     pub(super) fn set(&mut self, now: Instant, rate: Option<u64>) {
         self.take(now, u64::MAX);
         self.steps = vec![(now, rate)];
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// Whether there is no limit at the time of the last call.
+    /// Whether the rate is unlimited at the time of the last call.
     pub(super) fn is_unlimited(&self) -> bool {
         self.rate().is_none()
     }

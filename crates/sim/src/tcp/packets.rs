@@ -14,25 +14,25 @@ const TCP_HEADER_LEN: usize = 20;
 const TCP_PROTOCOL: u8 = 6;
 /// The option's kind (RFC 6994). A length and `EXPERIMENT_ID` follow.
 const EXPERIMENT_KIND: u8 = 253;
-/// The number that says whose experiment it is.
+/// The experiment identifier in the TCP option (RFC 6994).
 const EXPERIMENT_ID: [u8; 2] = *b"bw";
 const TCP_FLAG_BITS: [(u8, u8); 4] = [(FLAG_FIN, 0x01), (FLAG_SYN, 0x02), (FLAG_RST, 0x04), (FLAG_ACK, 0x10)];
 const EXPERIMENT_FLAGS: u8 = FLAG_PROBE | FLAG_SKIP | FLAG_REPLY;
 
-/// The packets of one connection, at one of its ends.
+/// Translates the packets of one connection, at one of its ends.
 #[derive(Clone, Debug)]
 pub struct Packets {
     here: SocketAddrV4,
     there: SocketAddrV4,
     mss: u16,
-    /// The port by which the host here knows its own end, as it said in its SYN.
+    /// The port by which this host identifies its end, as in its SYN.
     own: u32,
     identification: u16,
 }
 
 impl Packets {
-    /// Packets of a connection between a host here and another, whose addresses stand in them. The
-    /// host takes segments of `mss` bytes.
+    /// Packets between the host at `here` and the one at `there`, whose addresses they contain.
+    /// `mss`: the host's largest segment.
     #[must_use]
     pub const fn new(here: SocketAddrV4, there: SocketAddrV4, mss: u16) -> Self {
         Self { here, there, mss, own: 0, identification: 0 }
@@ -159,14 +159,14 @@ impl Packets {
     }
 }
 
-/// The window as it stands in a packet. That of a SYN is never shifted (RFC 7323, 2.2), while the
-/// hosts here shift it.
+/// The window field of a packet. In a SYN it is never shifted (RFC 7323, 2.2), although simulated
+/// hosts shift it.
 fn window(segment: &Segment) -> u16 {
     let shift = if segment.has(FLAG_SYN) { segment.opening.shift } else { 0 };
     u16::try_from(u64::from(segment.window) << shift).unwrap_or(u16::MAX)
 }
 
-/// Reads the options that [`Packets`] writes. `None`: they cannot be read.
+/// Reads the options that [`Packets`] writes. `None`: they are malformed.
 fn read(mut options: &[u8], segment: &mut Segment) -> Option<()> {
     while let Some((&kind, rest)) = options.split_first() {
         if kind == 1 {

@@ -10,25 +10,26 @@ const DUP_THRESH: u32 = 3;
 /// Recoveries for which a wider window lasts (RFC 8985, 6.2, step 4).
 const PERSIST_RECOVERIES: u32 = 16;
 
-/// What RACK keeps of a connection.
+/// The state of RACK for a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// The transmission that was sent last, of all that arrived.
     pub latest: u64,
-    /// When that was sent.
+    /// When the latest transmission that arrived was sent.
     pub sent_at: Instant,
     /// The round trip of the segment.
     pub rtt: Duration,
-    /// Where the data ends that arrived and is the furthest (RACK.fack).
+    /// The sequence number after the highest byte that arrived (RACK.fack).
     forward: u64,
     /// Whether an original segment arrived after a segment with a higher sequence number.
     reordering_seen: bool,
     /// The window in quarters of the smallest RTT (RACK.reo_wnd_mult).
     quarters: u32,
     persist: u32,
-    /// The window grows once per round: not again before this is acknowledged.
+    /// The reordering window grows at most once per round. The round ends when this number is
+    /// acknowledged.
     round: u64,
-    /// Recovery ends when this is acknowledged.
+    /// The sequence number whose acknowledgment ends recovery.
     recover: u64,
 }
 
@@ -47,8 +48,7 @@ impl Rack {
         }
     }
 
-    /// A transmission arrived (6.2, step 2). Time stamps tell which of several transmissions it
-    /// was.
+    /// Notes that a transmission arrived (6.2, step 2). Timestamps tell which one it was.
     #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, transmission: u64, sent_at: Instant) {
         if transmission > self.latest {
@@ -80,7 +80,7 @@ impl Rack {
         }
     }
 
-    /// All before `una` is acknowledged, and before it was all before `was`.
+    /// Notes that everything before `una` is acknowledged. Before, it was everything before `was`.
     #[inline]
     pub(super) fn on_advance(&mut self, was: u64, una: u64) {
         if was < self.recover && una >= self.recover {

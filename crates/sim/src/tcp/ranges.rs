@@ -54,7 +54,7 @@ impl Ranges {
         }
     }
 
-    /// Forgets what is below `number`.
+    /// Removes all numbers below `number`.
     pub(super) fn cut_below(&mut self, number: u64) {
         let gone = self.0.partition_point(|range| range.1 <= number);
         self.0.drain(..gone);
@@ -63,7 +63,7 @@ impl Ranges {
         }
     }
 
-    /// Takes the first range if it begins at `number` or before: its end.
+    /// Removes the first range if it begins at `number` or before. Returns its end.
     pub(super) fn take_at(&mut self, number: u64) -> Option<u64> {
         let &(from, to) = self.0.first()?;
         (from <= number).then(|| {

@@ -9,33 +9,33 @@ use byway_wire::{Duration, Instant};
 /// How long an ACK waits for a second segment.
 const ACK_DELAY: Duration = Duration::from_millis(40);
 
-/// How the application takes what came.
+/// How the application reads received data.
 #[derive(Clone, Debug)]
 pub(super) enum ReadPattern {
     /// The receiver reads all bytes at once.
     All,
     /// The receiver reads at this rate.
     Paced(Pace),
-    /// When it says so: [`Receive::take`].
+    /// The application reads when it calls [`Receive::take`].
     ByHand,
 }
 
 #[derive(Debug)]
 pub(super) struct Receive {
-    /// All before has come.
+    /// The next expected sequence number. All earlier data have arrived.
     pub next: u64,
     early: Ranges,
-    /// Ranges of segments that came out of order, latest first. SACK blocks tell them (RFC 2018,
-    /// section 4).
+    /// The latest ranges of segments out of order, newest first, for SACK blocks (RFC 2018, section
+    /// 4).
     recent: [u64; MAX_SACKS],
-    /// Where the sender's data ends, once its FIN has come.
+    /// The sequence number at the end of the sender's data. `None`: its FIN has not arrived.
     end: Option<u64>,
     /// Bytes in order that the application has not taken.
     pub unread: u64,
     pub reading: ReadPattern,
     capacity: u64,
     mss: u64,
-    /// The edge of the window that was told: never taken back.
+    /// The right edge of the advertised window. It never moves back.
     edge: u64,
     pub shift: u8,
     delayed: bool,
@@ -47,7 +47,7 @@ pub(super) struct Receive {
     pub ack_at: Instant,
     /// Full segments since the last ACK.
     unacked: u32,
-    /// The stamp of the latest segment, and when it came.
+    /// The timestamp of the latest segment, to be echoed.
     pub echo: u32,
     pub arrived: u32,
     sack: bool,
@@ -161,7 +161,7 @@ impl Receive {
         };
     }
 
-    /// Whether all of the sender's data has come, and its end.
+    /// Whether all of the sender's data and its end have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.end == Some(self.next)
     }
@@ -171,7 +171,7 @@ impl Receive {
         self.next + u64::from(self.is_complete())
     }
 
-    /// Bytes in order come to the application: how many it takes now.
+    /// Passes bytes in order to the application. Returns how many it reads now.
     pub(super) fn read(&mut self, now: Instant, fresh: u64) -> u64 {
         match &mut self.reading {
             ReadPattern::All => fresh,
@@ -197,8 +197,7 @@ impl Receive {
         self.tell_if_wider();
     }
 
-    /// When the application will have read enough for the window to be told again, or all of the
-    /// rest.
+    /// When the application will have read enough for a window update, or everything.
     pub(super) fn reads_at(&self) -> Instant {
         match &self.reading {
             ReadPattern::Paced(pace) if self.unread > 0 => {
@@ -221,7 +220,7 @@ impl Receive {
         }
     }
 
-    /// Writes what an ACK says into `segment`.
+    /// Writes the acknowledgment fields into `segment`.
     #[inline]
     pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
         let free = (self.next + self.capacity).saturating_sub(self.unread);

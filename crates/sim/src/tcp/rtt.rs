@@ -12,13 +12,13 @@ pub(super) struct Rtt {
     /// Zero: no sample yet.
     pub smoothed: Duration,
     pub min: Duration,
-    /// `smoothed` in nanoseconds, so that no sample has to convert it.
+    /// `smoothed` in nanoseconds, so that no sample needs a conversion.
     nanos: u64,
     variation: u64,
     base: u64,
     /// Timeouts in a row.
     pub backoff: u32,
-    /// The timeout is at least this, and this beyond the smoothed RTT.
+    /// The smallest timeout, and the smallest margin above the smoothed RTT, in nanoseconds.
     least: u64,
     margin: u64,
     most: u64,
@@ -71,7 +71,7 @@ impl Rtt {
         Duration::from_nanos(self.least)
     }
 
-    /// When what is sent at `now` times out.
+    /// When a segment that is sent at `now` times out.
     #[inline]
     pub(super) fn times_out(&self, now: Instant) -> Instant {
         Instant::from_nanos(now.as_nanos().saturating_add(self.timeout_nanos()))

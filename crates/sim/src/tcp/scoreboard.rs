@@ -32,13 +32,12 @@ enum SegmentState {
 #[derive(Clone, Copy, Debug)]
 struct SentSegment {
     seq: u64,
-    /// Number of its last transmission.
+    /// The number of the segment's last transmission.
     transmission: u64,
     sent_at: Instant,
-    /// When it was sent for the first time.
+    /// When the segment was first sent.
     first_sent_at: Instant,
-    /// What had been delivered when it was sent, when the last of that was, and when that had been
-    /// sent.
+    /// Bytes delivered when the segment was sent, with times for the delivery rate.
     delivered: (u64, Instant),
     delivered_sent_at: Instant,
     /// Bytes of data.
@@ -63,7 +62,7 @@ pub(super) struct OutgoingSegment {
     pub fin: bool,
 }
 
-/// What an ACK told.
+/// What an ACK newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewlyAcked {
     /// Segments with data that arrived.
@@ -74,16 +73,15 @@ pub(super) struct NewlyAcked {
     pub in_order: u64,
     /// Whether the cumulative acknowledgement moved.
     pub advanced: bool,
-    /// The latest transmission of those that arrived: when it was sent.
+    /// When the latest arrived transmission was sent.
     pub sent_at: Instant,
-    /// Whether the application limited it.
+    /// Whether the application limited that transmission.
     pub app_limited: bool,
-    /// The round trip of the segment, if it is sure which transmission arrived.
+    /// The round-trip time of the segment. `None`: it is not sure which transmission arrived.
     pub rtt: Option<Duration>,
-    /// Bytes per second delivered over its round trip.
+    /// Bytes per second delivered over the segment's round trip. `None`: unknown.
     pub rate: Option<u64>,
-    /// Whether it was the tail that a probe sent again, and so had been lost: when the tail was
-    /// sent at first.
+    /// When the tail was first sent, if its probe shows that it had been lost. `None`: it was not.
     pub tail_lost: Option<Instant>,
     latest: u64,
     from: (u64, Instant),
@@ -106,39 +104,39 @@ pub(super) struct Scoreboard {
     /// Whether the receiver sends SACK blocks.
     sack: bool,
     records: VecDeque<SentSegment>,
-    /// The number of the first record, of all there ever were.
+    /// The number of the first record, counted from the beginning.
     base: u64,
-    /// All before is acknowledged.
+    /// The first unacknowledged sequence number.
     pub una: u64,
-    /// The next new byte.
+    /// The sequence number of the next new byte.
     pub next: u64,
     in_flight: u64,
     transmissions: u64,
     /// The latest three transmissions that arrived, latest first.
     latest: [u64; DUP_THRESH as usize],
-    /// Records before this number were judged as they were sent first.
+    /// Records before this number were checked for loss after their first transmission.
     judged: u64,
-    /// Transmissions of what was sent again, and the records' numbers.
+    /// Retransmissions, with the numbers of their records.
     resent: VecDeque<(u64, u64)>,
     /// Numbers of records to be sent again; some may have arrived since.
     lost: VecDeque<u64>,
     sacked: Ranges,
-    /// Records that stand in `sacked`.
+    /// The number of records in `sacked`.
     sacked_segments: u32,
-    /// `None`: three later arrivals tell.
+    /// The state of RACK. `None`: three later arrivals show a loss.
     rack: Option<Rack>,
     /// The probe of the tail: what ends its episode, and which transmission sent old data again.
     tail: Option<TailProbe>,
     delivered: (u64, Instant),
-    /// When the latest of that was sent.
+    /// When the latest delivered segment was sent.
     delivered_sent_at: Instant,
-    /// The last timeout, until an ACK tells whether it was one.
+    /// When the last timeout was, until an ACK shows whether it was spurious.
     timeout_at: Option<Instant>,
     /// Without SACK: duplicate ACKs, each a segment that left the network.
     duplicates: u32,
-    /// Without SACK: recovery ends when this is acknowledged.
+    /// Without SACK: the number whose acknowledgment ends recovery.
     recover: Option<u64>,
-    /// Without SACK: no recovery begins before this is acknowledged.
+    /// Without SACK: no recovery begins before this number is acknowledged.
     guard: u64,
 }
 
@@ -169,7 +167,8 @@ impl Scoreboard {
         }
     }
 
-    /// The receiver sends no SACK blocks: RACK needs them (RFC 8985, section 5).
+    /// Disables SACK and RACK, which needs it (RFC 8985, section 5): the receiver sends no SACK
+    /// blocks.
     pub(super) fn without_sack(&mut self) {
         (self.sack, self.rack) = (false, None);
     }
@@ -184,7 +183,7 @@ impl Scoreboard {
         self.in_flight.saturating_sub(u64::from(self.duplicates) * segment)
     }
 
-    /// Whether all that was sent is acknowledged.
+    /// Whether everything sent is acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -220,7 +219,7 @@ impl Scoreboard {
         OutgoingSegment { seq, len, fin }
     }
 
-    /// What is to be sent again next.
+    /// The next segment to retransmit.
     #[inline]
     pub(super) fn next_lost(&mut self) -> Option<OutgoingSegment> {
         while let Some(&number) = self.lost.front() {
@@ -420,7 +419,7 @@ impl Scoreboard {
         if self.rack.is_some() { self.judge(now, rtt, judge_at) } else { self.find_losses_by_arrivals() }
     }
 
-    /// Finds losses with SACK, where some segments have arrived that were sent after others.
+    /// Detects losses with SACK, after later segments have arrived.
     #[inline(never)]
     fn find_losses_by_arrivals(&mut self) -> Option<DetectedLosses> {
         let [.., latest] = self.latest;
@@ -549,7 +548,7 @@ impl Scoreboard {
         losses
     }
 
-    /// The timeout was none: what was not sent again is on its way.
+    /// Handles a spurious timeout: segments that were not retransmitted count as in flight again.
     fn take_back_losses(&mut self) {
         for record in self.records.iter_mut().filter(|record| record.state == SegmentState::Lost) {
             record.state = SegmentState::Outstanding;

@@ -14,7 +14,7 @@ use byway_wire::Instant;
 
 /// Bytes of every segment.
 pub(super) const HEADER_LEN: usize = 24;
-/// Bytes that a SYN has beyond those of every segment.
+/// Additional bytes of a SYN.
 const OPENING_LEN: usize = 20;
 /// Most SACK blocks of a segment. With time stamps three fit into TCP's options (RFC 2018, section
 /// 3).
@@ -28,8 +28,8 @@ pub(super) const FLAG_FIN: u8 = 4;
 pub(super) const FLAG_RST: u8 = 8;
 /// Asks for an ACK at once.
 pub(super) const FLAG_PROBE: u8 = 16;
-/// What was not received before this segment's sequence number goes another way: it is not waited
-/// for.
+/// A flag: data before this segment's sequence number that have not arrived go to another path, so
+/// they are not waited for.
 pub(super) const FLAG_SKIP: u8 = 32;
 /// The ACK that a probe asked for.
 pub(super) const FLAG_REPLY: u8 = 64;
@@ -51,18 +51,18 @@ pub(super) struct Segment {
     pub sack_count: usize,
 }
 
-/// What a SYN says.
+/// The fields of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct SynFields {
     /// The sender's port, 24 bits.
     pub port: u32,
     /// By how many bits the windows of its later segments are shifted (RFC 7323, 2.2).
     pub shift: u8,
-    /// Whether it takes SACK blocks.
+    /// Whether the sender of the SYN accepts SACK blocks.
     pub sack: bool,
     /// The flow that the connection belongs to.
     pub tag: u64,
-    /// Bytes of the answer that it asks for.
+    /// Bytes of the requested answer.
     pub answer: u64,
 }
 
@@ -164,12 +164,12 @@ const fn mix(sum: u64, word: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// A time as segments carry it.
+/// A time in the format of segments.
 pub(super) const fn stamp(at: Instant) -> u32 {
     (at.as_nanos() >> 8) as u32
 }
 
-/// Nanoseconds from `earlier` to `later`, negative if it is the other way round.
+/// Nanoseconds from `earlier` to `later`. Negative if `later` is before `earlier`.
 pub(super) const fn nanos_between(earlier: u32, later: u32) -> i64 {
     (later.wrapping_sub(earlier) as i32 as i64) << 8
 }

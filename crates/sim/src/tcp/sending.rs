@@ -11,7 +11,7 @@ use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Connection {
-    /// Writes the next segment, if there is one.
+    /// Writes the next segment to send. `None`: there is none.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
@@ -78,7 +78,7 @@ impl Connection {
         self.write(&segment, 0, out)
     }
 
-    /// A segment without data, if one is due.
+    /// Writes a segment without data, if one is due.
     fn send_empty(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let mut segment;
         if self.skip_due {
@@ -115,7 +115,7 @@ impl Connection {
         Some(piece)
     }
 
-    /// Data to be sent now: what was lost before what is new.
+    /// The next data to send: lost data before new data.
     fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if core::mem::take(&mut self.tail_due) && self.scoreboard.may_probe() {
             return self.probe_tail(now, bundle);

@@ -26,27 +26,27 @@ const SLOT_COUNT: u32 = 1 << 16;
 /// Marks bundles among the subjects of timers.
 const BUNDLE_BIT: u32 = 1 << 31;
 
-/// What the owner of a stack wants to know.
+/// An event of a stack, for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StackEvent {
-    /// The peer's data has come, all of it, on the connection of this bundle.
+    /// All of the peer's data have arrived on the connection of this bundle.
     Answered(u32),
     /// The bundle's last connection is gone.
     Gone(u32),
 }
 
-/// A segment without a connection: where it goes and the port.
+/// An answer to a segment of an unknown connection: the socket, the destination and the port.
 type Refusal = (Local, SocketAddr, u32);
 
 #[derive(Debug)]
 pub(super) struct Stack {
     pub serve: ServerConfig,
     random: Random,
-    /// What this host is called in tags, once it has an address.
+    /// This host's name in tags, once it has an address.
     name: Option<u64>,
     connections: Vec<Connection>,
     free: VecDeque<u32>,
-    /// Connections that others opened, by where they come from.
+    /// Connections that others opened, by their remote address and port.
     accepted: BTreeMap<(SocketAddr, u32), u32>,
     bundles: Vec<Bundle>,
     free_bundles: Vec<u32>,
@@ -59,7 +59,7 @@ pub(super) struct Stack {
     /// Whether the owner takes events.
     pub watched: bool,
     pub events: Vec<StackEvent>,
-    /// Where a relay sends what it takes; `None`: data stays here.
+    /// Where a relay forwards received data. `None`: the host is no relay.
     pub onward: Option<Onward>,
     /// Connections that others opened and the owner has not taken over; `None`: it takes none.
     pub newcomers: Option<Vec<ByHand>>,
@@ -121,7 +121,7 @@ impl Stack {
         self.bundles.get(index as usize)
     }
 
-    /// Lets `change` change a bundle; its paths then see whether they can send.
+    /// Applies `change` to a bundle, and then lets its paths send.
     pub(super) fn with_bundle(&mut self, index: u32, change: impl FnOnce(&mut Bundle)) {
         if let Some(bundle) = self.bundles.get_mut(index as usize) {
             change(bundle);
@@ -357,7 +357,7 @@ impl Stack {
         self.take_by_hand(now, slot, tag);
     }
 
-    /// The peer has ended: this side ends as well, or answers.
+    /// Handles the end of the peer's data: this side ends too, or answers.
     fn on_end(&mut self, now: Instant, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.ended = true;
@@ -470,7 +470,7 @@ impl Stack {
         }
     }
 
-    /// All paths of a bundle see whether they can send.
+    /// Lets all paths of a bundle send if they can.
     fn settle_bundle(&mut self, index: u32) {
         for place in 0..self.bundles[index as usize].connections.len() {
             self.ready(self.bundles[index as usize].connections[place]);

@@ -14,9 +14,9 @@ enum SupplyKind {
 #[derive(Debug)]
 pub(super) struct Supply {
     kind: SupplyKind,
-    /// Bytes written, as far as they are counted before they leave.
+    /// Bytes written so far. For some applications they are counted only when they are sent.
     written: u64,
-    /// Bytes handed to paths, less what they gave back.
+    /// Bytes handed to paths, less those that paths returned.
     taken: u64,
     stopped: bool,
     buffer: u64,
@@ -33,7 +33,7 @@ impl Supply {
         Self { kind, written, taken: 0, stopped, buffer: buffer.unwrap_or(u64::MAX) }
     }
 
-    /// Nothing more is written.
+    /// Ends the application's data.
     pub(super) fn stop(&mut self, now: Instant, delivered: u64) {
         self.refresh(now, delivered);
         self.stopped = true;
@@ -60,7 +60,7 @@ impl Supply {
             }
     }
 
-    /// Lets the application write until now; `delivered` bytes have left its buffer.
+    /// Lets the application write until `now`. `delivered` bytes have left its buffer.
     #[inline]
     pub(super) fn refresh(&mut self, now: Instant, delivered: u64) {
         if self.stopped {
@@ -96,7 +96,7 @@ impl Supply {
         self.written.saturating_sub(self.taken)
     }
 
-    /// Bytes that a path did not bring there.
+    /// Takes back bytes that a path did not deliver.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.taken = self.taken.saturating_sub(bytes);
     }
@@ -111,7 +111,7 @@ impl Supply {
         self.written
     }
 
-    /// When `bytes` are likely to be available, if they are not.
+    /// When `bytes` bytes are likely to be available.
     pub(super) fn ready_at(&self, bytes: u64) -> Instant {
         match &self.kind {
             SupplyKind::Paced(pace) if !self.stopped => {

@@ -28,34 +28,34 @@ pub struct Request {
 /// When a request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStart {
-    /// At a time, whatever else is under way: an open loop.
+    /// The request starts at this time, whatever other requests do (open loop).
     At(Instant),
     /// The time after the answer to the client's request before; for its first, after the
     /// beginning. That is a closed loop.
     After(Duration),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOutcome {
     /// The place of the request in the list.
     pub index: usize,
     /// Bytes of the response.
     pub size: u64,
-    /// When its SYN left.
+    /// When the request's SYN was sent. `None`: not yet.
     pub started: Option<Instant>,
     /// When the end of the response came.
     pub finished: Option<Instant>,
-    /// Whether TCP gave it up.
+    /// Whether TCP gave the request up.
     pub given_up: bool,
 }
 
-/// What web users ask for: a log-normal body with a Pareto tail, cut off at both ends.
+/// The sizes that web users request: log-normal with a Pareto tail, bounded at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebTrace {
-    /// How many clients, each with a closed loop of its own.
+    /// The number of clients. Each has its own closed loop.
     pub clients: u32,
-    /// How many requests each of them has.
+    /// The number of requests of each client.
     pub requests: u32,
     /// Median of the log-normal body in bytes.
     pub median: f64,
@@ -170,9 +170,9 @@ pub struct Clients {
     outcomes: Vec<RequestOutcome>,
     /// Requests whose time is known and has not come.
     agenda: BTreeSet<(Instant, usize)>,
-    /// Requests of each client that wait for the one before, in order.
+    /// The waiting requests of each client, in order.
     next: BTreeMap<u32, VecDeque<usize>>,
-    /// Requests under way, by their bundles.
+    /// Requests in progress, by their bundles.
     under_way: BTreeMap<u32, usize>,
 }
 
@@ -212,7 +212,7 @@ impl Clients {
         clients
     }
 
-    /// What became of each request, in the order of the list.
+    /// The outcome of each request, in the order of the list.
     #[must_use]
     pub fn outcomes(&self) -> &[RequestOutcome] {
         &self.outcomes
@@ -247,7 +247,7 @@ impl Clients {
         }
     }
 
-    /// Takes note of what was answered or given up.
+    /// Notes requests that were answered or given up.
     fn settle(&mut self, now: Instant) {
         if self.stack.events.is_empty() {
             return;

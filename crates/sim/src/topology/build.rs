@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// each host to a node by routes. A route between two hosts at the same node has no links.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// Name and link of every direction of the graph, in its order.
+    /// The name and link of every direction of the graph, in the graph's order.
     links: Vec<(String, Option<LinkId>)>,
     names: BTreeMap<String, LinkId>,
 }
@@ -65,7 +65,7 @@ impl Built {
         self.names.get(&link).copied().ok_or(TopologyError::NotBuilt { link })
     }
 
-    /// The links of a way.
+    /// The links of a route.
     ///
     /// # Errors
     /// [`TopologyError::NotBuilt`].
@@ -80,7 +80,7 @@ impl Built {
         way.iter().map(find).collect()
     }
 
-    /// Lets packets from `from` to the IP address `to` take this way.
+    /// Routes packets from `from` to the IP address `to` along this way.
     ///
     /// # Errors
     /// [`TopologyError::NotBuilt`].

@@ -3,27 +3,27 @@
 /// Why a network cannot be made, routed or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TopologyError {
-    /// A name that cannot be one.
+    /// The text cannot be a name.
     #[error("{name:?} is no name for a node: it needs at least one character, and neither '>' nor spaces")]
     BadName {
         /// The name that was given.
         name: String,
     },
-    /// Two nodes of one name.
+    /// Two nodes have the same name.
     #[error("there are two nodes called {name}")]
     DuplicateNode {
         /// The name that was given.
         name: String,
     },
-    /// A node that nobody added.
+    /// The network has no node with this name.
     #[error("there is no node called {name}; there are {known}")]
     UnknownNode {
         /// The name that was asked for.
         name: String,
-        /// Names that there are, the first few.
+        /// The first few names of nodes.
         known: String,
     },
-    /// Two edges between the same nodes. Put a node into one of them.
+    /// Two edges join the same nodes. Put another node into one of them.
     #[error("{a} and {b} are joined already: for a second way between them, put a node on it")]
     DuplicateEdge {
         /// The node at one end of the link.
@@ -48,20 +48,20 @@ pub enum TopologyError {
     /// A direction between neighbours that are none.
     #[error("no link leads from {from} straight to {to}")]
     NoEdge {
-        /// Where it would begin.
+        /// The node at which the edge or route begins.
         from: String,
-        /// Where it would end.
+        /// The node at which the edge or route ends.
         to: String,
     },
-    /// No way leads there.
+    /// No route leads to the node.
     #[error("no way leads from {from} to {to}")]
     Unreachable {
-        /// Where it would begin.
+        /// The node at which the route begins.
         from: String,
-        /// Where it would end.
+        /// The node at which the route ends.
         to: String,
     },
-    /// A link that was not built into the world, or that there is not.
+    /// The link was not built into the simulation, or does not exist.
     #[error("the link {link} is not in this world: no such link, or it was built without it")]
     NotBuilt {
         /// The name of the link, as in "A>B".
@@ -72,7 +72,7 @@ pub enum TopologyError {
     UnknownTopology {
         /// The name that was asked for.
         name: String,
-        /// All that there are.
+        /// The names of all known networks.
         known: String,
     },
     /// A parameter that a network does not have.
@@ -82,7 +82,7 @@ pub enum TopologyError {
         topology: String,
         /// The name that was given.
         name: String,
-        /// All that it has.
+        /// The names of all parameters of the network.
         known: String,
     },
     /// A value that a parameter cannot have.

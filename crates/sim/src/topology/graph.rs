@@ -6,7 +6,7 @@ use crate::pipe::PipeConfig;
 use byway_wire::time::nanos;
 use std::collections::BTreeMap;
 
-/// One direction of an edge of a [`Graph`]. Means nothing in another graph.
+/// One direction of an edge of a [`Graph`]. It is valid only in that graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Direction(pub(super) u32);
 
@@ -18,7 +18,7 @@ impl Direction {
     }
 }
 
-/// One direction of an edge.
+/// A direction of an edge, with its pipe.
 #[derive(Clone, Debug)]
 pub(super) struct DirectedEdge {
     pub(super) from: u32,
@@ -28,7 +28,7 @@ pub(super) struct DirectedEdge {
 }
 
 impl DirectedEdge {
-    /// What routing counts for this lane.
+    /// The cost of this direction for routing.
     pub(super) fn cost(&self) -> u64 {
         self.cost.unwrap_or_else(|| nanos(self.config.delay))
     }
@@ -45,7 +45,7 @@ impl DirectedEdge {
 pub struct Graph {
     names: Vec<String>,
     by_name: BTreeMap<String, u32>,
-    /// Lane 2i is the direction of edge i as it was added, lane 2i + 1 its way back.
+    /// Directions: number 2i is the direction in which edge i was added, 2i + 1 the opposite one.
     lanes: Vec<DirectedEdge>,
     leaving: Vec<Vec<Direction>>,
     between: BTreeMap<(u32, u32), Direction>,
@@ -57,7 +57,7 @@ pub struct Graph {
 const MAX_LISTED_NAMES: usize = 12;
 
 impl Graph {
-    /// A network of nothing.
+    /// An empty network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -117,7 +117,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Joins two nodes by the same pipe both ways, and adds those of them that are new.
+    /// Joins two nodes by the same pipe in both directions. Adds the nodes if they are new.
     ///
     /// # Errors
     /// As [`add_node`](Self::add_node) and [`add_edge`](Self::add_edge).
@@ -171,7 +171,7 @@ impl Graph {
         self.regions.get(self.by_name.get(name)?).copied()
     }
 
-    /// Whether there is a node of this name.
+    /// Whether a node has this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
@@ -206,7 +206,7 @@ impl Graph {
         self.between.get(&pair).copied().ok_or_else(none)
     }
 
-    /// Where a direction begins and ends.
+    /// The nodes at which a direction begins and ends.
     ///
     /// # Panics
     /// If it is of another graph.
@@ -229,7 +229,7 @@ impl Graph {
         self.names.len()
     }
 
-    /// Nodes are numbered by this graph alone, so every number is an index.
+    /// The name of a node. Only this graph numbers nodes, so every number is a valid index.
     pub(super) fn name(&self, node: u32) -> &str {
         &self.names[node as usize]
     }

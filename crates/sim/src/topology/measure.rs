@@ -6,23 +6,23 @@ use byway_wire::Duration;
 use byway_wire::time::nanos;
 use std::collections::BTreeSet;
 
-/// What the simulator keeps per packet besides its bytes: its entry, its event, its place in a
-/// queue. Generous.
+/// The simulator's memory per packet without the packet's bytes: its entry, its event and its place
+/// in a queue. A generous estimate.
 pub const MEMORY_PER_PACKET: u64 = 256;
 
 /// The traffic of a plan, as far as memory is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many flows there are.
+    /// The number of flows.
     pub flows: u64,
-    /// The most bytes that a flow has under way at once; `u64::MAX` if nothing limits it.
+    /// The most bytes that a flow may have in flight. `u64::MAX`: no limit.
     pub window: u64,
     /// Bytes of a typical packet, headers included. Zero counts as one.
     pub packet: u32,
 }
 
 impl Graph {
-    /// The propagation delay of a way, without queues and without the time that sending takes.
+    /// The propagation delay of a route, without queues and transmission times.
     #[must_use]
     pub fn propagation(&self, way: &[Direction]) -> Duration {
         way.iter().map(|&direction| self.config(direction).delay).sum()
@@ -42,7 +42,7 @@ impl Graph {
             .sum()
     }
 
-    /// The round trip of a way and a way back: propagation only.
+    /// The round-trip time of a route and a route back: propagation only.
     #[must_use]
     pub fn base_rtt(&self, there: &[Direction], back: &[Direction]) -> Duration {
         self.propagation(there) + self.propagation(back)

@@ -6,17 +6,16 @@ use crate::random::Random;
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
-/// What a plan asks of a named network: a seed and numbers by name. What is not set has its
-/// default.
+/// The parameters of a named network: a seed, and numbers by name. Others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// What is random follows from it; fixed networks do not look at it.
+    /// The seed of random networks. Fixed networks ignore it.
     pub seed: u64,
     values: BTreeMap<String, f64>,
 }
 
 impl Parameters {
-    /// Nothing but a seed.
+    /// Parameters with a seed and defaults only.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, values: BTreeMap::new() }
@@ -34,7 +33,7 @@ impl Parameters {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// What is set, in order of name.
+    /// The given parameters, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.values.iter().map(|(name, &value)| (name.as_str(), value))
     }
@@ -45,18 +44,18 @@ impl Parameters {
 pub struct Parameter {
     /// The name of the parameter.
     pub name: &'static str,
-    /// What holds if it is not set.
+    /// The value if the parameter is not given.
     pub default: f64,
-    /// The least that it may be.
+    /// The smallest permitted value.
     pub least: f64,
-    /// The most that it may be.
+    /// The largest permitted value.
     pub most: f64,
     /// The parameter's meaning and unit.
     pub about: &'static str,
 }
 
 impl Parameter {
-    /// Whether it counts something, so that it must be a whole number.
+    /// Whether the parameter is a count, and must be a whole number.
     #[must_use]
     pub fn counts(&self) -> bool {
         self.about.starts_with("number of") || self.about.starts_with("packets")
@@ -81,7 +80,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Defaults, and over them what was set.
+    /// The values of all parameters: the given ones, and the defaults of the others.
     pub(super) fn new(
         topology: &str,
         table: &[Parameter],
@@ -135,7 +134,7 @@ impl Values {
         self.get(name) as usize
     }
 
-    /// A parameter in milliseconds.
+    /// The value of a parameter in milliseconds.
     pub(super) fn ms(&self, name: &str) -> Duration {
         millis(self.get(name))
     }

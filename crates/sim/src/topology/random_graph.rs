@@ -8,12 +8,12 @@ use super::measure::bdp_packets;
 use super::parameters::{between, bits, dice, millis};
 use crate::pipe::PipeConfig;
 
-/// What the links of a random network are like.
+/// The ranges from which the links of a random network are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkRanges {
-    /// Least and greatest rate in Mbit/s, each between them equally likely.
+    /// The smallest and largest rate in Mbit/s. Rates are uniformly distributed.
     pub rate: [f64; 2],
-    /// Least and greatest one-way delay in milliseconds.
+    /// The smallest and largest one-way delay in milliseconds.
     pub delay: [f64; 2],
     /// The round trip in milliseconds that the queue of a link is made for: it holds a
     /// bandwidth-delay product.
@@ -100,7 +100,7 @@ pub struct TransitStub {
     /// Probability that two routers of one transit domain are joined; transit domains are all
     /// joined to each other.
     pub transit_edges: f64,
-    /// Probability that two routers of one stub are joined.
+    /// Probability that two routers of the same stub are joined.
     pub stub_edges: f64,
     /// The number of extra links from transit routers to stub domains of other transit routers.
     /// They add to the one link from each stub domain to its own transit router. With extra links,
@@ -222,7 +222,8 @@ impl RandomBuilder<'_> {
         self.graph.join(a, b, &self.lines.between(self.seed, a, b, ms))
     }
 
-    /// Joins one of each, if they are not joined already.
+    /// Joins a random node of `ones` with a random node of `others`, unless they are joined
+    /// already.
     fn join_new(
         &mut self,
         draw: &str,
@@ -242,7 +243,7 @@ impl RandomBuilder<'_> {
     }
 }
 
-/// A forest that tells which nodes hang together. Each node points towards the root of its tree.
+/// A forest that tells which nodes are connected. Each node points toward the root of its tree.
 pub(super) struct DisjointSets(Vec<usize>);
 
 impl DisjointSets {
@@ -259,7 +260,7 @@ impl DisjointSets {
         node
     }
 
-    /// Joins the parts of two nodes; whether they were apart.
+    /// Merges the parts of two nodes. Returns whether they were separate.
     pub(super) fn unite(&mut self, one: usize, other: usize) -> bool {
         let (one, other) = (self.speaker(one), self.speaker(other));
         self.0[other] = one;

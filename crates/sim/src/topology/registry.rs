@@ -12,9 +12,9 @@ use crate::pipe::PipeConfig;
 pub struct NamedTopology {
     /// The name of the network.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The network in one line.
     pub about: &'static str,
-    /// What it can be told.
+    /// The parameters that the network takes.
     pub parameters: &'static [Parameter],
     make: fn(&Values) -> Result<Graph, TopologyError>,
 }
@@ -41,7 +41,7 @@ const BUNDLE_PARAMETERS: &[Parameter] = &[
     parameter("access_ms", 0.0, [0.0, 1e4], "one-way delay of each host's line, ms"),
 ];
 
-/// [`bundle`] with paths of one rate and growing length.
+/// A [`bundle`] of paths with the same rate and increasing delays.
 fn even_bundle(values: &Values) -> Result<Graph, TopologyError> {
     let access = PipeConfig::new(values.mbit("access_mbit"), values.ms("access_ms"));
     let slow = |ms: f64| PipeConfig::new(values.mbit("mbit"), millis(ms)).queue(values.count("queue"));
@@ -165,7 +165,7 @@ pub const KNOWN_TOPOLOGIES: &[NamedTopology] = &[
     },
 ];
 
-/// The network of this name, with these parameters.
+/// Makes the network with this name and these parameters.
 ///
 /// # Errors
 /// [`TopologyError::UnknownTopology`], [`TopologyError::UnknownParameter`],

@@ -19,16 +19,16 @@ struct Arc {
 /// How a node is reached: from which, and by which direction.
 type Reached = Option<(u32, Direction)>;
 
-/// What was found out so far. Made when first asked for, forgotten when the network changes.
+/// The routes found so far. They are computed on demand, and forgotten when the network changes.
 #[derive(Clone, Debug)]
 struct Routes {
-    /// Per node, the steps from it.
+    /// For each node, its edges to neighbours.
     arcs: Vec<Vec<Arc>>,
     /// Per root, how each node is reached.
     trees: Vec<OnceLock<Vec<Reached>>>,
 }
 
-/// What a graph keeps of its routes.
+/// The cache of a graph's routes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RouteCache(OnceLock<Routes>);
 
@@ -131,7 +131,7 @@ impl Graph {
         reached
     }
 
-    /// Of two nodes at the same depth of a tree: whether the way to the first comes before the way
+    /// For two nodes at the same depth of a tree: whether the route to the first precedes the route
     /// to the second.
     fn comes_first(&self, reached: &[Reached], first: u32, second: u32) -> bool {
         let above = |node: u32| reached[node as usize].map(|(before, _)| before);

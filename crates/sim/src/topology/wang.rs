@@ -6,21 +6,21 @@ use super::graph::Graph;
 use super::parameters::{Parameter, Values, bits, dice, line, millis, parameter};
 use crate::pipe::PipeConfig;
 
-/// What the overlay is like. The default is the paper's at 1.2 Mbit/s.
+/// The parameters of the overlay. The defaults are the paper's, at 1.2 Mbit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overlay {
-    /// How many sources, s1, s2, and so on.
+    /// The number of sources, named s1, s2, and so on.
     pub sources: usize,
-    /// How many relays, r1, r2, and so on.
+    /// The number of relays, named r1, r2, and so on.
     pub relays: usize,
-    /// Relays that each source is given at random; all, if there are fewer.
+    /// The number of relays that each source gets at random. If there are fewer, it gets all.
     pub k: usize,
     /// The sum of the bandwidths from the relays to the receiver, over the sum of the sources'
     /// demands.
     pub f: f64,
     /// The skew factor, 0 to 1: the bandwidth of relay j is proportional to 1 / j^b.
     pub b: f64,
-    /// Each source's demand in Mbit/s.
+    /// The demand of each source in Mbit/s.
     pub demand: f64,
     /// Round trip of each logical hop in milliseconds: 20 at 1.2 Mbit/s, 5 at 6.
     pub hop_rtt: f64,

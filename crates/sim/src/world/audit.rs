@@ -10,7 +10,7 @@ use crate::link::Occupancy;
 use byway_wire::Instant;
 
 impl Network {
-    /// The books of a link, with what waits and what is in flight.
+    /// The counts of a link, with those of waiting packets and of packets in flight.
     pub(super) fn counters(&self, now: Instant, id: LinkId) -> LinkCounters {
         let edge = self.edge(id);
         let queued = edge.body.waiting(now).deliveries;
@@ -23,7 +23,7 @@ impl Network {
         LinkCounters { queued, in_flight: edge.outstanding - queued, ..edge.counters }
     }
 
-    /// What waits before a link.
+    /// The queue of a link at `now`.
     pub(super) fn waiting(&self, now: Instant, id: LinkId) -> Occupancy {
         self.edge(id).body.waiting(now)
     }
@@ -32,7 +32,7 @@ impl Network {
         self.traced = false;
     }
 
-    /// The traces of all links in one number; 0 if stopped.
+    /// A number that combines the traces of all links. 0: tracing is off.
     pub(super) fn trace(&self) -> u64 {
         if !self.traced {
             return 0;
@@ -44,8 +44,7 @@ impl Network {
         all.value()
     }
 
-    /// Counts every packet under way and every free buffer: what the books say must be what is
-    /// there.
+    /// Counts all packets in flight and all free buffers, and asserts that the counters agree.
     pub(super) fn audit(&self) {
         let mut found: Vec<u64> =
             self.edges.iter().map(|edge| (edge.line.len() + edge.held.len()) as u64).collect();
@@ -112,7 +111,7 @@ impl Network {
 }
 
 impl Edge {
-    /// As [`LinkCounters::balance_with`], at every event: so without a sum over all reasons.
+    /// Asserts [`LinkCounters::balance_with`] at every event, so without a sum over all reasons.
     #[inline]
     pub(super) fn balance(&self, now: Instant) {
         let LinkCounters { sent, duplicated, delivered, .. } = self.counters;

@@ -86,14 +86,14 @@ impl<T: Node> DrivenNode for T {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NodeId(pub u32);
 
-/// Which node, and of what type: indexes the world.
+/// Identifies a node and its type. It indexes the world.
 pub struct Handle<T> {
     pub(crate) id: NodeId,
     pub(crate) kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Handle<T> {
-    /// The node's number.
+    /// The number of the node.
     #[must_use]
     pub const fn id(self) -> NodeId {
         self.id

@@ -14,11 +14,11 @@ use core::net::SocketAddr;
 const ROUNDS_PER_INSTANT: u32 = 1_000;
 /// How many datagrams a machine may send at one instant before it counts as never ending.
 const DATAGRAMS_PER_INSTANT: u32 = 1 << 18;
-/// How many events may happen at one instant before the world counts as stuck.
+/// The most events at one instant, after which the simulation counts as stuck.
 const EVENTS_PER_INSTANT: u64 = 1 << 20;
 
 impl World {
-    /// Runs all that happens up to and including `end`; then it is `end`.
+    /// Handles all events up to and including `end`. Afterwards the time is `end`.
     pub fn run_until(&mut self, end: Instant) {
         while let Some(event) = self.network.next().filter(|event| event.at() <= end) {
             self.step(event);
@@ -28,7 +28,7 @@ impl World {
         self.network.audit();
     }
 
-    /// Runs for this long.
+    /// Runs the simulation for this time.
     pub fn run_for(&mut self, time: Duration) {
         self.run_until(self.now + time);
     }
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Tells a machine its locals and lets it run when the world does.
+    /// Tells a machine its sockets, and lets it run.
     pub(super) fn introduce(&mut self, node: u32) {
         let sockets = self.slot(NodeId(node)).sockets.len();
         for local in (0..sockets).map(|local| Local(local as u16)) {
@@ -106,13 +106,13 @@ impl World {
         slot.node.handle(local, input);
     }
 
-    /// The owner of this address now.
+    /// The node and socket that have this address now.
     fn owner(&self, address: &SocketAddr) -> Option<AddressOwner> {
         let &(node, local) = self.owners.get(address)?;
         Some(AddressOwner { node, local, generation: self.generation })
     }
 
-    /// A packet has reached its destination address.
+    /// Handles a packet that reached its destination address.
     fn arrive(&mut self, flight: PacketInFlight) {
         let parcel = self.network.parcel(flight.slot);
         let (to, known) = (parcel.to, parcel.owner);
@@ -261,7 +261,7 @@ impl World {
         self.scratch = scratch;
     }
 
-    /// Sends one datagram.
+    /// Sends one datagram of a node.
     fn send(&mut self, node: u32, transmit: &Transmit, payload: &[u8]) {
         let Some(slot) = self.slots.get_mut(node as usize) else { return };
         let Some(socket) = slot.sockets.get_mut(usize::from(transmit.local.0)) else {
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// Perhaps wakes some node before the next event, and asserts that it changed nothing.
+    /// At random, wakes a node before the next event, and asserts that this changes nothing.
     fn maybe_wake_early(&mut self, next: Instant) {
         let nodes = self.slots.len() as u64;
         let Some(spurious) = &mut self.spurious else { return };

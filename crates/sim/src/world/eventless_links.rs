@@ -13,12 +13,12 @@ use super::events::PacketInFlight;
 use super::network::{Edge, EdgeLink, Network};
 use byway_wire::Instant;
 
-/// What leads to a link, over all chains.
+/// The link from which packets reach another link, over all chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feeder {
     /// No link alone leads here.
     Nobody,
-    /// All that comes to the link comes from this link.
+    /// All packets of the link come from this link.
     Link(u32),
     /// A node, or several links.
     Many,
@@ -62,7 +62,7 @@ impl Network {
         }
     }
 
-    /// A packet will reach this link at `flight.at`.
+    /// Notes that a packet will reach this link at `flight.at`.
     #[inline]
     pub(super) fn come(&mut self, id: u32, flight: PacketInFlight) {
         let edge = &mut self.edges[id as usize];
@@ -116,7 +116,7 @@ impl Network {
         }
     }
 
-    /// Allows or forbids all of this.
+    /// Permits or forbids links without arrival events.
     pub(super) fn look_ahead(&mut self, may: bool) {
         self.may_look_ahead = may;
         if !may {
@@ -126,7 +126,7 @@ impl Network {
         }
     }
 
-    /// Gives what comes to this link back to the line of the one before.
+    /// Stops looking ahead at a link: returns its future arrivals to the line of the link before.
     pub(super) fn stop_ahead(&mut self, id: u32) {
         let edge = &mut self.edges[id as usize];
         if !core::mem::take(&mut edge.ahead) {
@@ -148,7 +148,7 @@ impl Network {
 }
 
 impl Edge {
-    /// When there is something to do about what is on its way; not later than the next arrival.
+    /// When the link must handle arriving packets. It is not later than the next arrival.
     #[inline]
     pub(super) fn next_arrival(&mut self) -> Option<Instant> {
         if let Some(first) = self.line.front() {

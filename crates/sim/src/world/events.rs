@@ -4,31 +4,30 @@ use byway_wire::{Ecn, Instant};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// A packet on its way, with all that links need to know of it. Its addresses and bytes are in the
-/// slot.
+/// A packet in flight, with what links need to know. Its addresses and bytes are in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PacketInFlight {
-    /// When it reaches the end of its link.
+    /// When the packet reaches the end of its link.
     pub(super) at: Instant,
-    /// Where its bytes are.
+    /// The slot with the packet's addresses and bytes.
     pub(super) slot: u32,
-    /// Where in the list of all chains it is: which link it is on.
+    /// The index of the packet's link in the list of all chains.
     pub(super) place: u32,
     /// Bytes of UDP payload, real or not.
     pub(super) size: u32,
     pub(super) ecn: Ecn,
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventSubject {
-    /// A link decides about what it holds.
+    /// A link decides about waiting packets.
     Decision(u32),
-    /// The first packet in line reaches the end of its link.
+    /// The first packet in a link's line reaches the link's end.
     Line(u32),
     /// A packet that overtakes, or none that is on a link, reaches its end: its event's order.
     Loose(u64),
-    /// A node wanted to be woken.
+    /// A node asked to be woken.
     Wake(u32),
 }
 
@@ -58,7 +57,7 @@ impl Event {
         Instant::from_nanos(!((self.0 >> 64) as u64))
     }
 
-    /// The place of the event among those of its time.
+    /// The order of the event among those at the same time.
     pub(super) fn order(&self) -> u64 {
         !(self.0 as u64)
     }
@@ -88,12 +87,12 @@ impl Event {
         Self::new(at, u64::from(link) << 32 | LINE_BIT)
     }
 
-    /// The `count`-th packet of this link that overtakes.
+    /// The event of the `count`-th overtaking packet of this link.
     pub(super) fn loose(at: Instant, link: u32, count: u64) -> Self {
         Self::new(at, u64::from(link) << 32 | LOOSE_BIT | (count & (LINE_BIT - 1)))
     }
 
-    /// The `count`-th injected packet.
+    /// The event of the `count`-th injected packet.
     pub(super) fn injected(at: Instant, count: u64) -> Self {
         Self::new(at, INJECTED_ORDER | count)
     }

@@ -41,7 +41,7 @@ impl World {
         self.tap = Some(Box::new(tap));
     }
 
-    /// Takes the tap off.
+    /// Removes the tap.
     pub fn untap(&mut self) {
         self.tap = None;
     }

@@ -45,9 +45,10 @@ const SCRATCH_BYTES: usize = 65_536;
 /// Where a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteSource {
-    /// At whatever has this IP address.
+    /// Packets whose source has this IP address.
     Address(IpAddr),
-    /// At this socket of this node, whatever its address. Goes before [`RouteSource::Address`].
+    /// Packets from this socket of this node, whatever its address. Takes precedence over
+    /// [`RouteSource::Address`].
     Socket(NodeId, Local),
 }
 
@@ -69,14 +70,14 @@ impl<N: Into<NodeId>> From<(N, Local)> for RouteSource {
     }
 }
 
-/// A datagram on its way into the network, as a tap sees it: it may read and change it.
+/// A datagram that enters the network. A tap may read and change it.
 #[derive(Debug)]
 pub struct TappedDatagram<'a> {
-    /// The world's time.
+    /// The simulated time.
     pub now: Instant,
     /// The sender of the datagram. `from` may be forged.
     pub from: &'a mut SocketAddr,
-    /// Where it goes. The route is chosen already.
+    /// The destination. The route is already chosen.
     pub to: &'a mut SocketAddr,
     /// The ECN mark of the datagram.
     pub ecn: &'a mut Ecn,
@@ -86,10 +87,10 @@ pub struct TappedDatagram<'a> {
     pub phantom: usize,
 }
 
-/// What a tap wants done with a datagram.
+/// What is to happen to a tapped datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapVerdict {
-    /// Let it go on, changed or not.
+    /// The datagram continues, changed or not.
     Pass,
     /// The packet is taken away.
     Drop,
@@ -100,12 +101,12 @@ type Router = Box<dyn FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>>>;
 
 #[derive(Debug)]
 struct Socket {
-    /// The address that the machine was told.
+    /// The address that the machine knows.
     told: SocketAddr,
-    /// The address that the world sees: another one behind a NAT.
+    /// The address that other nodes see. It differs behind a NAT.
     seen: SocketAddr,
     up: bool,
-    /// The largest UDP payload that it sends.
+    /// The largest UDP payload of the socket in bytes.
     largest: usize,
     /// Routes looked up before, in order of address.
     routes: Vec<Route>,
@@ -113,11 +114,11 @@ struct Socket {
     last_route: usize,
 }
 
-/// What is known of an address that a socket sends to.
+/// The route from a socket to an address.
 #[derive(Debug)]
 struct Route {
     to: SocketAddr,
-    /// Where the chain of links begins that leads there.
+    /// The beginning of the route's chain of links. `None`: there is no route.
     chain: Option<u32>,
     /// The owner of the address, as of the latest look-up.
     owner: Option<AddressOwner>,
@@ -135,13 +136,13 @@ struct NodeSlot {
     clock: Clock,
     sockets: Vec<Socket>,
     frozen: bool,
-    /// Has not run yet since it was made, or thawed.
+    /// Whether the node has not run since it was made or resumed.
     fresh: bool,
-    /// The earliest wake of this node in the heap; later ones there are stale.
+    /// The node's earliest wake-up in the queue of events. Later ones are stale.
     wake_at: Instant,
 }
 
-/// Early wakes at random, to test that they change nothing.
+/// Random early wake-ups, which test that these change nothing.
 struct SpuriousWakes {
     probability: f64,
     random: Random,
@@ -178,7 +179,7 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world; everything random in it follows from `seed`.
+    /// An empty simulation. `seed` determines everything random in it.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -346,7 +347,7 @@ impl World {
 
     // Looking.
 
-    /// The world's time.
+    /// The simulated time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
@@ -358,13 +359,13 @@ impl World {
         self.network.counters(self.now, link)
     }
 
-    /// What went astray outside of links.
+    /// The counts of packets that were dropped outside of links.
     #[must_use]
     pub fn stray(&self) -> StrayCounters {
         self.network.stray
     }
 
-    /// What waits before a link now.
+    /// The queue of a link at present.
     #[must_use]
     pub fn waiting(&self, link: LinkId) -> Occupancy {
         self.network.waiting(self.now, link)

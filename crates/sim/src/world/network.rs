@@ -22,13 +22,14 @@ pub struct LinkId(pub u32);
 pub struct StrayCounters {
     /// No route led from the sender to the destination.
     pub no_route: u64,
-    /// Nobody has the destination address, its socket is down, or its node is frozen.
+    /// Packets whose destination address no open socket has, or whose node is suspended.
     pub no_socket: u64,
-    /// The socket that should have sent it was down.
+    /// Packets whose sending socket was down.
     pub local_down: u64,
-    /// Larger than its socket may send ([`World::set_largest`](crate::World::set_largest)).
+    /// Packets larger than their socket may send
+    /// ([`World::set_largest`](crate::World::set_largest)).
     pub too_large: u64,
-    /// The tap dropped it.
+    /// Packets that the tap dropped.
     pub tapped: u64,
 }
 
@@ -40,13 +41,13 @@ pub(super) struct AddressOwner {
     pub(super) generation: u32,
 }
 
-/// What a packet under way carries, for its sender, its receiver and those who look.
+/// The content of a packet in flight: addresses, marks and bytes.
 #[derive(Debug)]
 pub(super) struct PacketContent {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) payload: Vec<u8>,
-    /// The owner of the destination address when it was sent.
+    /// The owner of the destination address when the packet was sent.
     pub(super) owner: Option<AddressOwner>,
 }
 
@@ -118,32 +119,32 @@ pub(super) struct Edge {
     pub(super) body: EdgeLink,
     pub(super) may_reorder: bool,
     pub(super) counters: LinkCounters,
-    /// Packets dropped: the sum of the books', counted apart from them.
+    /// Dropped packets. The number is counted separately from the link's counters.
     pub(super) lost: u64,
     /// Packets that are held or on the line, loose or not: counted apart from the books, so that
     /// they can disagree.
     pub(super) outstanding: u64,
-    /// Arrivals in order of time. Only the first of them stands among the events.
+    /// Arrivals in order of time. Only the first has an event.
     pub(super) line: VecDeque<PacketInFlight>,
-    /// When the link is looked at next for arrivals: its one event that counts. What else stands
-    /// among the events is stale.
+    /// When the link is next checked for arrivals: the time of its one valid event. Its other
+    /// events are stale.
     expected: Instant,
-    /// When the last of them that was ever put in line arrives.
+    /// When the last packet that was ever put in line arrives.
     pub(super) last_at: Instant,
     /// Packets that overtake, ever.
     overtaking: u64,
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
     pub(super) held: VecDeque<PacketInFlight>,
-    /// When the link decides next, as the events know it.
+    /// When the link decides next, according to its event. `None`: it has no event.
     decision: Option<Instant>,
     pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
-    /// Which link it is that leads here, of all chains.
+    /// The link that leads to this one, over all chains.
     pub(super) feeder: Feeder,
     /// Whether packets are looked at when they leave this link, not when they reach it
     /// ([`super::eventless_links`]).
     pub(super) ahead: bool,
-    /// Whether some link that this one feeds has `ahead` set.
+    /// Whether a link after this one has `ahead` set.
     pub(super) leads_ahead: bool,
     /// Packets that are still on the link before, or have been since; `at` is when they reach this
     /// one.
@@ -183,14 +184,14 @@ pub(super) struct Network {
     pub(super) may_look_ahead: bool,
 }
 
-/// What the world has to do about an event.
+/// What the world must do about an event.
 #[derive(Debug)]
 pub(super) enum WorldEvent {
-    /// The packet is where it was going.
+    /// The packet has reached its destination address.
     Arrived(PacketInFlight),
-    /// A timer is due that this node set.
+    /// A timer of this node is due.
     Wake(u32),
-    /// Nothing: it was the network's own.
+    /// Nothing. The event was the network's own.
     Quiet,
 }
 
@@ -259,8 +260,8 @@ impl Network {
         self.by_address.insert((from, to), chain);
     }
 
-    /// Where the chain begins that leads from a socket to an address: its own route before that of
-    /// its source address.
+    /// The chain of links from a socket to an address. The socket's own route precedes that of its
+    /// source address.
     pub(super) fn lookup(&self, node: u32, local: u16, from: IpAddr, to: IpAddr) -> Option<u32> {
         self.by_local.get(&(node, local, to)).or_else(|| self.by_address.get(&(from, to))).copied()
     }
@@ -438,7 +439,7 @@ impl Network {
         self.apply(now, id, flight, fate);
     }
 
-    /// Lets a fate, told at `now`, come true.
+    /// Carries out the outcome that a link gave a packet at `now`.
     fn apply(&mut self, now: Instant, id: u32, flight: PacketInFlight, fate: PacketOutcome) {
         match fate {
             PacketOutcome::Delivered(delivery) => self.carry(now, id, flight, delivery),
@@ -525,7 +526,7 @@ impl Network {
         }
     }
 
-    /// A packet will arrive before one that was accepted before it.
+    /// Adds a packet that arrives before an earlier one.
     #[inline(never)]
     fn overtake(&mut self, now: Instant, id: u32, flight: PacketInFlight) {
         let edge = &mut self.edges[id as usize];
@@ -539,7 +540,7 @@ impl Network {
         self.put_loose(event, flight);
     }
 
-    /// The packet has come to the end of its link.
+    /// Handles a packet that has reached the end of its link.
     #[inline]
     fn delivered(&mut self, id: u32, mut flight: PacketInFlight) -> WorldEvent {
         let edge = &mut self.edges[id as usize];
@@ -551,7 +552,7 @@ impl Network {
         self.offer(flight)
     }
 
-    /// Puts the link's next decision among the events, unless it is there.
+    /// Adds the event of a link's next decision, unless it exists.
     fn schedule_decision(&mut self, id: u32) {
         let edge = &mut self.edges[id as usize];
         let at = edge.body.decides_at();

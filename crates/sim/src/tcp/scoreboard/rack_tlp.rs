@@ -9,10 +9,10 @@ use byway_wire::{Duration, Instant};
 /// ticks a second.
 pub(in crate::tcp) const TIMER_SLACK: Duration = Duration::from_millis(8);
 
-/// A tail loss probe that is under way (RFC 8985, 7.1).
+/// A tail loss probe in flight (RFC 8985, 7.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TailProbe {
-    /// TLP.end_seq: the probe is over once this is acknowledged.
+    /// TLP.end_seq: the number whose acknowledgment ends the probe.
     pub(super) end: u64,
     /// The transmission that sent the last segment again; `None`: the probe was new data.
     pub(super) again: Option<u64>,
@@ -51,7 +51,7 @@ impl Scoreboard {
             && !rack.recovers(self.una)
     }
 
-    /// Whether what is unacknowledged is a single segment.
+    /// Whether exactly one segment is unacknowledged.
     pub(in crate::tcp) fn is_single(&self) -> bool {
         self.records.len() == 1
     }

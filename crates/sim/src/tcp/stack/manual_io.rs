@@ -17,7 +17,7 @@ pub(in crate::tcp) struct ByHand {
     pub port: u32,
 }
 
-/// Where a relay sends what it takes.
+/// Where a relay forwards received data.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Onward {
     pub to: Subflow,
@@ -25,11 +25,11 @@ pub(in crate::tcp) struct Onward {
     pub pairs: Vec<Pair>,
 }
 
-/// An accepted connection and the flow that carries its data on.
+/// An accepted connection, and the flow that forwards its data.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Pair {
     slot: u32,
-    /// The slot is this connection's as long as it has this port.
+    /// The port of the connection. The slot belongs to it only while the port is the same.
     port: u32,
     pub bundle: u32,
     /// Bytes that came in order.
@@ -40,8 +40,7 @@ pub(in crate::tcp) struct Pair {
 }
 
 impl Stack {
-    /// Opens a connection whose SYN says `tag`. `None`: there are as many connections as there are
-    /// slots.
+    /// Opens a connection with `tag` in its SYN. `None`: all slots are in use.
     pub(in crate::tcp) fn dial(
         &mut self,
         now: Instant,
@@ -59,7 +58,7 @@ impl Stack {
         Some(ByHand { slot, port })
     }
 
-    /// Takes an accepted connection for one that is written and read by hand.
+    /// Registers an accepted connection as one that the owner reads and writes.
     pub(super) fn take_by_hand(&mut self, now: Instant, slot: u32, tag: u64) {
         if self.newcomers.is_none() {
             return;
@@ -75,7 +74,7 @@ impl Stack {
         }
     }
 
-    /// Who governs what this side sends.
+    /// Makes a bundle for what this side sends on the connection in `slot`.
     fn open_by_hand(&mut self, now: Instant, slot: u32) -> u32 {
         let options = self.serve.options.clone();
         let controller = (self.serve.controller)(self.random.next_u64(), &options);
@@ -120,7 +119,7 @@ impl Stack {
         }
     }
 
-    /// Ends this side once all that was written has arrived.
+    /// Ends this side after all written data have arrived.
     pub(in crate::tcp) fn end(&mut self, now: Instant, which: ByHand) {
         if let Some(index) = self.by_hand(which).map(|connection| connection.bundle) {
             self.with_bundle(index, |bundle| bundle.supply.stop(now, bundle.delivered));
@@ -130,7 +129,7 @@ impl Stack {
         }
     }
 
-    /// Ends both sides at once: what is under way is lost.
+    /// Ends both sides at once. Data in flight are lost.
     pub(in crate::tcp) fn reset(&mut self, now: Instant, which: ByHand) {
         if let Some((local, remote, peer)) = self.by_hand(which).map(|it| (it.local, it.remote, it.peer_port))
         {
@@ -139,7 +138,7 @@ impl Stack {
         }
     }
 
-    /// Opens the flow that carries on what comes on the connection in `slot`.
+    /// Opens the flow that forwards the data of the connection in `slot`.
     pub(super) fn carry_on(&mut self, now: Instant, slot: u32) {
         let port = self.connections[slot as usize].port;
         let Some(onward) = &self.onward else { return };
@@ -153,7 +152,7 @@ impl Stack {
         }
     }
 
-    /// Hands over what has come, and makes room where it has gone.
+    /// Forwards received data, and reopens windows for the data that were sent on.
     pub(in crate::tcp) fn hand_over(&mut self, now: Instant) {
         for number in 0..self.onward.as_ref().map_or(0, |onward| onward.pairs.len()) {
             let pair = self.onward.as_mut().and_then(|onward| onward.pairs.get_mut(number));

@@ -61,7 +61,7 @@ impl Stack {
         Some(slot)
     }
 
-    /// Takes a connection off its bundle: its report stays.
+    /// Removes a connection from its bundle, and keeps its report.
     pub(super) fn detach(&mut self, now: Instant, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let index = core::mem::replace(&mut connection.bundle, NO_ENTRY);
@@ -128,7 +128,7 @@ impl Stack {
         }
     }
 
-    /// Drops a path: what is on it goes another way.
+    /// Drops a path. Its data are sent on other paths.
     fn leave(&mut self, path: PathId, again: bool, index: u32) {
         let bundle = &mut self.bundles[index as usize];
         let found =

@@ -7,7 +7,7 @@ use super::super::parameters::dice;
 pub(super) struct City {
     pub(super) name: &'static str,
     pub(super) continent: u8,
-    /// How much of the Internet's edge is around it, relative to the others.
+    /// The share of the Internet's edge near the city, relative to other cities.
     pub(super) weight: f64,
     pub(super) place: Location,
 }
@@ -80,7 +80,7 @@ impl Location {
         2.0 * 6_371.0 * libm::asin(libm::sqrt(chord.min(1.0)))
     }
 
-    /// Propagation in milliseconds, with a tenth of one for the equipment at the ends.
+    /// The propagation delay in milliseconds. It includes 0.1 ms for equipment at the ends.
     pub(super) fn ms(self, other: Self) -> f64 {
         0.1 + self.distance(other) * CABLE_DETOUR_FACTOR / FIBRE_KM_PER_MS
     }

@@ -51,16 +51,16 @@ use geography::{EXCHANGE_CITIES, Location, settle};
 pub struct Internet {
     /// Routers in all, without relays and hosts.
     pub routers: usize,
-    /// Regional networks among them.
+    /// The number of regional networks among them.
     pub regional: usize,
-    /// Relays, p1, p2, and so on.
+    /// The number of relays, named p1, p2, and so on.
     pub relays: usize,
-    /// Hosts, h1, h2, and so on.
+    /// The number of hosts, named h1, h2, and so on.
     pub hosts: usize,
     /// The share of lines between networks that are tight.
     pub tight: f64,
-    /// All rates are multiplied by this, and queues with them: a slower world has fewer packets to
-    /// simulate.
+    /// The factor by which all rates and queues are multiplied. A slower network has fewer packets
+    /// to simulate.
     pub scale: f64,
 }
 
@@ -93,8 +93,8 @@ pub(super) fn internet_of(values: &Values) -> Result<Graph, TopologyError> {
 
 const BACKBONE_COUNT: usize = 12;
 
-/// What routing counts for crossing into another network: more than any delay inside of networks
-/// (nanoseconds).
+/// The routing cost of crossing into another network, in nanoseconds. It exceeds any delay inside
+/// networks.
 const NETWORK_COST: u64 = 1_000_000_000_000;
 /// The routing cost of a line between peers: 1.6 × `NETWORK_COST`. One such line costs less than
 /// two lines through a common provider (2.0). Two such lines cost more (3.2) than three lines
@@ -105,9 +105,9 @@ const PEER_COST: u64 = NETWORK_COST * 8 / 5;
 /// avoid it.
 const EDGE_COST: u64 = NETWORK_COST * 1_000;
 
-/// Packets that a queue holds at least, however slow its line is.
+/// The smallest queue limit in packets, even for slow lines.
 const MIN_QUEUE_PACKETS: usize = 20;
-/// Bytes of one of these packets.
+/// The size of these packets in bytes.
 const PACKET_BYTES: u32 = 1_500;
 
 /// Makes a synthetic Internet: backbones, regional networks and edge networks on a globe, with
@@ -125,10 +125,10 @@ pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, TopologyError> {
     Ok(net.graph)
 }
 
-/// A network that others may buy from.
+/// A network that sells transit to others.
 struct TransitProvider {
     name: String,
-    /// Routers of one network have the same.
+    /// The number of the network. All its routers have the same.
     network: usize,
     continent: u8,
     place: Location,
@@ -212,7 +212,7 @@ impl InternetBuilder<'_> {
         self.graph.direction(&self.sellers[one].name, &self.sellers[other].name).is_err()
     }
 
-    /// A line within a backbone: routing counts its delay.
+    /// Adds a line within a backbone. Its routing cost is its delay.
     fn within(&mut self, one: usize, other: usize) -> Result<(), TopologyError> {
         let (a, b) = (&self.sellers[one], &self.sellers[other]);
         let pipe = self.line(10_000.0, a.place.ms(b.place));
@@ -342,7 +342,7 @@ impl InternetBuilder<'_> {
         self.graph.set_cost(&from, name, cost)
     }
 
-    /// A core line, whose queue holds what it sends in 50 ms.
+    /// A core line. Its queue holds what it sends in 50 ms.
     fn line(&self, mbit: f64, ms: f64) -> PipeConfig {
         let rate = bits(mbit * self.shape.scale);
         let queue = bdp_packets(rate, millis(50.0), PACKET_BYTES).max(MIN_QUEUE_PACKETS);
