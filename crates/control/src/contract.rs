@@ -4,13 +4,13 @@
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
 
-/// Governs all paths of one connection.
+/// A congestion controller: governs all paths of one connection.
 pub trait Controller: Debug + Send {
-    /// The name by which `--congestion` selects it.
+    /// The name with which `--congestion` selects the controller.
     fn name(&self) -> &'static str;
 
-    /// Whether the controller gives way to other traffic as soon as packets queue, instead of
-    /// taking a fair share as TCP does.
+    /// Whether the controller yields to other traffic as soon as packets queue, instead of taking a
+    /// fair share like TCP.
     fn yields(&self) -> bool {
         false
     }
@@ -63,20 +63,20 @@ pub trait Controller: Debug + Send {
         None
     }
 
-    /// What the path may do now.
+    /// What the path may send now.
     fn allowance(&self, path: PathId) -> Allowance;
 
-    /// What the bundle should do about its paths. The session asks after each batch of events. A
-    /// demand is repeated until it is met.
+    /// The changes that the controller wants in the set of paths. The session asks after each batch
+    /// of events. A request is repeated until it is met.
     fn wants(&self) -> PathDemand<'_>;
 }
 
-/// What a controller knows of a path when it opens.
+/// The facts about a path when it opens.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
     /// When the path was opened.
     pub now: Instant,
-    /// Whether it goes over a relay. mPath treats the direct path apart.
+    /// Whether the path goes through a relay. mPath treats the direct path differently.
     pub proxied: bool,
     /// Bytes of a full packet (UDP payload): the unit that papers call a packet.
     pub packet_size: u32,
@@ -93,7 +93,7 @@ pub struct Sent {
     pub bytes: u32,
     /// Bytes in flight on the path, this packet included.
     pub in_flight: u64,
-    /// Whether the application, not the window, limits what is sent.
+    /// Whether the application, and not the window, limits what is sent.
     pub app_limited: bool,
 }
 
@@ -106,9 +106,9 @@ pub struct Acked<'a> {
     pub bytes: u64,
     /// Packets newly acknowledged.
     pub packets: u32,
-    /// When the latest of them was sent.
+    /// When the latest of these packets was sent.
     pub sent_at: Instant,
-    /// RTT of the latest of them, if it is a fair sample.
+    /// The RTT of the latest of these packets. `None`: it is no valid sample.
     pub rtt: Option<Duration>,
     /// Smoothed RTT of the path.
     pub srtt: Duration,
@@ -116,14 +116,14 @@ pub struct Acked<'a> {
     pub min_rtt: Duration,
     /// One-way delays of the packets acknowledged, in the order of their sending. May be empty.
     pub delays: &'a [Delay],
-    /// Bytes in flight after this.
+    /// Bytes in flight after this ACK.
     pub in_flight: u64,
-    /// Whether the latest of them was sent while the application, not the window, limited what was
-    /// sent.
+    /// Whether the latest of these packets was sent while the application, not the window, limited
+    /// sending.
     pub app_limited: bool,
     /// Delivery rate over the last RTT, bytes per second, if known.
     pub delivery_rate: Option<u64>,
-    /// How many of them met a CE mark.
+    /// How many of these packets arrived with a CE mark.
     pub ce: u32,
 }
 
@@ -140,7 +140,7 @@ pub struct Delay {
     pub bytes: u32,
 }
 
-/// What told of congestion.
+/// The kind of a congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// Packets of the path were lost.
@@ -151,7 +151,7 @@ pub enum Trigger {
     Timeout,
 }
 
-/// The network said that there is too much.
+/// A congestion signal: losses or ECN marks.
 #[derive(Clone, Copy, Debug)]
 pub struct Congested {
     /// The event that showed the congestion.
@@ -160,7 +160,7 @@ pub struct Congested {
     pub first_sent_at: Instant,
     /// When the latest packet concerned was sent.
     pub sent_at: Instant,
-    /// When this was found out: end of the loss interval.
+    /// When the congestion was detected: the end of the loss interval.
     pub now: Instant,
     /// Bytes lost (or marked).
     pub bytes: u64,
@@ -171,24 +171,24 @@ pub struct Congested {
 /// A loss that was none.
 #[derive(Clone, Copy, Debug)]
 pub struct Undo {
-    /// When this was found out.
+    /// When the mistake was detected.
     pub now: Instant,
-    /// When the packet that was not lost had been sent.
+    /// When the packet that was falsely taken for lost was sent.
     pub sent_at: Instant,
 }
 
-/// What became of a probe on a choked path.
+/// The result of a probe on a choked path.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeResult {
-    /// When this was found out.
+    /// When the result was known.
     pub now: Instant,
-    /// The delay it met; `None`: it did not come back in time.
+    /// The one-way delay of the probe. `None`: it did not come back in time.
     pub delay: Option<Delay>,
-    /// The RTT of the probe, if it came back.
+    /// The RTT of the probe. `None`: it did not come back.
     pub rtt: Option<Duration>,
 }
 
-/// What a path may do: the whole answer of a controller.
+/// What a path may send, as its controller decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Allowance {
     /// Congestion window in bytes: the most bytes that may be in flight. If the window is smaller
@@ -198,17 +198,17 @@ pub struct Allowance {
     pub rate: Option<u64>,
     /// Choked: no data, only empty time-stamped probes.
     pub choked: bool,
-    /// One-way delay (on the scale of [`Delay::one_way`]) beyond which the controller wants to hear
-    /// at once.
+    /// The one-way delay (on the scale of [`Delay::one_way`]) above which the controller must be
+    /// told at once. `None`: there is none.
     pub delay_limit: Option<i64>,
 }
 
-/// What the bundle should do about its paths.
+/// The changes that a controller wants in the set of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PathDemand<'a> {
-    /// How many more of the available paths to open. `usize::MAX` means all there are.
+    /// How many more available paths to open. `usize::MAX`: all.
     pub open: usize,
-    /// Paths to drop. Temporarily: they may be opened again, as new paths.
+    /// Paths to drop for now. They may be opened again later, as new paths.
     pub drop: &'a [PathId],
     /// Paths to drop because they share the direct path's bottleneck: they add nothing to it.
     pub shares: &'a [PathId],

@@ -11,7 +11,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// As the RFC recommends.
+    /// The parameters that RFC 9438 recommends.
     pub const RFC9438: Self = Self { c: 0.4, beta: 0.7 };
 
     /// RFC 9438, 4.2, equation 2: `K = cbrt((W_max - cwnd_epoch) / C)`.
@@ -34,7 +34,7 @@ impl Shape {
     }
 }
 
-/// What follows from the last congestion event.
+/// The window's growth curve since the last congestion event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Curve {
     /// W_max in packets: the window where the last congestion event happened, and the plateau.

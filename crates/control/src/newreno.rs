@@ -6,7 +6,7 @@ use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::Instant;
 
-/// What the RFCs leave to choose.
+/// The parts of NewReno that the RFCs leave open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewRenoOptions {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
@@ -19,7 +19,7 @@ pub struct NewRenoOptions {
 impl NewRenoOptions {
     /// For byway's own receivers.
     pub const BYWAY: Self = Self { initial: 10.0, limit: 10.0 };
-    /// For a TCP receiver, as the reference hosts of the simulator have it.
+    /// The options for a TCP receiver, as the simulator's reference hosts use them.
     pub const TCP: Self = Self { initial: 2.0, limit: 2.0 };
 }
 
@@ -31,13 +31,13 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// A path of byway's.
+    /// A path of byway, with the recommended options.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
         Self::with_options(opened, NewRenoOptions::BYWAY)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: NewRenoOptions) -> Self {
         Self { options, window: Window::new(opened, options.initial) }

@@ -29,10 +29,10 @@ use std::path::Path;
 
 /// Time between two looks at progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a receiver may take to say goodbye after its sender was told that all is well.
+/// How long a receiver may take to end after its sender was told that everything arrived.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The lines of a demo that are the same for all its rounds.
+/// The network of a demo, used in all its rounds.
 pub struct DemoNetwork {
     direct: PathSpec,
     relayed: Vec<(PathSpec, RelayLine)>,
@@ -49,7 +49,7 @@ impl DemoNetwork {
         Ok(Self { direct: direct.clone(), relayed: relayed.collect::<Result<_>>()? })
     }
 
-    /// What the demo calls the line on which the datagrams to `remote` begin.
+    /// The demo's name of the line by which datagrams to `remote` leave.
     #[must_use]
     pub fn name(&self, remote: SocketAddr) -> &'static str {
         let of_relay = self.relayed.iter().find(|(_, relay)| relay.word.relays().contains(&remote));

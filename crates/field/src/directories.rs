@@ -9,7 +9,7 @@ use byway_lab::spelling;
 use std::fs;
 use std::path::PathBuf;
 
-/// Where experiments and their results are.
+/// The directories of experiments and of their results.
 #[derive(Clone, Debug, Default)]
 pub struct Directories {
     /// The directory with a folder for each experiment; `None`: those that came with the program.
@@ -64,7 +64,7 @@ impl Directories {
             .map_err(|error| Error::Usage(format!("{}: {error}", experiment::HEADLINES_FILE)))
     }
 
-    /// The directory for what comes of `id`.
+    /// The directory for the results of experiment `id`.
     pub(crate) fn results(&self, id: &str) -> PathBuf {
         self.out.join(id)
     }
@@ -103,7 +103,7 @@ pub(crate) fn expectation(experiment: &Experiment) -> Result<Expectation> {
     Expectation::read(&file, &experiment.expect).map_err(|error| Error::Usage(error.to_string()))
 }
 
-/// Whether one of `tags` is among those of an expectation; no tags: whether it is any at all.
+/// Whether the expectation has one of `tags`. Without tags, it always matches.
 pub(crate) fn tagged(expectation: &Expectation, tags: &[String]) -> bool {
     tags.is_empty() || tags.iter().any(|tag| expectation.tags.contains(tag))
 }

@@ -73,12 +73,12 @@ pub fn possible(setup: &Setup) -> Result<()> {
     capabilities::check(setup).map_err(|why| Error::Usage(format!("this plan cannot be emulated: {why}")))
 }
 
-/// What came of one run.
+/// The result of one run with real programs.
 #[derive(Clone, Debug)]
 pub struct EmulatedRun {
-    /// `None`: it was cancelled.
+    /// The record of the run. `None`: the run was cancelled.
     pub record: Option<Record>,
-    /// Why it is not to be trusted, if it is not.
+    /// Why the run's measurements are not valid. `None`: they are.
     pub warning: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub fn variant(ground: RunContext<'_>, setup: &Setup, seed: u64, cancel: &Atomic
     one(&site, setup, seed, cancel)
 }
 
-/// One variant with one seed.
+/// Runs one variant with one seed.
 fn one(site: &RunLab, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<EmulatedRun> {
     let graph = byway_lab::world::graph(setup, seed)?;
     detours::set_up(site, setup, &graph)?;
@@ -174,7 +174,7 @@ impl LinkSeries {
         }
     }
 
-    /// Both are in the graph's order.
+    /// Adds the links' counters. Both lists are in the graph's order.
     fn note(&mut self, status: &Status) {
         for (record, link) in self.records.iter_mut().zip(&status.links) {
             let dropped = link.dropped_queue + link.dropped_managed + link.dropped_loss + link.dropped_other;
@@ -185,7 +185,7 @@ impl LinkSeries {
     }
 }
 
-/// Whether there is a LEDBAT that is not byway's own.
+/// Whether a LEDBAT implementation other than byway's is installed.
 #[must_use]
 pub fn has_ledbat() -> bool {
     utp::python().is_some()

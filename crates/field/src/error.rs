@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Why something could not be done.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// What was asked for makes no sense.
+    /// The request is wrong. The text says why.
     #[error("{0}")]
     Usage(String),
     /// Nothing has the name that was given.
@@ -26,20 +26,20 @@ pub enum Error {
     /// The system refused a call.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The lab on this machine cannot be built.
+    /// The lab could not be started on this machine.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
-    /// A failure, and what it is about.
+    /// Another failure, with its subject.
     #[error("{about}")]
     About {
-        /// What it is about.
+        /// The subject of the failure.
         about: String,
-        /// The failure that ended it.
+        /// The underlying failure.
         source: Box<Error>,
     },
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -48,7 +48,7 @@ impl Error {
     }
 }
 
-/// A failure of a crate below that says all in one sentence.
+/// Implements `From` for failures of other crates whose text is one full sentence.
 macro_rules! sentences {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Error {
@@ -73,9 +73,9 @@ sentences!(
     toml::ser::Error,
 );
 
-/// Says what a failure is about.
+/// Adds a subject to a failure.
 pub(crate) trait About<T> {
-    /// The failure, with what it is about in front.
+    /// The failure, with its subject in front.
     fn about<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
 }
 
@@ -85,9 +85,9 @@ impl<T, E: Into<Error>> About<T> for Result<T, E> {
     }
 }
 
-/// What is missing, as a failure.
+/// Turns a missing value into a failure.
 pub(crate) trait OrFailed<T> {
-    /// The value, or a failure of this sentence.
+    /// The value. If it is missing, a failure with this sentence.
     fn or_failed<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
 }
 

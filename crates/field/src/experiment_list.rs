@@ -23,7 +23,7 @@ pub struct ClaimCounts {
 }
 
 impl ClaimCounts {
-    /// The tally of experiments that came to this.
+    /// The counts of experiments with these outcomes.
     #[must_use]
     pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
         let mut tally = Self::default();
@@ -33,7 +33,7 @@ impl ClaimCounts {
         tally
     }
 
-    /// Counts one more result.
+    /// Adds the outcome of one experiment.
     pub fn add(&mut self, outcome: &Outcome) {
         self.experiments += 1;
         for claim in &outcome.claims {
@@ -95,14 +95,14 @@ pub fn write_page(entries: &[ReportEntry], headlines: &[HeadlineResult], file: &
     fs::write(file, report::html(entries, headlines)).about(|| file.display().to_string())
 }
 
-/// What came of an experiment, for programs.
+/// The result of an experiment, for programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
     /// The experiment's name.
     pub id: String,
-    /// The worst of its claims: pass, known, fail, not-run.
+    /// The worst verdict of its claims: pass, known, fail, not-run.
     pub verdict: &'static str,
-    /// Of the claim that decides: what was measured.
+    /// The measured value of the decisive claim. `None`: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
     /// Of the claim that decides: the bound.
@@ -117,13 +117,13 @@ pub struct ExperimentSummary {
     pub missed: usize,
     /// How many claims about byway's own law hold.
     pub ours: usize,
-    /// How many of them are missed.
+    /// How many claims about byway's own law are missed.
     pub ours_missed: usize,
     /// The results of all claims.
     pub claims: Vec<ClaimSummary>,
 }
 
-/// What came of a claim.
+/// The result of a claim, for programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimSummary {
     /// The claim's name.
@@ -133,14 +133,14 @@ pub struct ClaimSummary {
     pub reading: Option<Reading>,
     /// pass, known, fail, report or not-run.
     pub verdict: &'static str,
-    /// The median of what was measured, at the worst value of the axes.
+    /// The median of the measured values, at the worst value of the axes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
     /// The claim's bound.
     pub bound: String,
-    /// What the paper says.
+    /// The paper's value, in its words.
     pub paper: String,
-    /// Why it is missed or not run, if it is.
+    /// Why the claim is missed or was not run. `None`: it passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -170,7 +170,7 @@ impl ClaimSummary {
 }
 
 impl ExperimentSummary {
-    /// What is told of the experiment `id`: what came of it, or why it was not run.
+    /// The summary of the experiment `id`: its outcome, or why it was not run.
     #[must_use]
     pub fn of(id: &str, outcome: Option<&Outcome>, not_run: Option<&str>) -> Self {
         let all = outcome.iter().flat_map(|outcome| &outcome.claims);

@@ -33,13 +33,13 @@ pub struct RunOptions {
     pub mode: Mode,
     /// Values and seeds instead of the plan's.
     pub overrides: Overrides,
-    /// On this machine instead of in the simulator.
+    /// Whether to run with real programs on this machine, instead of in the simulator.
     pub emulate: bool,
     /// A file for a row per variant and seed.
     pub csv: Option<PathBuf>,
     /// Whether verdicts are kept in the experiments' own folders.
     pub keep: bool,
-    /// Whether to leave out what this commit has run in this mode already.
+    /// Whether to skip tasks that this commit has already run in this mode.
     pub resume: bool,
     /// Whether samples and packets are written.
     pub trace: bool,
@@ -49,18 +49,18 @@ pub struct RunOptions {
 #[derive(Clone, Debug)]
 pub struct Task {
     experiment: Experiment,
-    /// Where its plan stands, for messages.
+    /// The path of the plan, for messages.
     file: String,
 }
 
-/// What happens while a task runs.
+/// An event while a task runs.
 #[derive(Clone, Debug)]
 pub enum ExperimentEvent {
     /// A task with this title begins.
     Begins(String),
     /// How many runs are done, and of how many.
     Progress(usize, usize),
-    /// A run on this machine begins, or is not to be trusted.
+    /// A run with real programs begins, or its measurements are not valid. The text says which.
     Run(String),
     /// The task was stopped: the runs until then, and all runs.
     Stopped(usize, usize),
@@ -68,14 +68,14 @@ pub enum ExperimentEvent {
     NoFigure(String),
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug)]
 pub enum TaskResult {
     /// The task was cancelled before its first run ended.
     Nothing,
-    /// The plan has no form for this mode.
+    /// The plan does not define this mode.
     NoForm(Mode),
-    /// This commit has run the task in this mode already, and going on was asked for.
+    /// This commit has already run the task in this mode, so it was skipped.
     AlreadyRun,
     /// The task cannot be run, for this reason.
     NotRun(String),
@@ -85,7 +85,7 @@ pub enum TaskResult {
     Done(Box<ExperimentResult>),
 }
 
-/// What came of runs.
+/// The results of the runs of a task.
 #[derive(Clone, Debug)]
 pub struct ExperimentResult {
     /// The measures and verdicts of the run.
@@ -94,9 +94,9 @@ pub struct ExperimentResult {
     pub not_kept: Option<String>,
     /// How many runs there were.
     pub runs: usize,
-    /// Packets over links in all of them.
+    /// Packets sent over all links, in all runs.
     pub packets: u64,
-    /// How long that took.
+    /// The duration of all runs in seconds.
     pub seconds: f64,
 }
 
@@ -137,13 +137,13 @@ pub fn tasks(directories: &Directories, what: &[String], tags: &[String]) -> Res
 }
 
 impl Task {
-    /// What it is called.
+    /// The name of the task.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.experiment.id
     }
 
-    /// A plan of one's own; an `expect.toml` beside a `plan.toml` belongs to it.
+    /// A plan from a file. If it is a `plan.toml`, the `expect.toml` beside it belongs to it.
     fn own(file: &Path) -> Result<Self> {
         let plan = fs::read_to_string(file).about(|| file.display().to_string())?;
         let beside = file.with_file_name("expect.toml");
@@ -255,7 +255,7 @@ impl Task {
         Ok((quick.records.len() == quick.planned).then(|| byway_lab::expect::trace_of(&quick.records)))
     }
 
-    /// Runs a plan on this machine, in real time.
+    /// Runs a plan with real programs on this machine, in real time.
     fn emulated(
         &self,
         directories: &Directories,
@@ -305,8 +305,8 @@ fn simulated(
     })
 }
 
-/// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that
-/// end, times of requests.
+/// The columns for a plan without `[[show]]`: goodput of transfers, their durations, and times of
+/// requests.
 fn usual_columns(plan: &Plan) -> Result<Expectation> {
     let mut shows = Vec::new();
     let mut column = |name: &str, measure: String, unit: &str| {

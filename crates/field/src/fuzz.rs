@@ -15,21 +15,21 @@ const BATCH_WORLDS: usize = 50;
 /// Which worlds are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorldSeeds {
-    /// So many seeds that follow each other.
+    /// This number of consecutive seeds.
     Count {
-        /// The first seed.
+        /// The first of the seeds.
         first: u64,
         /// How many seeds.
         count: u64,
     },
-    /// Seeds that follow each other, as long as there is time.
+    /// Consecutive seeds until the time is over.
     Time {
-        /// The first seed.
+        /// The first of the seeds.
         first: u64,
         /// No world begins later than this after the beginning, but the worlds of one batch.
         time: Duration,
     },
-    /// These seeds.
+    /// A list of seeds.
     Listed(Vec<u64>),
 }
 
@@ -51,7 +51,7 @@ impl WorldSeeds {
         Ok(Self::Listed(seeds.collect::<Result<_>>()?))
     }
 
-    /// How many there are; `None`: nobody knows yet.
+    /// The number of seeds. `None`: it depends on the time.
     #[must_use]
     pub const fn count(&self) -> Option<u64> {
         match self {
@@ -61,7 +61,7 @@ impl WorldSeeds {
         }
     }
 
-    /// The seed, if there is only one.
+    /// The seed, if there is only one. `None`: there are several.
     #[must_use]
     pub fn only(&self) -> Option<u64> {
         match self {
@@ -74,7 +74,7 @@ impl WorldSeeds {
         }
     }
 
-    /// All of them in order, and the time in which they may begin.
+    /// All seeds in order, and the time in which runs may begin. `None`: no limit.
     fn all(&self) -> (Box<dyn Iterator<Item = u64> + '_>, Option<Duration>) {
         match self {
             Self::Count { first, count } => (Box::new(*first..first.saturating_add(*count)), None),
@@ -84,16 +84,16 @@ impl WorldSeeds {
     }
 }
 
-/// What happens while worlds are run.
+/// An event while random worlds are run.
 #[derive(Debug)]
 pub enum FuzzEvent {
     /// A world broke a law.
     Found(Finding),
-    /// How many worlds were run so far, and what they had.
+    /// The number of worlds run so far, and what they contained.
     Progress(FuzzCounts),
 }
 
-/// What was run and found.
+/// The counts of a fuzzing run.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzCounts {
     /// Worlds that were run.
@@ -121,7 +121,7 @@ impl FuzzCounts {
     }
 }
 
-/// Runs the worlds of these seeds on all cores, while `stop` says no.
+/// Runs the worlds of these seeds on all cores, until `stop` returns true.
 ///
 /// # Errors
 /// Nobody could be told.
@@ -158,7 +158,7 @@ pub fn run(
     Ok(counts)
 }
 
-/// A law that breaks is told once, by its seed, and not by each thread that meets it.
+/// Silences the panic messages of threads, because a broken law is reported once, with its seed.
 struct QuietPanics;
 
 impl QuietPanics {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use world::Rival;
 
-/// What is to be measured.
+/// The settings of a measurement of harm.
 #[derive(Clone, Debug)]
 pub struct HarmOptions {
     /// Who transfers, by name.
@@ -30,11 +30,11 @@ pub struct HarmOptions {
     pub requests: u32,
     /// Packets that wait before the link; each number is a series of runs.
     pub queue: Vec<u32>,
-    /// The link's rate, Mbit/s.
+    /// The rate of the link in Mbit/s.
     pub rate: u32,
     /// The line's round-trip time in milliseconds.
     pub rtt: u32,
-    /// When requests begin follows from this seed.
+    /// The seed of the random times at which requests begin.
     pub seed: u64,
     /// In the simulator instead.
     pub simulated: bool,
@@ -42,28 +42,28 @@ pub struct HarmOptions {
     pub trace: Option<PathBuf>,
 }
 
-/// What happens while harm is measured.
+/// An event while harm is measured.
 #[derive(Clone, Copy, Debug)]
 pub enum HarmEvent<'a> {
-    /// The runs begin. Their number, and the minutes that they take, follow.
+    /// The measurement begins. The fields tell how many runs it has, and how long they take.
     Begins {
-        /// Runs, those alone included.
+        /// The number of runs, including those without transfers.
         runs: usize,
         /// Minutes, where time passes.
         minutes: u32,
     },
-    /// A run begins, which is called so.
+    /// A run with this name begins.
     Run(&'a str),
     /// Something is missing, or not to be trusted.
     Warning(&'a str),
-    /// A run has come to its end.
+    /// A run has ended, with this result.
     Row(&'a HarmRow),
-    /// All runs of a link are over.
+    /// All runs on a link have ended, with these results.
     Rows(AccessLink, &'a [HarmRow]),
 }
 
-/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each
-/// request to itself alone.
+/// The times of requests beside bulk transfers, and what the transfers carried. Ratios compare each
+/// request with itself alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct HarmRow {
     /// The program and class of the transfers.
@@ -101,13 +101,13 @@ pub struct HarmRow {
     pub regain_seconds: Option<f64>,
     /// Whether the machine was not too busy, neither now nor for the requests alone.
     pub accurate: bool,
-    /// Whether byway held its bounds.
+    /// Whether byway stayed within its bounds.
     pub verdict: HarmVerdict,
     /// The bounds that do not hold.
     pub missed: Vec<&'static str>,
 }
 
-/// What is said of a run.
+/// The verdict on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum HarmVerdict {
     /// byway, which held every bound.
@@ -119,7 +119,7 @@ pub enum HarmVerdict {
     /// byway, on a machine that was too busy to judge.
     #[serde(rename = "inaccurate")]
     Inaccurate,
-    /// Others are measured and not judged.
+    /// The run is shown without a verdict, because it is not byway's background class.
     #[serde(rename = "-")]
     Shown,
 }
@@ -131,7 +131,7 @@ pub struct Prepared {
     rivals: Vec<(String, Rival)>,
 }
 
-/// A run that came to its end.
+/// The result of a run that has ended.
 struct HarmRun {
     record: Record,
     accurate: bool,
@@ -212,7 +212,7 @@ impl Prepared {
         Ok(all)
     }
 
-    /// One run; `None` if it was cancelled.
+    /// Does one run. `None`: it was cancelled.
     fn one(
         &self,
         link: AccessLink,

@@ -12,23 +12,23 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One request that a fetcher is to make. A fetcher reads all of its tasks first, and begins after
-/// a line with [`GO_LINE`].
+/// A request that a fetcher must make. It reads all tasks first, and begins after the line
+/// [`GO_LINE`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchTask {
     /// The errand's place in the list.
     pub(crate) index: usize,
-    /// Who asks; a client's errands follow each other.
+    /// The number of the client. A client makes its requests one after the other.
     pub(crate) client: u32,
     /// Nanoseconds: after the beginning, or after the client's errand before.
     pub(crate) wait: u64,
-    /// Whether it waits for nobody.
+    /// Whether the request does not wait for earlier ones (open loop).
     pub(crate) open: bool,
     /// Bytes of the answer.
     pub(crate) size: u64,
 }
 
-/// What a fetcher tells of each errand that is done.
+/// The report of a fetcher for each finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchResult {
     /// The errand's place in the list.

@@ -20,31 +20,30 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a keeper says when its lab can be entered.
+/// The line that a keeper prints when its lab can be entered.
 const READY_LINE: &str = "ready";
 
-/// A lab on this machine, as it is now.
+/// The present state of a lab on this machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabState {
     /// The lab's name.
     pub lab: String,
-    /// Whether it is up.
+    /// Whether the lab is running.
     pub up: bool,
-    /// What was built, if that is still known: the plan, the seed of its links, the keeper's
-    /// process, the hosts.
+    /// The lab's record, if it is known: the plan, the seed, the keeper's process, and the hosts.
     #[serde(flatten)]
     pub record: Option<LabRecord>,
-    /// How it is, or was right before it was taken down.
+    /// The status of the lab: now, or right before it was taken down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
 }
 
-/// What [`down`] has done.
+/// The result of [`down`].
 #[derive(Clone, Debug)]
 pub enum TakenDown {
-    /// What a dead lab of this name left is removed.
+    /// A lab with this name was dead, and its remains were removed.
     Left(String),
-    /// A lab is down, which was like this right before.
+    /// A running lab was taken down. The value is its last state.
     Down(Box<LabState>),
 }
 
@@ -83,7 +82,7 @@ fn alive(lab: &Lab) -> Error {
     ))
 }
 
-/// Starts the keeper, and waits for its word.
+/// Starts the keeper, and waits until it reports that the lab is ready.
 fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     prepare()?;
     let mut keeper = keeper
@@ -168,7 +167,7 @@ pub fn inside(words: &[OsString]) -> Result<Infallible> {
     })
 }
 
-/// How the lab of this name is; without a name, how all are.
+/// The state of the lab with this name. Without a name, the states of all labs.
 ///
 /// # Errors
 /// No lab of this name is up.
@@ -211,7 +210,7 @@ pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(TakenDown) -> io:
     Ok(())
 }
 
-/// The lab of this name, or the only one, if it is alive.
+/// The lab with this name, or the only running one.
 fn one(name: Option<&str>) -> Result<Lab> {
     if let Some(name) = name {
         let lab = place().lab(name);

@@ -9,29 +9,29 @@ use byway_sim::topology::{Graph, KNOWN_TOPOLOGIES, Parameters, named};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A network as it is asked for.
+/// A network to build, as the command line describes it.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkRequest {
     /// A plan (a file that ends in .toml), an experiment or a topology by name.
     pub what: String,
-    /// What the lab is called; `None`: after the plan.
+    /// The name of the lab. `None`: that of the plan.
     pub name: Option<String>,
     /// The seed of all that is random about the links.
     pub seed: u64,
     /// Of a plan with a sweep: which variant.
     pub sweep: Vec<(String, Vec<String>)>,
-    /// Of a topology: its parameters.
+    /// The parameters of a named topology.
     pub set: Vec<(String, f64)>,
-    /// Where experiments are; `None`: those that came with the program.
+    /// The directory of experiments. `None`: those in the program.
     pub experiments: Option<PathBuf>,
 }
 
-/// A network and what to call it.
+/// A network to build, and the name of its lab.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The lab's name.
     pub name: String,
-    /// What is to be built.
+    /// The hosts, wires and routes to build.
     pub blueprint: Blueprint,
 }
 
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// The network, and what a lab of it is called unless somebody says otherwise.
+/// The graph of the network, and the default name of a lab with it.
 fn graph(wanted: &NetworkRequest) -> Result<(String, Graph)> {
     let what = wanted.what.as_str();
     let path = Path::new(what);
@@ -106,7 +106,7 @@ fn of_plan(wanted: &NetworkRequest, file: &str, source: &str) -> Result<Graph> {
     world::graph(setup, wanted.seed).map_err(|error| Error::Usage(format!("{file}: {error}")))
 }
 
-/// The file without its extension; a plan.toml is called after its folder.
+/// The file's name without extension. A plan.toml is named after its folder.
 fn called_after(path: &Path) -> String {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = || path.canonicalize().ok()?.parent()?.file_name()?.to_str().map(str::to_owned);

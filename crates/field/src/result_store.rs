@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The rows of one program. The file may hold those of others, which stay.
+/// The rows of one program. Rows of other programs in the same file are kept.
 pub(crate) struct Store {
     directory: PathBuf,
     file: File,
@@ -39,12 +39,12 @@ impl Store {
         path(&self.directory)
     }
 
-    /// Whether there is a row.
+    /// Whether the store has a row for this key.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.rows.contains_key(key)
     }
 
-    /// Adds a row, and writes it.
+    /// Adds a row, and appends it to the file.
     pub(crate) fn add(&mut self, row: CellRow) -> Result<()> {
         let mut line = serde_json::to_vec(&row)?;
         line.push(b'\n');
@@ -53,7 +53,7 @@ impl Store {
         Ok(())
     }
 
-    /// The rows of `cells`, in their order, as far as they are there.
+    /// The stored rows of `cells`, in the order of the cells.
     pub(crate) fn rows(&self, cells: &[Cell]) -> Vec<CellRow> {
         cells.iter().filter_map(|cell| self.rows.get(&cell.key()).cloned()).collect()
     }
@@ -75,7 +75,7 @@ fn path(directory: &Path) -> PathBuf {
     directory.join("rows.jsonl")
 }
 
-/// Comma-separated values: `inf` is never, nothing makes no sense there.
+/// The rows as comma-separated values. `inf` means never. An empty field is undefined.
 fn csv(rows: &[CellRow]) -> String {
     let mut text = "line,half,beside,transfers,among,law,seed".to_owned();
     Figure::ALL.iter().for_each(|figure| text += &format!(",{}", figure.name()));

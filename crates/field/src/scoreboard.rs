@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// How many hexadecimal digits of a program's hash tell it from any other.
+/// Hexadecimal digits of a program's hash that suffice to identify it.
 const HASH_DIGITS: usize = 16;
 
-/// What happens while cells are run.
+/// An event while cells are run.
 #[derive(Clone, Debug)]
 pub enum ScoreboardEvent {
     /// The run begins. How many cells it needs follows, and how many of these have a row already.
     Begins {
-        /// How many cells are wanted.
+        /// The number of selected cells.
         cells: usize,
-        /// Of those, the ones with a row.
+        /// How many of the selected cells already have a row.
         there: usize,
     },
-    /// A cell has come to its end.
+    /// A cell has ended, with this row.
     Row(Box<CellRow>),
     /// How far the run is.
     Progress {
@@ -35,21 +35,21 @@ pub enum ScoreboardEvent {
         done: usize,
         /// Cells that are to be run.
         of: usize,
-        /// Seconds since it began.
+        /// Seconds since the run began.
         seconds: f64,
     },
 }
 
-/// The rows of all cells that are wanted.
+/// The rows of all selected cells.
 #[derive(Debug)]
 pub struct FilledBoard {
     /// The rows of all cells.
     pub rows: Vec<CellRow>,
-    /// The board that they make.
+    /// The scoreboard of these rows.
     pub board: Board,
     /// How many cells were run now.
     pub ran: usize,
-    /// How long that took, in seconds.
+    /// The duration of the run in seconds.
     pub seconds: f64,
     /// Where rows are kept.
     pub file: PathBuf,
@@ -104,7 +104,7 @@ pub fn is_known(judged: &BoundResult) -> bool {
     judged.holds() && !judged.missed.is_empty()
 }
 
-/// What figures are of.
+/// The seeds of a selection, as text for figures.
 #[must_use]
 pub fn seeds(selection: &CellSelection) -> String {
     match selection.seeds {
@@ -113,7 +113,7 @@ pub fn seeds(selection: &CellSelection) -> String {
     }
 }
 
-/// What stands below the picture.
+/// The caption of the picture.
 fn below(selection: &CellSelection, program: &Program) -> String {
     let form = match selection.form {
         Form::Quick => "quick form",
@@ -122,7 +122,7 @@ fn below(selection: &CellSelection, program: &Program) -> String {
     format!("byway lab scoreboard, {form}, {}, {}, {}", seeds(selection), program.commit, today())
 }
 
-/// Takes rows from whoever ran their cells.
+/// Stores the rows of finished cells, and reports them.
 struct RowWriter<'a, T> {
     tell: T,
     store: &'a mut Store,
@@ -148,7 +148,7 @@ impl<T: FnMut(ScoreboardEvent)> RowWriter<'_, T> {
     }
 }
 
-/// Seconds of a processor that this thread has taken.
+/// Processor time of this thread in seconds.
 fn cpu() -> f64 {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default().as_secs_f64()
 }
@@ -163,7 +163,7 @@ fn commit() -> String {
     }
 }
 
-/// What tells this program from any other.
+/// A hash that identifies this program.
 fn own_hash() -> Result<String> {
     let own =
         std::env::current_exe().and_then(std::fs::read).about(|| "the program itself cannot be read")?;

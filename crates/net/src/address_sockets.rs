@@ -15,10 +15,10 @@ use std::net::IpAddr;
 /// How often the host's addresses are looked up, if anything happens at all. A lookup takes some
 /// dozen microseconds.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(2);
-/// The most sockets of this kind.
+/// The most sockets of single addresses.
 const MAX_SOCKETS: usize = 64;
 
-/// The sockets that are bound to all addresses, and what stands beside them.
+/// The sockets bound to all addresses, with the sockets of single addresses beside them.
 #[derive(Debug, Default)]
 pub(crate) struct AddressSockets {
     all: Vec<Beside>,
@@ -34,16 +34,16 @@ struct Beside {
     home: Option<IpAddr>,
     /// Whether the addresses were looked up before.
     is_known: bool,
-    /// The sockets of other addresses.
+    /// The sockets of single addresses.
     own: BTreeMap<IpAddr, Local>,
 }
 
-/// What is to change beside one socket.
+/// A change in the sockets of single addresses.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddressChange {
-    /// An address needs a socket at the port of the first one.
+    /// A new address needs a socket, with the port of the first one.
     Bind(Local, IpAddr),
-    /// An address is gone, and with it what this socket was for.
+    /// The address of this socket is gone, so the socket is to be closed.
     Close(Local),
 }
 
@@ -57,7 +57,7 @@ impl AddressSockets {
         }
     }
 
-    /// Whether it is time for [`look`](Self::look).
+    /// Whether the next [`look`](Self::look) is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         !self.all.is_empty() && self.look_at <= now

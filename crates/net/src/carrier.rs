@@ -7,12 +7,12 @@ use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What carries datagrams.
+/// The transport of datagrams: a UDP socket or a TCP connection.
 #[derive(Debug)]
 pub enum Carrier {
     /// A UDP socket, for all addresses.
     Udp(Socket),
-    /// A TCP connection, for the one address that it leads to.
+    /// A TCP connection, which carries datagrams to one address.
     Tcp(Box<TcpCarrier>),
 }
 
@@ -38,7 +38,7 @@ impl AsFd for Carrier {
 }
 
 impl Carrier {
-    /// Most datagrams that the machine may write in one run.
+    /// The most datagrams that the machine may write in one run.
     pub(crate) fn max_segments(&self) -> usize {
         match self {
             Self::Udp(socket) => socket.max_segments(),
@@ -46,7 +46,7 @@ impl Carrier {
         }
     }
 
-    /// Sends what leaves next, as far as that goes, and takes it out.
+    /// Sends the next runs in the outbox as far as possible, and removes them.
     pub(crate) fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> SendResult {
         let Some((_, runs, start)) = outbox.next() else { return SendResult::All };
         let left = match self {

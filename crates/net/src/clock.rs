@@ -35,8 +35,8 @@ impl Clock {
     }
 }
 
-/// Readings this close count as one moment. Three of them take a tenth of a microsecond when nobody
-/// interrupts.
+/// Clock readings this close count as simultaneous. Three readings take 0.1 µs if the thread is not
+/// interrupted.
 const SAME_MOMENT_NANOS: u128 = 20_000;
 
 impl Default for Clock {
@@ -45,8 +45,8 @@ impl Default for Clock {
     }
 }
 
-/// Unix time in whole seconds, for expiry dates and journals; zero before 1970. It steps when
-/// somebody sets the clock: never measure with it.
+/// Unix time in whole seconds, zero before 1970. It steps when the clock is set, so never measure
+/// with it.
 #[must_use]
 pub fn unix_seconds() -> u64 {
     read(ClockId::Realtime) / 1_000_000_000

@@ -26,12 +26,12 @@ impl Connections {
         self.open.remove(&local);
     }
 
-    /// When [`next_to_ask`](Self::next_to_ask) may give one.
+    /// When [`next_to_ask`](Self::next_to_ask) may return a connection.
     pub(crate) const fn ask_at(&self) -> Option<Instant> {
         self.ask_at
     }
 
-    /// A connection of which the machine is asked now whether it serves anything.
+    /// The next connection about which the machine is asked whether it is still useful.
     pub(crate) fn next_to_ask(&mut self, now: Instant) -> Option<Local> {
         if self.ask_at.is_none_or(|at| at > now) {
             return None;

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use std::io;
 use std::net::SocketAddr;
 
-/// Who owns a machine: the application's side of it, on the driver's thread.
+/// The owner of a machine: the application's code, which runs on the driver's thread.
 pub trait Owner: Send {
     /// The machine that the owner has.
     type Machine: Machine + Send;
@@ -51,7 +51,7 @@ pub trait Owner: Send {
         Vec::new()
     }
 
-    /// When there is to be a turn, whatever happens until then. Asked for after each turn.
+    /// When the next turn must happen at the latest. It is asked after each turn.
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -68,31 +68,31 @@ pub trait Owner: Send {
     /// thread.
     fn ended(&mut self) {}
 
-    /// How deep TCP connections are. Asked for once, before the first turn.
+    /// The buffer limits of TCP connections. They are asked once, before the first turn.
     fn depth(&self) -> TcpLimits {
         TcpLimits::default()
     }
 }
 
-/// Whether a driver goes on after a turn.
+/// Whether a driver continues after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopControl {
     /// The driver goes on.
     Continue,
-    /// Send what the machine still has to say, as far as that goes without waiting, and end.
+    /// The driver sends what it can without waiting, and ends.
     Stop,
 }
 
-/// What a driver hands back when it ends.
+/// What a driver returns when it ends.
 #[derive(Debug)]
 pub struct Finished<O: Owner> {
-    /// The machine, in the state it ended in.
+    /// The machine in its final state.
     pub machine: O::Machine,
     /// The machine's owner.
     pub owner: O,
-    /// The sockets, still bound.
+    /// The sockets, which are still bound.
     pub sockets: Vec<Socket>,
-    /// `Ok` if the owner or [`Control::stop`] ended it.
+    /// `Ok` if the owner or [`Control::stop`] ended the driver.
     pub outcome: Result<(), DriverError>,
 }
 
@@ -111,7 +111,7 @@ pub enum DriverError {
     Receive {
         /// The address the socket is bound to.
         address: SocketAddr,
-        /// What the system said last.
+        /// The system's last error.
         source: io::Error,
     },
 }
@@ -122,7 +122,7 @@ const RECEIVE_CALLS: usize = 2;
 /// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the
 /// bytes below.
 const BURST_RUNS: usize = 64;
-/// Bytes sent before the driver looks at its sockets again.
+/// Bytes that are sent before the driver checks its sockets again.
 const BURST_BYTES: usize = 1 << 20;
 /// Receive calls that may fail in a row. Errors of datagrams sent earlier surface here too, so a
 /// few mean nothing.
@@ -166,25 +166,25 @@ struct Driver<'a, O: Owner> {
     control: &'a Control,
     links: Links,
     by_address: AddressSockets,
-    /// When the machine is asked whether it has a use for a TCP connection.
+    /// When the machine is asked whether its TCP connections are useful.
     connections: Connections,
     /// TCP connections that the machine asked for, and that are being opened.
     pending_dials: PendingDials,
     tcp_limits: TcpLimits,
-    /// Which of them are full.
+    /// The sockets and connections that are full.
     full: Vec<Local>,
-    /// Most datagrams in one message of any of them.
+    /// The most datagrams in one message, over all sockets.
     max_segments: usize,
     inbox: Inbox,
-    /// What the machine wrote and the system has not taken yet, but for what waits for a full
-    /// socket.
+    /// Runs that the machine wrote and the system has not taken. Runs for full sockets are kept
+    /// elsewhere.
     outbox: Outbox,
 }
 
 /// How far sending got.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlushResult {
-    /// The machine has nothing more to say, or nothing to a socket that has room.
+    /// The machine has nothing more to send, or only to full sockets.
     Done,
     /// The machine may have more to send, but its share of this round is used up.
     More,
@@ -259,7 +259,7 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Takes more sockets and connections, and tells the machine of them.
+    /// Adds sockets and connections, and tells the machine.
     fn take(&mut self, waiter: &Waiter<'_>, carriers: Vec<Carrier>) -> Result<(), DriverError> {
         for carrier in carriers {
             match carrier {
@@ -286,7 +286,7 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Gives each address of the host the socket that it needs.
+    /// Opens and closes the sockets of single addresses, as the host's addresses change.
     fn follow_addresses(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
         for change in self.by_address.look(self.clock.now()) {
             match change {
@@ -331,7 +331,7 @@ impl<O: Owner> Driver<'_, O> {
         carrier.map_or(Ok(()), |carrier| waiter.add(local.0, carrier).map_err(DriverError::Wait))
     }
 
-    /// Closes connections that serve nothing. Whether there was one.
+    /// Closes TCP connections that are no longer useful. Returns whether there was one.
     fn close_useless(&mut self) -> bool {
         let (now, mut closed) = (self.clock.now(), false);
         while let Some(local) = self.connections.next_to_ask(now) {
@@ -343,7 +343,7 @@ impl<O: Owner> Driver<'_, O> {
         closed
     }
 
-    /// A TCP connection is over. What waits for it will not leave.
+    /// Closes a TCP connection. Its waiting data are lost.
     fn close(&mut self, local: Local) {
         let Some(connection) = self.links.take_connection(local) else { return };
         self.full.retain(|full| *full != local);
@@ -358,7 +358,7 @@ impl<O: Owner> Driver<'_, O> {
         self.links.get(local).is_some_and(|link| link.paused)
     }
 
-    /// Does what the machine wants of its connections. Whether there was anything.
+    /// Carries out the machine's requests about connections. Returns whether there were any.
     fn answer_asks(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let mut any = false;
         while let Some(ask) = self.machine.ask(self.clock.now()) {
@@ -406,7 +406,8 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Tells the machine of connections that nobody accepts. Whether there was one.
+    /// Tells the machine of connections that were not accepted in time. Returns whether there were
+    /// any.
     fn give_up_dialing(&mut self) -> bool {
         let (now, mut any) = (self.clock.now(), false);
         while let Some(peer) = self.pending_dials.next_over(now) {
@@ -416,7 +417,7 @@ impl<O: Owner> Driver<'_, O> {
         any
     }
 
-    /// Until when to wait (`None`: for as long as it takes).
+    /// How long the next wait may last. `None`: no limit.
     fn patience(&self, progress: FlushResult) -> Option<Instant> {
         if progress == FlushResult::More {
             return Some(Instant::ZERO);
@@ -466,7 +467,7 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what waited for sockets that have room again, and tells the machine of those for which
+    /// Sends what waited for sockets that have room again. Tells the machine of sockets for which
     /// nothing waits any more.
     fn send_parked(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
         let mut at = 0;
@@ -501,7 +502,7 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what the machine has to say, for one round.
+    /// Sends what the machine writes in one round.
     fn transmit(&mut self, waiter: &Waiter<'_>) -> Result<FlushResult, DriverError> {
         let (mut runs, mut bytes) = (0, 0);
         loop {
@@ -526,8 +527,8 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the
-    /// machine was told something.
+    /// Empties the outbox: its runs are sent, or wait for their sockets. Returns whether the
+    /// machine was told anything.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let Self { machine, clock, links, outbox, tcp_limits, .. } = self;
         let counters = self.control.counters();
@@ -582,7 +583,7 @@ impl<O: Owner> Driver<'_, O> {
     }
 }
 
-/// Sends what waited for a socket or connection. Returns what it waits for still.
+/// Sends what waited for a socket or connection. Returns what it still waits for.
 fn send_parked<M: Machine>(
     link: &mut Link,
     machine: &mut M,

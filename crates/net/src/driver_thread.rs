@@ -40,14 +40,14 @@ impl Control {
         Ok(Self { waker: Waker::new()?, watch: Watch::new()?, shared: Arc::default() })
     }
 
-    /// Rings for the owner's turn. Clone it for whoever needs it.
+    /// Wakes the driver for a turn of the owner. It can be cloned.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Where an owner enters what it wants to hear of by [`ready`](Owner::ready). Clone it for
-    /// whoever needs it.
+    /// Registers descriptors of which the owner is told by [`ready`](Owner::ready). It can be
+    /// cloned.
     #[must_use]
     pub fn watch(&self) -> &Watch {
         &self.watch
@@ -61,7 +61,7 @@ impl Control {
         self.waker.wake();
     }
 
-    /// What the driver has done so far.
+    /// The counters of the driver so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.counters.read()
@@ -83,7 +83,7 @@ pub struct Handle<O: Owner> {
     thread: Option<JoinHandle<Finished<O>>>,
 }
 
-/// The machine, or its owner, panicked on the driver's thread. What it said, if it was text.
+/// The machine or its owner panicked on the driver's thread. The text is the panic message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the driver's thread panicked: {0}")]
 pub struct Panicked(pub String);
@@ -107,7 +107,7 @@ where
     spawn_with(Control::new()?, name, machine, owner, sockets, clock)
 }
 
-/// [`spawn`] with a control made before.
+/// Like [`spawn`], with an existing control.
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ where
 }
 
 impl<O: Owner> Handle<O> {
-    /// Rings for the owner's turn. Clone it for whoever needs it.
+    /// Wakes the driver for a turn of the owner. It can be cloned.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         self.control.waker()
@@ -144,12 +144,12 @@ impl<O: Owner> Handle<O> {
         &self.control
     }
 
-    /// As [`Control::stop`].
+    /// Like [`Control::stop`].
     pub fn stop(&self) {
         self.control.stop();
     }
 
-    /// As [`Control::statistics`].
+    /// Like [`Control::statistics`].
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.control.statistics()

@@ -1,7 +1,7 @@
 //! Randomness from the operating system: the seeds and keys that machines are given when they are
 //! made.
 
-/// The operating system could not give random bytes. Nothing may go on without them.
+/// The operating system gave no random bytes, so nothing can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system's random number generator failed: {0}")]
 pub struct EntropyError(#[from] getrandom::Error);

@@ -20,13 +20,13 @@ use std::thread;
 const MIN_SLEEP_TIME: Duration = Duration::from_micros(50);
 /// The unit of the timeout of `epoll_pwait`.
 const EPOLL_TICK: Duration = Duration::from_millis(1);
-/// Events taken at once. What is left over comes first the next time.
+/// The most events taken at once. Others are returned first the next time.
 const MAX_EVENTS: usize = 256;
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitEvent {
-    /// The waker rang.
+    /// Another thread woke the driver.
     Rung,
     /// The socket, or the TCP connection, is ready. `readable`: a receive call brings a datagram or
     /// an error. `room`: there is room to send (reported on request). `over`: an error is pending,
@@ -78,7 +78,7 @@ impl<'a> Waiter<'a> {
         self.watch.enter(dialing, EventSource::Dialing.data(number), EventFlags::OUT)
     }
 
-    /// Waits for this no more.
+    /// Stops waiting for this source.
     pub(crate) fn remove(&self, source: impl AsFd) -> io::Result<()> {
         self.watch.remove(source)
     }
@@ -122,12 +122,12 @@ impl<'a> Waiter<'a> {
         Ok(())
     }
 
-    /// How many events there were.
+    /// The number of events.
     pub(crate) const fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// What happened: one of [`len`](Self::len).
+    /// The event at this index, which is below [`len`](Self::len).
     pub(crate) fn happened(&self, at: usize) -> Option<WaitEvent> {
         let epoll::Event { flags, data } = *self.events.get(at)?;
         let over = flags.intersects(EventFlags::ERR | EventFlags::HUP);

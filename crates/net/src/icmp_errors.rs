@@ -9,16 +9,16 @@ use rustix::net::sockopt::{
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// What the network answered to a datagram.
+/// The network's or the host's error for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpError {
-    /// No program has the port, or a firewall says so.
+    /// No program has the port, or a firewall reports so.
     PortUnreachable,
-    /// The last network has no such host, or a firewall says so.
+    /// The destination's network does not have the host, or a firewall reports so.
     HostUnreachable,
-    /// No network leads there.
+    /// There is no route to the network.
     NetworkUnreachable,
-    /// A firewall forbids it: this host's, or one that says so.
+    /// A firewall forbids sending: this host's, or one that reports so.
     Forbidden,
     /// The datagram is too large for a link on its way. The value is the link's MTU in bytes,
     /// headers included, if it is known.
@@ -27,7 +27,7 @@ pub enum IcmpError {
     Other,
 }
 
-/// A datagram to one address, whose refusal is heard.
+/// A socket for datagrams to one address, which receives the errors for them.
 #[derive(Debug)]
 pub struct IcmpProbe {
     socket: UdpSocket,
@@ -57,15 +57,14 @@ impl IcmpProbe {
         Ok(Self { socket })
     }
 
-    /// Sends a datagram that byway takes for nothing, and gives what the system says against it at
-    /// once.
+    /// Sends a datagram that a byway peer ignores. Returns the system's immediate error.
     pub fn knock(&mut self, bytes: &[u8]) -> Option<IcmpError> {
         // What is full now says nothing about the way.
         let refused = self.socket.send(bytes).err().filter(|it| it.kind() != io::ErrorKind::WouldBlock);
         refused.map(|error| self.echo(&error))
     }
 
-    /// What came back to what was sent before.
+    /// The error that came back for earlier datagrams. `None`: there is none.
     pub fn listen(&mut self) -> Option<IcmpError> {
         let error = self.socket.take_error().ok()??;
         Some(self.echo(&error))

@@ -12,7 +12,7 @@ pub struct Interface {
     /// The system's name of the interface, `eth0` for one. One interface may have several
     /// addresses.
     pub name: String,
-    /// The system's number of the interface; 0 if it is gone by now.
+    /// The system's number of the interface. 0: it no longer exists.
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,

@@ -12,22 +12,21 @@ use std::collections::VecDeque;
 /// How long to leave a full device alone. At 1 Gbit/s, 50 full-sized datagrams have left by then.
 const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 
-/// The number of the first socket that stands beside another one. Sockets that the machine knows
-/// have smaller numbers.
+/// The number of the first additional socket. Sockets that the machine knows have smaller numbers.
 const FIRST_EXTRA_SOCKET: u16 = 1 << 14;
 
 /// Sockets and connections by number.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     sockets: Vec<Link>,
-    /// Sockets of which the machine was not told.
+    /// Additional sockets, which the machine does not know.
     beside: Vec<Link>,
     connections: Vec<Link>,
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
 }
 
-/// A socket or connection.
+/// A socket or connection, and its state.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// `None`: it was a TCP connection or a socket beside another one, and is gone.
@@ -35,18 +34,18 @@ pub(crate) struct Link {
     /// Receive calls that failed in a row.
     pub failures: u32,
     pub full: Option<SocketFull>,
-    /// What waits until it is full no more. Made when it is full for the first time.
+    /// Runs that wait until the socket has room. Allocated when the socket is first full.
     pub parked: Option<Box<Outbox>>,
-    /// Whether nothing is read from it for now.
+    /// Whether reading is paused.
     pub paused: bool,
 }
 
-/// A socket or its device takes no more.
+/// The state of a socket that is full, or whose device is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketFull {
-    /// When to try again if the socket itself will not tell.
+    /// When to try again, if the system will not report room. `None`: it will.
     pub retry: Option<Instant>,
-    /// Whether it has room again, as far as anybody can tell.
+    /// Whether the socket probably has room again.
     pub over: bool,
 }
 
@@ -55,7 +54,7 @@ impl SocketFull {
         Self { retry: (obstacle == Obstacle::Device).then(|| clock.now() + DEVICE_PAUSE), over: false }
     }
 
-    /// Whether the socket itself will tell.
+    /// Whether the system will report room in the socket.
     pub(crate) const fn waits_for_socket(self) -> bool {
         self.retry.is_none()
     }
@@ -66,12 +65,12 @@ impl Link {
         Self { carrier: Some(carrier), failures: 0, full: None, parked: None, paused: false }
     }
 
-    /// Whether the socket itself is to tell of room.
+    /// Whether the link waits until the system reports room.
     pub(crate) fn waits_for_socket(&self) -> bool {
         self.full.is_some_and(SocketFull::waits_for_socket)
     }
 
-    /// Whether it is a TCP connection that broke.
+    /// Whether the link is a broken TCP connection.
     pub(crate) fn is_broken(&self) -> bool {
         matches!(&self.carrier, Some(Carrier::Tcp(connection)) if connection.is_gone())
     }
@@ -85,8 +84,7 @@ impl Links {
         Some(Local(number))
     }
 
-    /// The number of a socket of which the machine is not told. `None`: there are as many as there
-    /// are numbers.
+    /// Adds a socket that the machine does not know. Returns its number. `None`: no number is left.
     pub(crate) fn add_beside(&mut self, socket: Socket) -> Option<Local> {
         let link = Link::new(Carrier::Udp(socket));
         let free = self.beside.iter().position(|link| link.carrier.is_none()).unwrap_or(self.beside.len());
@@ -99,7 +97,7 @@ impl Links {
         Some(number)
     }
 
-    /// Closes a socket of which the machine was not told, with what waits for it.
+    /// Closes an additional socket. What waits for it is lost.
     pub(crate) fn close_beside(&mut self, local: Local) {
         if let Some(link) = self.get_mut(local) {
             (link.carrier, link.full, link.parked) = (None, None, None);
@@ -141,7 +139,7 @@ impl Links {
         }
     }
 
-    /// Takes a connection away, with what waits for it.
+    /// Removes a connection. What waits for it is lost.
     pub(crate) fn take_connection(&mut self, local: Local) -> Option<Box<TcpCarrier>> {
         let link = self.get_mut(local)?;
         let carrier = link.carrier.take_if(|carrier| matches!(carrier, Carrier::Tcp(_)))?;
@@ -150,7 +148,7 @@ impl Links {
         if let Carrier::Tcp(connection) = carrier { Some(connection) } else { None }
     }
 
-    /// Most datagrams in one message of any of them.
+    /// The most datagrams in one message, over all sockets.
     pub(crate) fn max_segments(&self) -> usize {
         let all = self.sockets.iter().filter_map(|link| link.carrier.as_ref());
         all.map(Carrier::max_segments).max().unwrap_or(1)

@@ -5,7 +5,7 @@ use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Connections under way, by number.
+/// TCP connections that are being established, by number.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDials {
     under_way: BTreeMap<u32, (Dialing, Instant)>,
@@ -13,7 +13,7 @@ pub(crate) struct PendingDials {
 }
 
 impl PendingDials {
-    /// Begins to open one. `None`: it cannot be.
+    /// Starts to establish a connection. `None`: the system refuses.
     pub(crate) fn dial(
         &mut self,
         now: Instant,
@@ -27,17 +27,17 @@ impl PendingDials {
         Some((number, dialing))
     }
 
-    /// One is established or has failed.
+    /// Removes a connection that is established or has failed.
     pub(crate) fn done(&mut self, number: u32) -> Option<Dialing> {
         self.under_way.remove(&number).map(|(dialing, _)| dialing)
     }
 
-    /// When [`next_over`](Self::next_over) may give one.
+    /// When [`next_over`](Self::next_over) may return an address.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.under_way.values().map(|(_, until)| *until).min()
     }
 
-    /// One that took too long: where it was to lead.
+    /// Removes a connection that took too long. Returns its remote address.
     pub(crate) fn next_over(&mut self, now: Instant) -> Option<SocketAddr> {
         let number =
             self.under_way.iter().find(|(_, (_, until))| *until <= now).map(|(number, _)| *number)?;

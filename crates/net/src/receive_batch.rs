@@ -16,10 +16,10 @@ const BUFFER_BYTES: usize = 65_536;
 /// the processor's cache before they are decrypted.
 const CALL_BYTES: usize = 512 << 10;
 
-/// How many bytes one call brings at most from a TCP connection, which has no batches.
+/// The most bytes that one call reads from a TCP connection.
 const STREAM_BYTES: usize = 256 << 10;
 
-/// Room for one batch; made once, used for every receive call of a driver.
+/// Buffers for one batch, used for every receive call of a driver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
@@ -29,10 +29,10 @@ pub(crate) struct Inbox {
     converter: StampConverter,
 }
 
-/// What a receive call brought.
+/// The result of a receive call.
 #[derive(Debug)]
 pub(crate) enum ReceiveResult {
-    /// A full batch: there may be more.
+    /// The batch was full, so there may be more datagrams.
     Full,
     /// The socket has nothing more.
     Drained,
@@ -55,7 +55,7 @@ impl Inbox {
         self.bytes.get_mut(..most.clamp(1, STREAM_BYTES)).unwrap_or_default()
     }
 
-    /// One receive call on `socket`; `machine` gets each datagram.
+    /// Receives once from `socket`, and passes each datagram to `machine`.
     pub(crate) fn receive<M: Machine>(
         &mut self,
         (local, socket): (Local, &Socket),
@@ -105,7 +105,7 @@ fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
 
-/// Cuts a coalesced run into its datagrams. No bytes are one empty datagram.
+/// Splits a coalesced run into datagrams. An empty run is one empty datagram.
 fn each_datagram(bytes: &mut [u8], stride: usize, mut handle: impl FnMut(&mut [u8])) {
     if bytes.is_empty() {
         handle(bytes);
@@ -139,7 +139,7 @@ const STEP_NANOS: u64 = 1_000_000;
 const MAX_QUEUE_TIME: Duration = Duration::from_secs(1);
 
 impl StampConverter {
-    /// Takes readings of both clocks, if there are good ones.
+    /// Compares simultaneous readings of both clocks.
     fn compare(&mut self, readings: Option<(Instant, u64)>) {
         let Some((now, wall)) = readings else { return };
         let offset = wall.wrapping_sub(now.as_nanos());
@@ -153,8 +153,8 @@ impl StampConverter {
         self.offset = Some(offset);
     }
 
-    /// When a datagram with this stamp arrived; `now` if the stamp is missing, or cannot be
-    /// trusted.
+    /// The arrival time of a datagram with this timestamp. `now` if the timestamp is missing or
+    /// implausible.
     fn of(&self, now: Instant, stamp: Option<Duration>) -> Instant {
         let (Some(stamp), Some(offset)) = (stamp, self.offset) else { return now };
         if now < self.trusted_from {

@@ -18,8 +18,8 @@ const RTA_OIF: u16 = 4;
 const NLMSG_HEADER_LEN: usize = 16;
 /// Bytes of `rtmsg`, which the attributes follow.
 const ROUTE_HEADER_LEN: usize = 12;
-/// Where the type of a route stands in `rtmsg`, and types by which the host itself takes what is
-/// sent: `RTN_LOCAL`, `RTN_BROADCAST`, `RTN_ANYCAST`.
+/// The offset of the route's type in `rtmsg`, and the types for this host: `RTN_LOCAL`,
+/// `RTN_BROADCAST`, `RTN_ANYCAST`.
 const ROUTE_TYPE_AT: usize = 7;
 const OWN_ROUTES: [u8; 3] = [2, 3, 4];
 
@@ -76,8 +76,8 @@ fn question(source: Option<IpAddr>, destination: IpAddr) -> Vec<u8> {
     message
 }
 
-/// The outgoing interface in an answer; `Some(None)`: the system says that there is none. `None`:
-/// this is no answer.
+/// The outgoing interface in an answer. `Some(None)`: there is no route. `None`: the bytes are no
+/// answer.
 fn read(answer: &[u8]) -> Option<Option<u32>> {
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
     let body = answer.get(NLMSG_HEADER_LEN..)?;
@@ -102,7 +102,7 @@ fn read(answer: &[u8]) -> Option<Option<u32>> {
     }
 }
 
-/// Whether an answer tells of a route to the host itself. `None`: this is no answer.
+/// Whether an answer names a route to the host itself. `None`: the bytes are no answer.
 fn read_own(answer: &[u8]) -> Option<bool> {
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
     let body = answer.get(NLMSG_HEADER_LEN..)?;

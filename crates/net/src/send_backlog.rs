@@ -11,17 +11,17 @@ const WRITE_BYTES: usize = 65_535;
 /// Bytes of room in all: enough for many small runs or a few long ones, and few enough to stay in
 /// the processor's cache.
 const BACKLOG_BYTES: usize = 4 * WRITE_BYTES;
-/// Runs that wait for one socket: all of one outbox, or many small ones.
+/// The most runs that wait for one socket: those of a whole outbox, or many small ones.
 const PARKED_RUNS: usize = 16 * MAX_MESSAGES;
 
-/// Runs in the order in which they were written.
+/// Runs of datagrams, in the order in which they were written.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     filled: usize,
-    /// Each with where its bytes begin.
+    /// The runs, each with the offset of its bytes.
     runs: Vec<(Transmit, usize)>,
-    /// How many of them left.
+    /// How many of the runs were sent.
     done: usize,
     /// Bytes of the next that left.
     sent: usize,
@@ -32,12 +32,12 @@ impl Outbox {
         Self::of(BACKLOG_BYTES)
     }
 
-    /// One that takes what others [hand over](Self::park), up to `bytes` bytes.
+    /// An outbox for runs that others [hand over](Self::park), with at most `bytes` bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Self { bytes: vec![0; bytes], filled: 0, runs: Vec::with_capacity(MAX_MESSAGES), done: 0, sent: 0 }
     }
 
-    /// Where the machine may write its next run; `None`: send first.
+    /// Memory for the machine's next run. `None`: there is no room, so send first.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
         if self.runs.len() >= MAX_MESSAGES {
             return None;
@@ -45,7 +45,7 @@ impl Outbox {
         self.bytes.get_mut(self.filled..self.filled + WRITE_BYTES)
     }
 
-    /// What the machine wrote there.
+    /// Adds the run that the machine wrote into [`room`](Self::room).
     pub(crate) fn push(&mut self, transmit: Transmit) {
         debug_assert_eq!(transmit.phantom, 0, "a length alone cannot be sent");
         debug_assert!(
@@ -121,7 +121,7 @@ impl Outbox {
         true
     }
 
-    /// Enters that `runs` more runs are sent, and `sent` bytes of the next one.
+    /// Notes that `runs` more runs were sent, and `sent` bytes of the next one.
     pub(crate) fn advance(&mut self, runs: usize, sent: usize) {
         (self.done, self.sent) = (self.done + runs, sent);
         if self.done >= self.runs.len() {

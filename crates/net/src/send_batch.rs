@@ -21,7 +21,7 @@ const MAX_MESSAGE_BYTES: usize = 65_507;
 /// 32 messages, the cost of the call itself is small beside the cost of its messages.
 pub(crate) const MAX_MESSAGES: usize = 32;
 
-/// A run of datagrams of equal size, the last perhaps shorter, to one address.
+/// Datagrams of equal size to one address. The last may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramRun<'a> {
     pub remote: SocketAddr,
@@ -30,18 +30,17 @@ pub(crate) struct DatagramRun<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What an IP header says of how to treat the packet: the byte that was type of service, or traffic
-/// class.
+/// The byte of an IP header that tells how to treat the packet: type of service, or traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrafficClass(u8);
 
 impl TrafficClass {
-    /// The traffic class of what a machine wrote.
+    /// The traffic class of a run that a machine wrote.
     pub(crate) const fn of(transmit: &Transmit) -> Self {
         Self::new(transmit.dscp, transmit.ecn)
     }
 
-    /// The code point where it stands in the byte, without ECN.
+    /// The DSCP code point in its place in the byte, without ECN.
     pub(crate) fn code_point(self) -> u32 {
         u32::from(self.0 & !3)
     }
@@ -65,27 +64,27 @@ pub(crate) struct BatchProgress {
     pub then: SendResult,
 }
 
-/// What became of the first run that did not leave whole.
+/// The result for the first run that was not completely sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendResult {
-    /// All runs left.
+    /// All runs were sent.
     All,
-    /// This number of bytes left; the rest has to wait.
+    /// So many bytes were sent. The rest must wait for the obstacle.
     Blocked(usize, Obstacle),
-    /// The system refused. What has not left yet will not.
+    /// The system refused the run. The rest of it is not sent.
     Failed(SendErrorKind),
 }
 
 /// What a blocked run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// The socket's buffer is full; the system says when it has room.
+    /// The socket's buffer is full. The system reports when it has room.
     Socket,
-    /// A device queue or the kernel's memory is full; nobody says when that ends.
+    /// A device queue or the kernel's memory is full. The system does not report when this ends.
     Device,
 }
 
-/// What an error of a send asks for.
+/// What to do after an error of a send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendErrorAction {
     Wait(Obstacle),
@@ -109,14 +108,14 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
     }
 }
 
-/// Messages of one call: they have mark and segment size in common.
+/// The messages of one call. They have the same mark and segment size.
 #[derive(Default)]
 struct Group<'a> {
     addresses: SmallVec<[SocketAddrAny; MAX_MESSAGES]>,
     contents: SmallVec<[&'a [u8]; MAX_MESSAGES]>,
-    /// What the system is to cut them into; 0 if none of them is cut.
+    /// The segment size in bytes. 0: no message is divided.
     segment: usize,
-    /// The longest of them that must not be cut.
+    /// The longest message that must not be divided.
     longest: usize,
 }
 
@@ -202,13 +201,13 @@ impl Socket {
         BatchProgress { done, then: SendResult::All }
     }
 
-    /// The system would call other addresses invalid, which is also what it says of offload that
-    /// does not work.
+    /// Whether the socket may send to this address. For others the system reports an error that
+    /// also means that segmentation offload fails.
     fn may_reach(&self, remote: SocketAddr) -> bool {
         remote.port() != 0 && remote.is_ipv4() == self.address().is_ipv4()
     }
 
-    /// As many messages as can leave in one call.
+    /// Collects as many messages as one call can send.
     fn gather<'a>(&self, runs: &[DatagramRun<'a>], start: usize) -> Group<'a> {
         let mut group = Group::default();
         let mut from = start;
@@ -254,7 +253,7 @@ impl Socket {
         Ok(sendmmsg(&*self.io, &mut messages, SendFlags::DONTWAIT)?)
     }
 
-    /// Sets the mark of what is sent from now on.
+    /// Sets the mark of packets sent from now on.
     fn set_mark(&mut self, mark: TrafficClass) -> io::Result<()> {
         if self.mark != Some(mark) {
             if self.address().is_ipv4() {

@@ -11,22 +11,21 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// What a socket asks the system for, in each direction: what 10 Gbit/s brings in three
-/// milliseconds.
+/// The requested buffer size in bytes, in each direction: what 10 Gbit/s brings in 3 ms.
 pub const BUFFER_BYTES: usize = 4 << 20;
 
 /// A bound UDP socket. An IPv6 socket carries IPv6 alone, so that one of each family can share a
 /// port.
 #[derive(Debug)]
 pub struct Socket {
-    /// Shared, so that the driver can wait for the socket while it uses it.
+    /// The system's socket. It is shared, so that the driver can wait for it while using it.
     pub(crate) io: Arc<UdpSocket>,
     pub(crate) state: UdpSocketState,
     address: SocketAddr,
     buffers: Buffers,
-    /// Most datagrams in one message; 1 once segmentation offload has failed.
+    /// The most datagrams in one message. 1: segmentation offload failed.
     pub(crate) max_segments: usize,
-    /// The mark that was set for what is sent, once one was.
+    /// The mark that is set for sent packets. `None`: none was set.
     pub(crate) mark: Option<TrafficClass>,
     /// The size into which messages are cut, as it was set; 0: they are not.
     pub(crate) segment: usize,
@@ -35,8 +34,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Binds to `address` (port 0: the system chooses one) and asks for [`BUFFER_BYTES`] of buffer
-    /// each way.
+    /// Binds to `address`, and requests [`BUFFER_BYTES`] of buffer in each direction. With port 0
+    /// the system chooses one.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Socket {
         Ok(Self { io, state, address, buffers, max_segments, mark: None, segment: 0, by_address: false })
     }
 
-    /// The address it is bound to, with the port that the system chose.
+    /// The address to which the socket is bound, with the port that the system chose.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -111,7 +110,7 @@ impl Socket {
         self.buffers
     }
 
-    /// Sets how much of what is sent may wait in this host.
+    /// A handle that limits how many bytes may wait in this host's send buffer.
     #[must_use]
     pub fn send_limit(&self) -> SendLimit {
         SendLimit { io: Arc::clone(&self.io), most: self.buffers.send }
@@ -123,8 +122,8 @@ impl Socket {
         self.max_segments
     }
 
-    /// Whether datagrams may be cut on the way, because the system knows no don't-fragment bit.
-    /// Then a probe of the path MTU proves nothing.
+    /// Whether the network may fragment datagrams, because the system has no don't-fragment bit.
+    /// Then probes of the path MTU prove nothing.
     #[must_use]
     pub fn may_fragment(&self) -> bool {
         self.state.may_fragment()
@@ -149,7 +148,7 @@ pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
 #[derive(Debug)]
 pub struct SendLimit {
     io: Arc<UdpSocket>,
-    /// What the system granted at first.
+    /// The buffer size that the system granted at first.
     most: usize,
 }
 
@@ -162,14 +161,14 @@ impl SendLimit {
     }
 }
 
-/// Socket buffers, in bytes of kernel memory as the system counts it.
+/// The buffer sizes of a socket in bytes of kernel memory, as the system counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// What was asked for, each way.
+    /// The requested size in each direction.
     pub asked: usize,
-    /// What was granted for sending.
+    /// The granted size of the send buffer.
     pub send: usize,
-    /// What was granted for receiving.
+    /// The granted size of the receive buffer.
     pub receive: usize,
 }
 
@@ -217,7 +216,7 @@ impl fmt::Display for Buffers {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Another socket has the port.
+    /// Another socket uses the port.
     #[error("UDP port {} on {} is in use by another program; choose another port, or 0 for any", .0.port(), .0.ip())]
     InUse(SocketAddr),
     /// The port is reserved, or the system forbids it.
@@ -232,9 +231,9 @@ pub enum BindError {
     /// The system refused for another reason.
     #[error("binding UDP {address} failed: {source}")]
     Other {
-        /// What was to be bound.
+        /// The address that could not be bound.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

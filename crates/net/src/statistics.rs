@@ -47,7 +47,7 @@ statistics! {
     gro_runs,
     /// Receive calls that failed for another reason than having nothing to give.
     receive_errors,
-    /// Sends that failed because there is no way to the destination.
+    /// Sends that failed because there is no route to the destination.
     unreachable,
     /// Sends that failed because the datagram was larger than the interface takes.
     too_large,
@@ -55,11 +55,11 @@ statistics! {
     denied,
     /// Times that a full socket or device held back what was to leave by it.
     blocked,
-    /// Datagrams dropped because the machine wrote on for a socket that it was told is full.
+    /// Datagrams dropped because the machine wrote to a socket that it knew to be full.
     overflowed,
     /// Sockets that lost segmentation offload while running.
     offload_lost,
-    /// Sockets that were granted smaller buffers than they asked for.
+    /// Sockets that got smaller buffers than requested.
     clipped_sockets,
     /// Turns of the owner.
     turns,
@@ -77,7 +77,7 @@ impl Counters {
     }
 }
 
-/// A count with one writer.
+/// A counter with a single writer.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 

@@ -6,9 +6,9 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// All that was to be started is: whoever comes after it may start now.
+/// The message to systemd that the service is ready, so that dependent services may start.
 pub const NOTIFY_READY: &str = "READY=1";
-/// What a service tells its manager before it ends.
+/// The message to systemd that the service is about to end.
 pub const NOTIFY_STOPPING: &str = "STOPPING=1";
 
 /// Tells the service manager that started this process, if one did. Whether it is heard makes no

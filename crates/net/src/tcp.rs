@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 
 /// How long sent data may stay unacknowledged before the kernel gives a connection up (RFC 5482).
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The most frames of one call.
+/// The most frames in one call.
 const MAX_CALL_FRAMES: usize = 256;
 
 /// A TCP connection that carries datagrams.
@@ -28,16 +28,16 @@ pub struct TcpCarrier {
     frames: TcpFrames,
     /// Bytes of the frame that leaves next which the kernel has taken already, its length included.
     begun: usize,
-    /// The mark of what is sent now, once it is set.
+    /// The mark that is set for sent packets. `None`: none was set.
     mark: Option<TrafficClass>,
-    /// Whether it is of no use any more.
+    /// Whether the connection is closed or broken.
     gone: bool,
     lifetime: Arc<()>,
     _seat: Option<ConnectionPermit>,
 }
 
 impl TcpCarrier {
-    /// Takes over a connection that is established.
+    /// Uses an established connection.
     ///
     /// # Errors
     /// What the system says: it is over already, or an option is refused.
@@ -74,7 +74,7 @@ impl TcpCarrier {
         self.address
     }
 
-    /// The address that it leads to.
+    /// The remote address of the connection.
     #[must_use]
     pub const fn peer(&self) -> SocketAddr {
         self.peer
@@ -87,12 +87,12 @@ impl TcpCarrier {
         Arc::downgrade(&self.lifetime)
     }
 
-    /// Whether it is of no use any more.
+    /// Whether the connection is closed or broken.
     pub(crate) const fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Makes it as deep as that.
+    /// Sets the buffer limits of the connection.
     pub(crate) fn set_depth(&mut self, depth: &TcpLimits) {
         self.frames.set_longest(depth.longest);
         let options = socket2::SockRef::from(&self.io);
@@ -290,7 +290,7 @@ impl Dialing {
         Ok(Self { io, peer })
     }
 
-    /// The address that it is to lead to.
+    /// The address to which the connection is being opened.
     #[must_use]
     pub const fn peer(&self) -> SocketAddr {
         self.peer

@@ -1,7 +1,7 @@
 //! How much of what TCP connections carry may wait in this program and in the kernel, and how the
 //! kernel controls their congestion.
 
-/// What the kernel controls congestion with.
+/// The kernel's congestion control for a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TcpCongestion {
     /// CUBIC (RFC 9438).
@@ -34,12 +34,12 @@ pub struct TcpLimits {
     /// Bytes that wait in this program for a connection that is full. What is more is dropped, as
     /// it is for a socket.
     pub parked: usize,
-    /// Bytes that the kernel takes beyond what it has sent.
+    /// Bytes that the kernel accepts beyond those it has sent.
     pub unsent: u32,
     /// Size in bytes of the kernel's send buffer, and of its receive buffer. `None`: the kernel
     /// adapts both sizes. A small buffer limits the rate to one buffer per round trip.
     pub kernel: Option<usize>,
-    /// What the kernel controls congestion with.
+    /// The kernel's congestion control for the connection.
     pub congestion: TcpCongestion,
 }
 

@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most connections at once.
 const MAX_CONNECTIONS: usize = 1024;
-/// The most connections at once of one network.
+/// The most connections of one network at once.
 const MAX_NETWORK_CONNECTIONS: usize = 64;
 /// The most connections accepted in one turn: about a millisecond of work.
 const MAX_TURN_ACCEPTS: usize = 64;
 
-/// What waits at a listener after some connections were accepted.
+/// Whether more connections wait after some were accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backlog {
-    /// No connection. The next one makes the listener ready.
+    /// No connection waits. The system reports the next one.
     Empty,
     /// Perhaps more connections.
     MayHaveMore,
@@ -62,7 +62,7 @@ impl Listener {
         self
     }
 
-    /// The address it is bound to.
+    /// The address to which the listener is bound.
     ///
     /// # Errors
     /// What the system says.
@@ -94,13 +94,13 @@ impl Listener {
 /// Why no connection was accepted (accept(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AcceptFailure {
-    /// No connection waits, or this is no listener any more.
+    /// No connection waits, or the socket no longer listens.
     NoneWaits,
     /// The one that was next is gone: its peer hung up, or its network had a fault. Others may wait
     /// behind it.
     Lost,
-    /// Others may wait, and the system gives none now: descriptors or memory are short, or a rule
-    /// of the system is against it.
+    /// Others may wait, but the system refuses now: it lacks descriptors or memory, or has a rule
+    /// against it.
     Later,
 }
 
@@ -140,7 +140,7 @@ struct ConnectionQuota {
     of_network: BTreeMap<NetworkPrefix, usize>,
 }
 
-/// The place of one connection. It is free again when this is dropped.
+/// Permits one connection. When dropped, another connection may take its place.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     seats: Arc<Mutex<ConnectionQuota>>,

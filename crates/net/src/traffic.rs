@@ -15,12 +15,12 @@ const IFLA_STATS_LINK_64: u16 = 1;
 const NLMSG_HEADER_LEN: usize = 16;
 /// Bytes of `if_stats_msg`, which the attributes follow.
 const STATS_HEADER_LEN: usize = 12;
-/// Where the received bytes stand in `rtnl_link_stats64`.
+/// The offset of the received bytes in `rtnl_link_stats64`.
 const RX_BYTES_AT: usize = 2 * 8;
-/// Where the sent bytes stand in `rtnl_link_stats64`.
+/// The offset of the sent bytes in `rtnl_link_stats64`.
 const TX_BYTES_AT: usize = 3 * 8;
 
-/// The counters of one interface.
+/// Reads the byte counters of one interface.
 #[derive(Debug)]
 pub struct Traffic {
     socket: OwnedFd,
@@ -28,7 +28,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Of the interface with this number.
+    /// The counters of the interface with this number.
     ///
     /// # Errors
     /// The system gives no socket.

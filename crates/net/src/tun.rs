@@ -15,34 +15,34 @@ const CHECKSUM_FLAGS: u8 = 1 | 2;
 /// `VIRTIO_NET_HDR_GSO_NONE`: one packet, as it is.
 const GSO_NONE: u8 = 0;
 
-/// Why there is no device.
+/// Why a TUN device could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
-    /// The caller may not make one.
+    /// The process lacks the permission to make a device.
     #[error(
         "no TUN device {name}: it takes CAP_NET_ADMIN and /dev/net/tun (run as root, or grant the capability)"
     )]
     Forbidden {
-        /// The name asked for.
+        /// The requested name of the device.
         name: String,
     },
-    /// Somebody has a device of this name.
+    /// Another process uses a device with this name.
     #[error("a network device {name} is in use already: choose another name")]
     InUse {
-        /// The name asked for.
+        /// The requested name of the device.
         name: String,
     },
-    /// The system said something else.
+    /// Another error of the system.
     #[error("no TUN device {name}: {source}")]
     System {
-        /// The name asked for.
+        /// The requested name of the device.
         name: String,
         /// The system's error.
         source: io::Error,
     },
 }
 
-/// A TUN device. It goes when this does, and when the process dies.
+/// A TUN device. It is removed when this value is dropped or the process ends.
 pub struct Tun {
     device: Arc<SyncDevice>,
     read: Vec<u8>,
@@ -93,7 +93,7 @@ impl Tun {
         })
     }
 
-    /// What to watch for packets.
+    /// The descriptor to watch for packets.
     #[must_use]
     pub fn source(&self) -> DeviceSource {
         DeviceSource::new(self.device.clone())

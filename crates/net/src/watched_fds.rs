@@ -11,14 +11,14 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u32);
 
-/// A descriptor that the owner has watched is ready for more than when this was told last.
+/// A watched descriptor became ready for more than was last reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The token of the descriptor that is ready.
     pub token: Token,
     /// A read brings something now: bytes, a connection, the end, or an error.
     pub readable: bool,
-    /// A write takes something now, or tells an error.
+    /// Whether a write would take bytes, or return an error.
     pub writable: bool,
 }
 
@@ -76,7 +76,7 @@ impl Watch {
         self.enter(source, EventSource::Source.data(token.0), both)
     }
 
-    /// Watches `source` no more. Closing it does the same, unless it was duplicated.
+    /// Stops watching `source`. Closing it has the same effect, unless it was duplicated.
     ///
     /// # Errors
     ///

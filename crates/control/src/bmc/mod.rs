@@ -20,20 +20,20 @@ const MEASUREMENT_EPOCHS: f64 = 2.0;
 /// The least and the greatest length of a measurement, in seconds.
 const MEASUREMENT_SECONDS: (f64, f64) = (2.0, 60.0);
 
-/// Weights, and how they move.
+/// The BMC controller: the paths' weights, and their adjustment.
 #[derive(Clone, Debug)]
 pub struct Bmc {
-    /// Weights that stay as they are.
+    /// Fixed weights. Empty: the proportion manager adjusts the weights.
     fixed: Vec<f64>,
     options: BmcOptions,
     /// Begin and end of the measurement that runs.
     period: Option<(Instant, Instant)>,
 }
 
-/// What BMC keeps of a path.
+/// BMC's state of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BmcPath {
-    /// The weight D of the path: how many TCPs it is worth.
+    /// The weight D of the path: its throughput in multiples of a TCP's.
     pub weight: f64,
     /// Bytes acknowledged since the measurement began.
     delivered: f64,

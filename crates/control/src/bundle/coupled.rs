@@ -7,10 +7,10 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
 
-/// What distinguishes one coupled algorithm from another. All of them share slow start, recovery,
-/// timeouts and undoing (see [`Window`]).
+/// The differences between coupled algorithms. All share slow start, recovery, timeouts and undo
+/// (see [`Window`]).
 pub trait Law: Debug + Send {
-    /// What the algorithm keeps of a path besides its window.
+    /// The algorithm's state of a path, in addition to its window.
     type Memory: Debug + Default + Send;
 
     /// A path has been added to `paths`.
@@ -23,7 +23,7 @@ pub trait Law: Debug + Send {
         let _ = (paths, path);
     }
 
-    /// Whatever an ACK tells, before it is looked at whether the window may grow by it.
+    /// Handles an ACK, before it is decided whether the window may grow.
     fn heard(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, path: PathId, acked: &Acked<'_>) {
         let _ = (paths, path, acked);
     }
@@ -58,7 +58,7 @@ pub struct CoupledPath<M> {
     /// The smoothed RTT of the path; `None` before the first sample. A path without an RTT does not
     /// count in the coupling of the other paths.
     pub rtt: Option<Duration>,
-    /// What the algorithm keeps of the path.
+    /// The algorithm's state of the path.
     pub memory: M,
 }
 
@@ -92,13 +92,13 @@ impl<L: Law> Coupled<L> {
         Self::with_options(name, law, NewRenoOptions::BYWAY)
     }
 
-    /// A controller of the given law with other initial windows and slow starts.
+    /// A controller with this law, and with other initial windows and slow starts.
     #[must_use]
     pub fn with_options(name: &'static str, law: L, options: NewRenoOptions) -> Self {
         Self { name, law, options, paths: Paths::default() }
     }
 
-    /// The paths, for those who watch.
+    /// The state of all paths, for observation.
     #[must_use]
     pub fn paths(&self) -> &Paths<CoupledPath<L::Memory>> {
         &self.paths
@@ -162,7 +162,7 @@ impl<L: Law> Controller for Coupled<L> {
         }
     }
 
-    /// Nothing is ever choked here, so no probe matters.
+    /// Does nothing: this controller chokes no path, so probes do not matter.
     fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
 
     fn on_route_change(&mut self, path: PathId, now: Instant) {

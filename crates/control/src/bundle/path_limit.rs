@@ -3,7 +3,7 @@
 
 use byway_wire::{Duration, Instant};
 
-/// Proxied paths that are opened at once, before anything is known of them.
+/// The number of proxied paths that are opened at first.
 pub(crate) const INITIAL_PATH_LIMIT: usize = 8;
 /// The factor by which the throughput must rise after a step of half as many paths more.
 const MIN_STEP_GAIN: f64 = 1.1;
@@ -12,7 +12,7 @@ const MIN_STEP_GAIN: f64 = 1.1;
 const STEP_PAUSE: Duration = Duration::from_secs(30);
 const MAX_STEP_PAUSE: Duration = Duration::from_secs(480);
 
-/// The most proxied paths in use, and what the last step brought.
+/// The limit of proxied paths in use, and the effect of the last step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathLimit {
     most: usize,

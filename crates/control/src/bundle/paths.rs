@@ -15,21 +15,21 @@ impl<T> Default for Paths<T> {
 }
 
 impl<T> Paths<T> {
-    /// What is kept of `path`.
+    /// The value of `path`. `None`: it has none.
     #[must_use]
     pub fn get(&self, path: PathId) -> Option<&T> {
         let at = self.position(path).ok()?;
         self.0.get(at).map(|(_, value)| value)
     }
 
-    /// What is kept of `path`, to change it.
+    /// The value of `path`, mutable.
     #[must_use]
     pub fn get_mut(&mut self, path: PathId) -> Option<&mut T> {
         let at = self.position(path).ok()?;
         self.0.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Keeps `value` for `path`; what was kept before goes.
+    /// Sets the value of `path`. Replaces an earlier one.
     pub fn insert(&mut self, path: PathId, value: T) {
         match self.position(path) {
             Ok(at) => {
@@ -52,18 +52,18 @@ impl<T> Paths<T> {
         self.0.iter().map(|(path, value)| (*path, value))
     }
 
-    /// All entries by ascending path, to change them.
+    /// All entries by ascending path, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (PathId, &mut T)> {
         self.0.iter_mut().map(|(path, value)| (*path, value))
     }
 
-    /// How many there are.
+    /// The number of paths.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no paths.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

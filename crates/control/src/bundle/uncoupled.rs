@@ -22,16 +22,16 @@ pub trait PathController: Debug + Send {
     /// Packets were acknowledged.
     fn on_acked(&mut self, acked: &Acked<'_>);
 
-    /// The network said that there is too much.
+    /// Handles congestion: a loss or an ECN mark.
     fn on_congested(&mut self, congested: &Congested);
 
     /// A loss reported before turned out to be none.
     fn on_undo(&mut self, undo: &Undo);
 
-    /// The route changed: what was learnt is void.
+    /// Handles a change of the route: measurements of the old route are invalid.
     fn on_route_change(&mut self, now: Instant);
 
-    /// What the path may do now.
+    /// What the path may send now.
     fn allowance(&self) -> Allowance;
 }
 
@@ -100,7 +100,7 @@ impl<C: PathController> Controller for UncoupledPaths<C> {
         }
     }
 
-    /// Nothing is ever choked here, so no probe matters.
+    /// Does nothing: this controller chokes no path, so probes do not matter.
     fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
 
     fn on_route_change(&mut self, path: PathId, now: Instant) {

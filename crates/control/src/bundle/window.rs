@@ -9,18 +9,18 @@ use byway_wire::Instant;
 /// The largest window, more than fits any path: it keeps sums finite whatever is reported.
 const MAX_WINDOW_PACKETS: f64 = 1e8;
 
-/// What an ACK may do to a window.
+/// The effect of an ACK on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthPhase {
     /// Nothing: the window recovers from a loss, or was not used up.
     Held,
     /// The window grows exponentially.
     SlowStart,
-    /// The algorithm's own growth.
+    /// The algorithm determines the growth (congestion avoidance).
     Avoidance,
 }
 
-/// What a decrease leaves of a window.
+/// The factors by which a decrease reduces the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decrease {
     /// The share of the bytes in flight that is kept.
@@ -42,7 +42,7 @@ pub struct Window {
     initial: f64,
     packets: f64,
     threshold: f64,
-    /// Packets sent before this time belong to a loss event that has been answered.
+    /// Losses of packets sent before this time belong to a loss event that was already answered.
     recover: Instant,
     undo_state: Option<UndoState<(f64, f64)>>,
     /// Timeouts since something was acknowledged.
@@ -125,7 +125,7 @@ impl Window {
         self.grow(packets.min(room));
     }
 
-    /// Grows (or shrinks) by `packets`, to one packet at least.
+    /// Grows or shrinks the window by `packets`. At least one packet remains.
     pub fn grow(&mut self, packets: f64) {
         self.packets = (self.packets + packets).clamp(1.0, MAX_WINDOW_PACKETS);
     }
@@ -178,7 +178,7 @@ impl Window {
         true
     }
 
-    /// Another route: what was learnt is void.
+    /// Starts again after a change of the route.
     pub fn start_over(&mut self, now: Instant) {
         self.packets = self.packets.min(self.initial);
         self.threshold = f64::INFINITY;
@@ -186,7 +186,7 @@ impl Window {
         self.undo_state = None;
     }
 
-    /// What the path may do.
+    /// What the path may send.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         Allowance { window: (self.bytes() as u64).max(1), ..Allowance::default() }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-/// A controller by name, and what of its options is set: `background`, or
+/// A controller's name with the options that differ from their defaults: `background`, or
 /// `hir:packets=20:delta=0.2`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ControllerChoice {
@@ -18,7 +18,7 @@ pub struct ControllerChoice {
     pub options: BTreeMap<String, f64>,
 }
 
-/// What is wrong with a choice of a controller.
+/// Why the choice of a controller is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ChoiceError {
     /// No controller has the name that was given.
@@ -26,7 +26,7 @@ pub enum ChoiceError {
     UnknownName {
         /// The name that was asked for.
         name: String,
-        /// All that there are.
+        /// The names of all controllers.
         known: String,
     },
     /// The controller has no such option.
@@ -36,7 +36,7 @@ pub enum ChoiceError {
         name: String,
         /// The option that was given.
         option: String,
-        /// All that it has.
+        /// The names of all options of the controller.
         known: String,
     },
     /// A value that the option cannot have.
@@ -51,7 +51,7 @@ pub enum ChoiceError {
         /// The values that would do.
         expected: String,
     },
-    /// What follows the name is no option with a number.
+    /// The text after the name is not an option with a number.
     #[error("{name}: expected OPTION=NUMBER after the colon, found `{found}`")]
     NoOption {
         /// The name of the controller.
@@ -64,7 +64,7 @@ pub enum ChoiceError {
 impl FromStr for ControllerChoice {
     type Err = ChoiceError;
 
-    /// Whether there is such a controller with such options turns out when it is
+    /// Parses a choice. Whether the controller and its options exist is checked when it is
     /// [made](super::controller).
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let mut parts = text.split(':');

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-/// The controller of this name; `None` if there is none.
+/// Makes the controller with this name. `None`: there is none.
 pub(super) fn make(
     name: &str,
     knobs: &mut OptionReader<'_>,

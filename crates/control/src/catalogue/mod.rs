@@ -17,10 +17,10 @@ use alloc::vec::Vec;
 use make::make;
 use option_reader::OptionReader;
 
-/// What a transfer means to others.
+/// How a transfer treats other traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Yields to whoever uses the same links: [`Background`].
+    /// Yields to all other traffic on the same links: [`Background`].
     #[default]
     Background,
     /// Fair to one TCP flow on the best path: production mPath.
@@ -78,12 +78,12 @@ pub enum SenderKind {
     Session,
     /// The simulator's TCP hosts.
     Tcp {
-        /// In packets; what loss-based controllers begin with unless `initial` says otherwise.
+        /// The initial window of loss-based controllers in packets, unless `initial` is set.
         initial_window: u32,
     },
     /// Reference TCP hosts that do as Linux does.
     Linux {
-        /// In packets; what loss-based controllers begin with unless `initial` says otherwise.
+        /// The initial window of loss-based controllers in packets, unless `initial` is set.
         initial_window: u32,
     },
 }
@@ -91,9 +91,9 @@ pub enum SenderKind {
 /// A controller that a person may name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerInfo {
-    /// The name by which a person chooses it.
+    /// The name with which a user selects the controller.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The controller in one line.
     pub about: &'static str,
     /// The name of each option of the controller, and its default in a session.
     pub options: Vec<(String, f64)>,
@@ -119,7 +119,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
     make(name, &mut OptionReader::new(&BTreeMap::new()), SenderKind::Session, seed)
 }
 
-/// The controller that was chosen. Two controllers with the same seed act alike.
+/// Makes the chosen controller. Two controllers with the same seed behave alike.
 ///
 /// # Errors
 /// [`ChoiceError`]: each says what would do.

@@ -7,12 +7,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::Duration;
 
-/// Options that were given, and those that were asked for.
+/// The given options, and the options that a controller asked for.
 #[derive(Debug)]
 pub(super) struct OptionReader<'a> {
     given: &'a BTreeMap<String, f64>,
     pub known: Vec<(String, f64)>,
-    /// The first that cannot be: option, value, what was expected.
+    /// The first invalid option: its name, its value, and what was expected.
     pub wrong: Option<(String, f64, String)>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> OptionReader<'a> {
         self.number(name, value, [0.0, 1e8]);
     }
 
-    /// A part of something.
+    /// Reads an option that is a share, from 0 to 1.
     pub fn part(&mut self, name: &str, value: &mut f64) {
         self.number(name, value, [0.0, 1.0]);
     }

@@ -11,7 +11,7 @@ pub struct Average {
 }
 
 impl Average {
-    /// Keeps `most` delays, at least one.
+    /// A mean of at most `most` delays, at least one.
     #[must_use]
     pub fn new(most: u32) -> Self {
         Self { latest: VecDeque::new(), most: most.max(1) as usize }

@@ -31,7 +31,7 @@ pub struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// How long the delays must have had another floor before it becomes the base.
+    /// How long delays must have stayed at another level before it becomes the base delay.
     pub const ADOPTION_TIME: Duration = Duration::from_secs(15);
     /// How long a base is believed without any confirmation.
     pub const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
@@ -103,7 +103,7 @@ impl BaseDelay {
         delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
     }
 
-    /// The route is another one: its floor is `floor`.
+    /// Sets the base delay to `floor` after a change of the route.
     pub fn adopt(&mut self, floor: i64, now: Instant) {
         self.set(floor, now);
     }

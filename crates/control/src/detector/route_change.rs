@@ -13,12 +13,12 @@ use byway_wire::{Duration, Instant};
 /// | delays after the rise | nearly equal minima in three of four RTTs: a burst's queue drains |
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
-    /// When the latest packet was sent, and its delay.
+    /// When the latest packet was sent, and its delay. `None`: there was none.
     latest: Option<(Instant, i64)>,
     look: Option<DelayRise>,
 }
 
-/// What is known since the delay rose.
+/// The state of a possible route change, since the delay rose.
 #[derive(Clone, Copy, Debug)]
 struct DelayRise {
     /// The least delay of a longer route: a lower delay ends the search.
@@ -31,12 +31,12 @@ struct DelayRise {
     round_until: Instant,
 }
 
-/// What a line is like beside its base, in nanoseconds.
+/// The base delay of a line and the noise around it, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct DelayNoise {
-    /// The base so far.
+    /// The base delay so far.
     pub floor: i64,
-    /// Delays up to this above a floor count as equal to it.
+    /// Delays that exceed a base delay by at most this count as equal to it.
     pub tolerance: i64,
     /// The jitter of delays without a queue.
     pub spread: i64,
@@ -97,7 +97,8 @@ impl RouteChange {
 }
 
 impl DelayRise {
-    /// `Some(None)`: it was no longer route after all. `Some(Some(floor))`: it was.
+    /// Handles a delay. `Some(None)`: the route did not change. `Some(Some(floor))`: it did, and
+    /// `floor` is the new base delay.
     fn sample(&mut self, delay: i64, now: Instant, rtt: Duration, line: DelayNoise) -> Option<Option<i64>> {
         if delay < self.least {
             return Some(None);

@@ -23,23 +23,23 @@ pub struct DelaySeries {
     sum: f64,
     squares: f64,
     count: f64,
-    /// Delays are kept as differences from the first, so that sums stay small.
+    /// The first delay. Others are stored as differences from it, so that sums stay small.
     origin: i64,
-    /// The result of each slot that is over, by its number modulo [`SLOT_COUNT`].
+    /// The results of past slots, by slot number modulo [`SLOT_COUNT`].
     slots: [Option<SlotSample>; SLOT_COUNT],
 }
 
-/// What a slot told.
+/// The result of a slot: the mean delay.
 #[derive(Clone, Copy, Debug)]
 struct SlotSample {
     /// The mean delay, in nanoseconds.
     mean: f64,
-    /// The variance of that mean, since it is of a few packets only.
+    /// The variance of the mean, because a slot has only a few packets.
     noise: f64,
 }
 
 impl DelaySeries {
-    /// Nothing is known yet.
+    /// A series without delays.
     pub const NONE: Self =
         Self { slot: 0, sum: 0.0, squares: 0.0, count: 0.0, origin: 0, slots: [None; SLOT_COUNT] };
 
@@ -65,7 +65,7 @@ impl DelaySeries {
         over
     }
 
-    /// The result of the present slot; `None` if it has fewer than three packets.
+    /// The result of the present slot. `None`: it has fewer than three packets.
     fn told(&self) -> Option<SlotSample> {
         let n = self.count;
         let mean = self.sum / n;
@@ -79,7 +79,7 @@ impl DelaySeries {
         }
     }
 
-    /// What a slot told that is over.
+    /// The result of a past slot. `None`: it is too old, or had too few packets.
     fn slot(&self, slot: u64) -> Option<SlotSample> {
         let known = slot < self.slot && slot + SLOT_COUNT as u64 >= self.slot;
         self.slots.get((slot % SLOT_COUNT as u64) as usize).copied().flatten().filter(|_| known)

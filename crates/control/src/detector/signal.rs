@@ -58,7 +58,7 @@ impl ConsecutiveDelays {
     }
 }
 
-/// An average that forgets. Each sample counts one eighth, as in srtt (RFC 6298).
+/// An exponential average. Each sample weighs one eighth, as in srtt (RFC 6298).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smoothed(i64);
 

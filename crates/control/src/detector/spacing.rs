@@ -15,7 +15,7 @@ pub struct Spacing {
     mixed: usize,
     /// The latest block had too many mixed pairs: jitter exceeds the time of a packet.
     jitters: bool,
-    /// The estimates of earlier blocks, the latest first; zero where there is none yet.
+    /// The estimates of earlier blocks, the latest first. Zero: there is no estimate.
     said: [i64; Self::BLOCK_COUNT],
     /// The smallest of these estimates, updated once a block.
     settled: Option<Duration>,
@@ -37,7 +37,8 @@ impl Spacing {
     /// large if other flows' packets arrive in most of these gaps.
     const BLOCK_COUNT: usize = 8;
 
-    /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
+    /// Notes that two packets, sent one after the other, arrived `apart` nanoseconds after each
+    /// other.
     pub fn sample(&mut self, apart: i64) {
         if apart <= 0 {
             self.mixed += 1;

@@ -10,7 +10,7 @@ use byway_wire::{Duration, Instant};
 pub(super) struct AggregateFlow {
     shape: Shape,
     curve: Curve,
-    /// Seconds of this stage so far.
+    /// Seconds since the present stage began.
     t: f64,
     /// The window at the latest event.
     window: f64,

@@ -41,11 +41,11 @@ const MAX_REQUEST_PAUSE: Duration = Duration::from_secs(256);
 /// after all.
 const MISSED_PATHS_SHARE: f64 = 0.9;
 
-/// What moving load to the direct path has shown.
+/// The results of moving load to the direct path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trials {
     now: Option<Trial>,
-    /// Whether the direct path carried what was lent to it the last time.
+    /// Whether the direct path carried the load that was last lent to it.
     trust: bool,
     /// The time before which no trial begins, and the pause after the next trial that fails.
     not_before: Instant,
@@ -73,7 +73,7 @@ struct Trial {
 /// How much of the load is lent.
 #[derive(Clone, Copy, Debug)]
 enum LoadPart {
-    /// Half, of paths that carried this many bytes per second.
+    /// Half of the load, from paths that carried this many bytes per second.
     Half(f64),
     All,
 }
@@ -336,7 +336,7 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Returns the load that was lent, since the direct path does not carry it.
+    /// Returns lent load to its paths, because the direct path does not carry it.
     pub(super) fn give_back(&mut self, now: Instant) {
         let trials = &mut self.trials;
         let Some(trial) = trials.now.take() else { return };
@@ -349,7 +349,7 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Stops requesting paths for a while, since the latest ones added nothing.
+    /// Stops requesting paths for a while, because the latest ones did not raise the throughput.
     pub(super) fn pause_wishes(&mut self, now: Instant) {
         let rate = self.carried.of_late(now).unwrap_or(0.0);
         let trials = &mut self.trials;

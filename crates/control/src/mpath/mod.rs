@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use path::Path;
 
-/// The window, in packets, below which a proxied path is dropped after a decrease. The paper says
-/// "reduced to zero", which halving never reaches.
+/// A proxied path whose window falls below this number of packets after a decrease is dropped. The
+/// paper says "reduced to zero", which halving never reaches.
 const MIN_WINDOW: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
 /// when it times out.
@@ -32,9 +32,9 @@ const SIGNIFICANT_RATE_SHARE: f64 = 0.25;
 enum Dropping {
     /// The path timed out, or met too many losses. It may be used again.
     ForNow,
-    /// Load aggregation emptied it: it shares the direct path's bottleneck.
+    /// The path shares the direct path's bottleneck: load aggregation took its whole window.
     Shares,
-    /// The path carried too little in its whole life.
+    /// The path is dropped for good, because it carried too little in its whole life.
     ForGood,
 }
 
@@ -57,7 +57,7 @@ pub struct MPath {
     /// takes part in that event.
     event_at: Instant,
     events: u64,
-    /// How many decreases there were so far.
+    /// The number of decreases so far.
     losses: u64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,
@@ -164,7 +164,7 @@ impl MPath {
         before
     }
 
-    /// Packets of a path that takes part were acknowledged: it grows.
+    /// Grows the window of a path whose packets were acknowledged.
     fn grow(&mut self, id: PathId, acked: &Acked<'_>) {
         let options = self.options;
         let Some(path) = self.paths.get_mut(id) else { return };

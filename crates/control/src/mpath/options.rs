@@ -3,7 +3,7 @@
 use crate::Shape;
 use crate::bundle::INITIAL_PATH_LIMIT;
 
-/// How one packet of growth is handed out among the paths.
+/// How one packet of growth is divided among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// At random, with the paper's P (eq. 1). Paths that have never met loss have precedence.
@@ -18,11 +18,11 @@ pub enum Growth {
 pub enum Increase {
     /// One packet, as NewReno.
     Reno,
-    /// What CUBIC (RFC 9438) gives one flow of all their windows.
+    /// All windows together grow like those of one CUBIC flow (RFC 9438).
     Cubic(Shape),
 }
 
-/// What mPath leaves open, or what production needs otherwise.
+/// The parts of mPath that the paper leaves open, or that production requires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MPathOptions {
     /// The largest share of a proxied path's window that moves to the direct path at a shared loss.
@@ -31,7 +31,7 @@ pub struct MPathOptions {
     pub beta: f64,
     /// How much all paths grow.
     pub increase: Increase,
-    /// The share of a path's window that its loss leaves.
+    /// The share of its window that a path keeps after a loss.
     pub keep: f64,
     /// How growth is handed out.
     pub growth: Growth,
@@ -54,12 +54,12 @@ pub struct MPathOptions {
     pub evidence: u32,
     /// The number of timeouts in a row that drop a proxied path.
     pub patience: u32,
-    /// No growth while the application limits what is sent (RFC 7661).
+    /// Whether windows do not grow while the application limits sending (RFC 7661).
     pub validate: bool,
 }
 
 impl MPathOptions {
-    /// Section 2.3 word by word, with alpha and beta as found good there.
+    /// Section 2.3 literally, with the alpha and beta that the paper found good.
     pub const LITERAL: Self = Self {
         alpha: 0.5,
         beta: 0.25,

@@ -15,7 +15,7 @@ const MAX_WINDOW_PACKETS: f64 = 1e8;
 /// RTT, within these bounds.
 const RTT_RISE_NANOS: (i64, i64) = (4_000_000, 16_000_000);
 
-/// What a spurious loss gives back.
+/// The state that is restored after a spurious loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedWindow {
     window: f64,
@@ -31,7 +31,7 @@ pub(super) struct SavedWindow {
 pub(super) struct MovedLoad {
     /// The packets of window that were moved to the direct path.
     packets: f64,
-    /// Whether all of the load is lent, so that the path does not send.
+    /// Whether the path lent all its load, and sends nothing.
     all: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Path {
     /// did not coincide lowers it by one.
     pub coincident: u32,
     pub acked_at: Option<Instant>,
-    /// How many timeouts there were in a row.
+    /// Timeouts in a row.
     pub timeouts: u32,
     /// Whether a slow start after a timeout keeps its threshold through losses, and whether the
     /// present slow start is such a one.
@@ -65,20 +65,21 @@ pub(super) struct Path {
     pub dropped: bool,
     /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
-    /// The latest delays, to be compared with those of the direct path.
+    /// The latest delays, for comparison with those of the direct path.
     pub delays: DelaySeries,
     /// Whether the delays suggest that packets of this path and of the direct path share a queue.
     pub same_queue: bool,
     /// Whether `same_queue` was false once, a minute after the path's opening or later.
     pub stays: bool,
-    /// Whether its delays are known to differ from the direct path's.
+    /// Whether the delays are known to differ from the direct path's.
     pub differs: bool,
     pub opened_at: Instant,
     /// The rate of bytes acknowledged.
     pub contributed: Rate,
-    /// Packets sent before this time belong to a loss that has been answered.
+    /// Losses of packets sent before this time belong to a loss that was already answered.
     recover: Instant,
-    /// When the first ACK after a timeout came. Losses of packets sent before it tell nothing new.
+    /// When the first ACK after a timeout arrived. Losses of packets sent earlier are no new
+    /// signal.
     revived: Instant,
     undo_state: Option<UndoState<SavedWindow>>,
     /// The number of the bundle's last loss event that the path took part in.
@@ -155,7 +156,7 @@ impl Path {
         age >= COMPARISON_TIME && differs || age >= USEFUL_PATH_AGE && !self.same_queue
     }
 
-    /// Takes the delays of packets into account. Returns whether a slot ended with them.
+    /// Notes the delays of packets. Returns whether a slot ended.
     pub fn note_delays(&mut self, delays: &[Delay]) -> bool {
         delays.iter().fold(false, |over, delay| self.delays.sample(delay) | over)
     }
@@ -236,7 +237,7 @@ impl Path {
         }
     }
 
-    /// Remembers what a spurious loss gives back.
+    /// Stores the state to restore if the loss is spurious.
     pub fn remember(&mut self, congested: &Congested, flow: AggregateFlow, losses: u64) {
         let before = SavedWindow { window: self.window, threshold: self.threshold, flow, losses };
         self.undo_state = Some(UndoState::new(before, congested, self.packet));

@@ -10,7 +10,7 @@ use crate::curve::{Curve, Shape};
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
-/// What RFC 9438 names or leaves to choose.
+/// The parameters that RFC 9438 names or leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicOptions {
     /// C in packets per cubic second. 5.1: SHOULD be 0.4.
@@ -65,7 +65,7 @@ impl CubicOptions {
     }
 }
 
-/// What watches slow start.
+/// How the end of slow start is detected.
 #[derive(Clone, Debug)]
 enum SlowStartExit {
     Nothing,
@@ -87,7 +87,7 @@ impl SlowStartExit {
 #[derive(Clone, Copy, Debug, Default)]
 struct AvoidanceStage {
     curve: Curve,
-    /// t_epoch: when it began.
+    /// `t_epoch`: when the present stage began. `None`: it has not begun.
     epoch: Option<Instant>,
 }
 
@@ -109,7 +109,7 @@ pub struct Cubic {
     options: CubicOptions,
     window: Window,
     stage: AvoidanceStage,
-    /// 4.9.2: what a loss that was none gives back.
+    /// 4.9.2: the state that is restored after a spurious loss.
     before: AvoidanceStage,
     watch: SlowStartExit,
     /// When the latest ACK came.
@@ -117,13 +117,13 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A path of byway's.
+    /// A path of byway, with the recommended options.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
         Self::with_options(opened, CubicOptions::BYWAY)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: CubicOptions) -> Self {
         Self {

@@ -6,12 +6,12 @@
 use crate::Acked;
 use byway_wire::{Duration, Instant};
 
-/// What RFC 9406, 4.3 names. Its recommended values are [`RFC9406`](Self::RFC9406).
+/// The parameters of RFC 9406, 4.3. The recommended values are [`RFC9406`](Self::RFC9406).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartOptions {
     /// `MIN_RTT_THRESH`: a smaller rise of the RTT does not count.
     pub least_rise: Duration,
-    /// `MAX_RTT_THRESH`: a rise of the RTT by this much always counts.
+    /// `MAX_RTT_THRESH`: an RTT rise of at least this ends slow start.
     pub most_rise: Duration,
     /// `MIN_RTT_DIVISOR`. Between the two thresholds, a rise counts if it is at least the RTT of
     /// the round before divided by this number.

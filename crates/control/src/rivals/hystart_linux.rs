@@ -20,7 +20,7 @@ const MIN_SAMPLES: u32 = 8;
 const MIN_RTT_RISE: Duration = Duration::from_millis(4);
 const MAX_RTT_RISE: Duration = Duration::from_millis(16);
 
-/// Watches one path in slow start.
+/// Detects the end of slow start on one path, as Linux does.
 #[derive(Clone, Debug)]
 pub struct LinuxHyStart {
     /// When the round began; packets sent from here on belong to the next.

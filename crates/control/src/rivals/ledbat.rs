@@ -7,7 +7,7 @@ use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 
-/// What RFC 6817 names or leaves to choose.
+/// The parameters that RFC 6817 names or leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatOptions {
     /// TARGET: the queueing delay that the window is steered to. MUST be 100 ms or less.
@@ -30,7 +30,7 @@ pub struct LedbatOptions {
 }
 
 impl LedbatOptions {
-    /// As recommended, and literal.
+    /// The options as the RFC recommends them, literally.
     pub const RFC6817: Self = Self {
         target: Duration::from_millis(100),
         gain: 1.0,
@@ -116,7 +116,7 @@ impl Ledbat {
         Self::with_options(opened, LedbatOptions::RFC6817)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: LedbatOptions) -> Self {
         Self {
@@ -134,8 +134,8 @@ impl Ledbat {
         self.window.packets()
     }
 
-    /// The queueing delay as LEDBAT sees it, in nanoseconds. If the receiver reports no one-way
-    /// delays, it follows from the RTT.
+    /// The queueing delay in nanoseconds, as LEDBAT measures it. Without one-way delays from the
+    /// receiver, it is computed from the RTT.
     fn queue(&self, acked: &Acked<'_>) -> Option<i64> {
         self.delays.queue().or_else(|| {
             let waited = acked.rtt?.saturating_sub(acked.min_rtt);

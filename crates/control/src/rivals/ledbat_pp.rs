@@ -36,7 +36,7 @@ pub struct LedbatPpOptions {
 }
 
 impl LedbatPpOptions {
-    /// As recommended, and literal.
+    /// The options as the draft recommends them, literally.
     pub const DRAFT: Self = Self {
         target: Duration::from_millis(60),
         slowest: 16.0,
@@ -53,7 +53,7 @@ impl LedbatPpOptions {
 /// Where a path is between two slowdowns.
 #[derive(Clone, Copy, Debug)]
 enum SlowdownState {
-    /// The first slow start.
+    /// The first slow start of the path.
     Start,
     /// Steering, until the next slowdown is due.
     Steering { due: Instant },
@@ -83,7 +83,7 @@ impl LedbatPp {
         Self::with_options(opened, LedbatPpOptions::DRAFT)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: LedbatPpOptions) -> Self {
         Self {
@@ -197,7 +197,7 @@ impl PathController for LedbatPp {
         }
     }
 
-    /// As TCP does.
+    /// Halves the window, as TCP does.
     fn on_congested(&mut self, congested: &Congested) {
         self.window.on_congested(congested, Decrease::HALF);
     }

@@ -9,7 +9,7 @@ use crate::detector::Extremes;
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::{Duration, Instant};
 
-/// What the papers name or leave to choose.
+/// The parameters that the papers name or leave open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NiceOptions {
     /// The paper's t, a share of the range of delays. Delays above `min + t (max - min)` are late.
@@ -28,9 +28,9 @@ pub struct NiceOptions {
     /// Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995. It is written from memory of that paper
     /// and from Linux's code.
     pub alpha: f64,
-    /// Vegas: the window falls while it keeps more packets than this in the queue.
+    /// Vegas: the window shrinks while more packets than this are in the queue.
     pub beta: f64,
-    /// Vegas: slow start ends with more packets than this in the queue.
+    /// Vegas: slow start ends when more packets than this are in the queue.
     pub gamma: f64,
     /// Vegas: whether slow start doubles the window every other RTT and compares in between.
     /// Otherwise it doubles and compares in each RTT.
@@ -89,7 +89,7 @@ impl Nice {
         Self::with_options(opened, NiceOptions::RECOMMENDED)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: NiceOptions) -> Self {
         Self {

@@ -8,7 +8,7 @@ use crate::detector::Extremes;
 use crate::{Acked, Allowance, Congested, Delay, Opened, Undo};
 use byway_wire::{Duration, Instant};
 
-/// What the paper names or leaves to choose.
+/// The parameters that the paper names or leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpLpOptions {
     /// The paper's delta, a share of the range of delays; 0.15 in the paper. A smoothed delay above
@@ -34,7 +34,7 @@ pub struct TcpLpOptions {
 }
 
 impl TcpLpOptions {
-    /// As published, over the TCP of its time.
+    /// The options as published, over the TCP of 2003.
     pub const LITERAL: Self = Self {
         threshold: 0.15,
         smoothing: 0.125,
@@ -76,7 +76,7 @@ impl TcpLp {
         Self::with_options(opened, TcpLpOptions::RECOMMENDED)
     }
 
-    /// A path with `options`.
+    /// A path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: TcpLpOptions) -> Self {
         Self {

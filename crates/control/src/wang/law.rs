@@ -28,7 +28,7 @@ pub struct Wang {
     judged: Instant,
 }
 
-/// What the controller knows of one path.
+/// The controller's state of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WangPath {
     /// Acknowledged bytes of the packets sent in this interval.
@@ -41,7 +41,7 @@ pub struct WangPath {
 type WangPaths = Paths<CoupledPath<WangPath>>;
 
 impl Wang {
-    /// A source without paths that draws its lots by `seed`.
+    /// A source without paths. `seed` determines its random choices.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let options = WangOptions {

@@ -81,7 +81,7 @@ impl FlowNetwork {
         levels
     }
 
-    /// Sends as much as one shortest way can still carry. `next` remembers which edges of a node
+    /// Sends as much as one shortest route can still carry. `next` remembers which edges of a node
     /// lead nowhere.
     fn push(
         &mut self,

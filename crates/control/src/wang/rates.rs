@@ -19,7 +19,7 @@ pub struct RateController {
     probabilities: Vec<f64>,
     /// beta: rate increment terms.
     terms: Vec<f64>,
-    /// g: the path that was raised, and its rate before.
+    /// g: the path whose rate was raised, and its earlier rate. `None`: no rate was raised.
     raised: Option<(usize, f64)>,
 }
 
@@ -39,13 +39,13 @@ impl RateController {
         }
     }
 
-    /// y: what to send on each path until the next interval.
+    /// y: the rate of each path until the next interval.
     #[must_use]
     pub fn rates(&self) -> &[f64] {
         &self.rates
     }
 
-    /// The index of the path that is raised in this interval.
+    /// The index of the path whose rate is raised in this interval. `None`: no rate is.
     #[must_use]
     pub fn raised(&self) -> Option<usize> {
         self.raised.map(|(path, _)| path)
@@ -74,7 +74,7 @@ impl RateController {
         self.options.epsilon = epsilon;
     }
 
-    /// One more path, as the last, that sends at `rate`.
+    /// Appends a path that sends at `rate`.
     pub fn add(&mut self, rate: f64) {
         let mean = 1.0 / (self.rates.len() + 1) as f64;
         self.rates.push(rate);
@@ -91,7 +91,7 @@ impl RateController {
         self.raised = self.raised.filter(|(raised, _)| *raised != path);
     }
 
-    /// Forgets a path; those after it move up.
+    /// Removes a path. The indices of later paths decrease by 1.
     pub fn remove(&mut self, path: usize) {
         if path < self.rates.len() {
             self.rates.remove(path);
@@ -149,7 +149,7 @@ impl RateController {
         }
     }
 
-    /// A path by lot, but not `except`, unless there is no other.
+    /// A random path other than `except`, unless it is the only one.
     fn choose(&mut self, except: Option<usize>) -> Option<usize> {
         let candidates = || (0..self.rates.len()).filter(|path| Some(*path) != except);
         let sum: f64 = candidates().map(|path| self.probabilities[path]).sum();

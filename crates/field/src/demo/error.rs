@@ -24,7 +24,7 @@ pub enum DemoError {
     /// Sender or receiver could not be started, or could not go on.
     #[error(transparent)]
     Start(#[from] byway_transfer::Error),
-    /// The transfer did not come to its end.
+    /// The transfer failed.
     #[error("the transfer failed: {0}")]
     Transfer(TransferError),
 }

@@ -9,10 +9,10 @@ pub const DEFAULT_BYTES: u64 = 32 << 20;
 /// The largest packet of the lines, as on most of the Internet.
 pub const LINE_MTU: usize = 1500;
 
-/// One way from sender to receiver.
+/// A path from sender to receiver, and the properties of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {
-    /// What the demo calls it.
+    /// The demo's name of the path.
     pub name: &'static str,
     /// Bits per second, IP and UDP headers included.
     pub rate: u64,

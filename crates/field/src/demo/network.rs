@@ -18,7 +18,7 @@ const WORD_LIFETIME_SECONDS: u64 = 3_600;
 /// Hosts that may be behind one shaper at a time: the sender and the receiver, of both rounds.
 const MAX_CLIENTS: usize = 8;
 
-/// An owner that leaves its machine alone.
+/// An owner that does nothing with its machine.
 struct IdleOwner<M>(PhantomData<fn() -> M>);
 
 impl<M: Machine + Send> Owner for IdleOwner<M> {
@@ -36,9 +36,9 @@ pub struct DirectLine {
     _shaper: Handle<IdleOwner<Shaper>>,
 }
 
-/// A line with a relay on it; gone when dropped.
+/// A line with a relay. Both end when this value is dropped.
 pub struct RelayLine {
-    /// What sender and receiver need to use it.
+    /// The relay's word, which sender and receiver need.
     pub word: Word,
     _shaper: Handle<IdleOwner<Shaper>>,
     _relay: Handle<IdleOwner<Relay>>,

@@ -4,12 +4,12 @@ use super::{gateways, initial_window, utp};
 use byway_lab::Setup;
 use byway_lab::setup::{Attack, Carrier, Changed, Demand, NodeChoice, PathChoice, Transfer};
 
-/// Controllers of simulated TCP hosts, and what the kernel calls the like.
+/// Controllers of simulated TCP hosts, and the kernel's names of similar ones.
 const KERNEL_CONTROLLERS: [(&str, &str); 4] =
     [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 const NO_OPTIONS: &str = "the kernel's TCP has no options of its controllers";
 
-/// Whether real programs can do what a variant asks for.
+/// An error if real programs cannot do what a variant requires.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for requests in &setup.requests {
         if kernel(&requests.congestion.name).is_none() {
@@ -86,7 +86,7 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     }
 }
 
-/// What the kernel calls a controller of this name.
+/// The kernel's name of the controller with this name. `None`: it has none.
 pub(super) fn kernel(name: &str) -> Option<&'static str> {
     KERNEL_CONTROLLERS.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
 }

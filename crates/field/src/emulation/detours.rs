@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// The number of the first transfer's routing table; each transfer has its own.
 pub(super) const FIRST_TABLE: u32 = 20_000;
 
-/// The node that a transfer over the kernel's TCP goes through, if it does.
+/// The node through which a kernel TCP transfer is routed. `None`: it takes the direct route.
 pub(super) fn through(transfer: &Transfer) -> Option<&str> {
     match (&transfer.carrier, transfer.paths.as_slice()) {
         (Carrier::Tcp(_), [PathChoice::Through(node)]) => Some(node),
@@ -21,7 +21,7 @@ pub(super) fn through(transfer: &Transfer) -> Option<&str> {
     }
 }
 
-/// Sets up the ways of all transfers of a variant that leave the routers' one.
+/// Sets up the routes of all transfers that deviate from the direct one.
 pub(super) fn set_up(site: &RunLab, setup: &Setup, graph: &Graph) -> Result<()> {
     let mut scripts: BTreeMap<String, String> = BTreeMap::new();
     for (place, transfer) in setup.transfers.iter().enumerate() {

@@ -29,10 +29,10 @@ const FIRST_MARK: u32 = 25_207;
 const PATHS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time between two looks at the gateways' paths.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Bytes of a path's packet, to tell windows in packets.
+/// The size of a packet in bytes, to show windows in packets.
 const PACKET_BYTES: f32 = 1_400.0;
 
-/// Whether real gateways can do what a variant asks for.
+/// An error if real gateways cannot do what a variant requires.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
@@ -60,7 +60,7 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-/// What the file of a real gateway says of a plan's: its choices by name, and its cache.
+/// The options for a real gateway's file, from the plan's settings.
 fn told_to(settings: &Settings) -> impl Iterator<Item = (&'static GatewayOption, Value<'static>)> {
     let told = GATEWAY_OPTIONS
         .iter()
@@ -89,19 +89,19 @@ fn behind<'a>(setup: &'a Setup, gateways: &'a Gateways) -> impl Iterator<Item = 
 /// A pair of gateways that runs.
 pub(super) struct RunningGateways {
     name: String,
-    /// Relays, then gateways: they end in this order.
+    /// The processes of relays, and then of gateways. They are ended in this order.
     _helpers: Vec<HelperProcess>,
     entry: PathBuf,
     exit: PathBuf,
-    /// What its paths are called, and by which address they go first.
+    /// The name of each path, and the address to which its packets go first.
     paths: Vec<(String, String)>,
-    /// What the entry said, and when.
+    /// The reports of the entry gateway, each with its time in seconds.
     reports: Vec<(f64, GatewayReport)>,
     /// The exit when the run began.
     first_report: GatewayReport,
 }
 
-/// Starts all gateways of a variant, and waits until they carry.
+/// Starts all gateways of a variant, and waits until they carry packets.
 pub(super) fn start(site: &RunLab, setup: &Setup) -> Result<Vec<RunningGateways>> {
     used(setup)
         .enumerate()
@@ -202,7 +202,7 @@ fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<R
     })
 }
 
-/// An option's value as it stands in a file.
+/// An option's value as written in a file.
 fn written(value: Value<'_>) -> Json {
     match value {
         Value::Name(name) => name.into(),
@@ -232,7 +232,7 @@ fn ready_to_carry(socket: &Path, paths: usize) -> bool {
 }
 
 impl RunningGateways {
-    /// Asks the entry how it is now, `at` seconds after the beginning.
+    /// Asks the entry gateway for a report, `at` seconds after the beginning.
     pub(super) fn note(&mut self, at: f64) {
         // One that does not answer has died, and what it said before counts.
         if let Ok(report) = ask(&self.entry) {
@@ -278,8 +278,8 @@ impl RunningGateways {
         self.paths.iter().map(path).collect()
     }
 
-    /// What came of the gateways; adds to the transfers that went through them by which paths they
-    /// went.
+    /// Ends the gateways. Returns their records, and adds to the transfers' records which paths
+    /// were used.
     pub(super) fn finish(self, setup: &Setup, transfers: &mut [TransferRecord]) -> Result<GatewayRecord> {
         let exit = ask(&self.exit).about(|| format!("the gateways {}", self.name))?;
         let each = setup

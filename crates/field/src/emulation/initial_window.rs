@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// For each sender, receiver and routing table: the initial window in packets.
 type Beginnings<'a> = BTreeMap<(&'a str, &'a str, String), u32>;
 
-/// What a plan says of beginnings.
+/// The initial windows that a plan sets. An error: the kernel cannot set them.
 ///
 /// # Errors
 /// It says two things of one route.

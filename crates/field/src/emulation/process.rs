@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// A program that serves, ended when it is dropped.
+/// A server process, killed when this value is dropped.
 pub(super) struct HelperProcess(pub(super) Child);
 
 impl Drop for HelperProcess {
@@ -22,10 +22,10 @@ impl Drop for HelperProcess {
     }
 }
 
-/// Programs that serve, and who will know what came of the transfer.
+/// Server processes, and the thread that will return the transfer's report.
 pub(super) type Started = (Vec<HelperProcess>, JoinHandle<Result<TransferReport>>);
 
-/// Something that waits for its time, runs, and reports.
+/// Starts a thread that waits until `begins`, and then does `work`.
 pub(super) fn later<T: Send + 'static>(
     begins: Instant,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -37,7 +37,7 @@ pub(super) fn later<T: Send + 'static>(
     })?)
 }
 
-/// Starts a program that says when it is ready, and what others need.
+/// Starts a program, and waits for its line of JSON that says it is ready.
 pub(super) fn ready(mut command: Command) -> Result<(HelperProcess, Value)> {
     let mut child = command.stderr(Stdio::null()).spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;
@@ -56,7 +56,7 @@ pub(super) fn ready(mut command: Command) -> Result<(HelperProcess, Value)> {
     Ok((helper, ready))
 }
 
-/// Starts a program that says that it is ready, and no more.
+/// Starts a program, and waits for any line that says it is ready.
 pub(super) fn said_ready(mut command: Command) -> Result<HelperProcess> {
     let mut child = command.spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;

@@ -9,11 +9,11 @@ pub(super) struct TransferReport {
     /// By name of the path.
     pub(super) paths: Vec<(String, Vec<(f64, u64)>)>,
     pub(super) finished: Option<f64>,
-    /// Packets that it found lost, if it told.
+    /// Packets that the sender found lost. `None`: it does not report them.
     pub(super) lost: Option<u64>,
 }
 
-/// What iperf3's receiver counted, or its sender if the receiver did not tell.
+/// The report of iperf3: the receiver's counts, or the sender's if the receiver's are missing.
 pub(super) fn of_iperf(said: &Value, sized: bool) -> TransferReport {
     let server = &said["server_output_json"];
     let intervals = server["intervals"].as_array().filter(|list| !list.is_empty());
@@ -34,7 +34,7 @@ pub(super) fn of_iperf(said: &Value, sized: bool) -> TransferReport {
     TransferReport { paths: vec![("direct".into(), steps.clone())], steps, finished, lost }
 }
 
-/// Adds what an event of `byway send` tells, which came `at` seconds after it began.
+/// Adds an event of `byway send`, which came `at` seconds after the beginning.
 pub(super) fn of_byway(event: &Value, at: f64, report: &mut TransferReport) {
     let bytes = event["bytes"].as_u64();
     match (event["event"].as_str(), bytes) {

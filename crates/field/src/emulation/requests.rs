@@ -15,10 +15,10 @@ use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// The port of the first HTTP server; each has its own.
+/// The port of the first HTTP server. Each server has its own.
 const FIRST_HTTP_PORT: u16 = 8000;
 
-/// Requests that are under way.
+/// A workload of requests that is running.
 pub(super) struct RunningRequests {
     name: String,
     list: Vec<Request>,
@@ -73,12 +73,12 @@ pub(super) fn start(site: &RunLab, setup: &Setup, seed: u64, begun: Instant) -> 
 }
 
 impl RunningRequests {
-    /// Whether all of them were answered.
+    /// Whether all requests were answered.
     pub(super) fn is_over(&self) -> bool {
         self.reports.is_finished()
     }
 
-    /// What came of them, by the end of the run.
+    /// The record of the requests, when the run has ended.
     pub(super) fn finish(self) -> Result<RequestsRecord> {
         let done =
             self.reports.join().map_err(|_| Error::Failed(format!("{}: it panicked", self.name)))??;

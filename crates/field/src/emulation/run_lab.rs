@@ -8,14 +8,14 @@ use std::io::{PipeWriter, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run takes place on.
+/// Everything that a run needs: the lab, the programs and directories.
 #[derive(Clone, Copy, Debug)]
 pub struct RunContext<'a> {
     /// The path of byway's own program.
     pub program: &'a Path,
-    /// The plan as `byway lab up` takes it.
+    /// The name of the plan, as `byway lab up` takes it.
     pub what: &'a str,
-    /// Where experiments are; `None`: those that came with the program.
+    /// The directory of experiments. `None`: those in the program.
     pub experiments: Option<&'a Path>,
 }
 
@@ -64,7 +64,7 @@ impl RunLab {
         Ok(state)
     }
 
-    /// byway itself on a host, with keys and journals of its own there.
+    /// A `byway` command on a host, with its own state directory.
     pub(super) fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
         let state = self.state(host, role)?;
         let program = self.program.to_string_lossy();
@@ -81,7 +81,7 @@ impl RunLab {
     }
 }
 
-/// Runs scripts on hosts, which say what routes are to be.
+/// Runs scripts on hosts, which set routes.
 pub(super) fn set_routes<H: AsRef<str>>(
     site: &RunLab,
     scripts: impl IntoIterator<Item = (H, String)>,

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a gateway may take to answer a question for its status.
+/// The longest wait for a gateway's answer to a status request.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks the gateway that answers at `socket` what it is doing.
+/// Asks the gateway whose status socket is `socket` for a report.
 pub(super) fn ask(socket: &Path) -> Result<GatewayReport> {
     let mut stream = UnixStream::connect(socket).about(|| socket.display().to_string())?;
     stream.set_read_timeout(Some(STATUS_TIMEOUT))?;

@@ -46,7 +46,7 @@ impl TransferSetup<'_> {
         }
     }
 
-    /// The links of one of a transfer's ways.
+    /// The links of one route of a transfer.
     fn links(&self, way: &PathChoice) -> Result<Vec<Direction>> {
         let through = match way {
             PathChoice::Through(node) => vec![node.as_str()],
@@ -66,7 +66,7 @@ impl TransferSetup<'_> {
         })
     }
 
-    /// More bytes than all ways of a transfer can carry.
+    /// More bytes than all routes of a transfer can carry during the run.
     fn more_than_fits(&self, transfer: &Transfer) -> Result<u64> {
         let ways = transfer.paths.iter().map(|way| self.links(way)).collect::<Result<Vec<_>>>()?;
         let mut rate = ways.iter().filter_map(|way| self.graph.bottleneck(way)).sum::<u64>();

@@ -23,7 +23,7 @@ const MAX_TRIES: u32 = 50;
 /// Time between two such tries, and between two looks at whether a program has reported.
 const RETRY_INTERVAL: Duration = Duration::from_millis(40);
 
-/// A transfer that is under way.
+/// A transfer that is running.
 pub(super) struct RunningTransfer {
     transfer: Transfer,
     started: f64,
@@ -195,12 +195,12 @@ fn session(site: &RunLab, transfer: &Transfer, run: &TransferSetup<'_>, port: u1
 }
 
 impl RunningTransfer {
-    /// Whether it has nothing more to do and has told what it did.
+    /// Whether the transfer has ended and its report has arrived.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.transfer.demand, Demand::Size(_)) && self.reports.is_finished()
     }
 
-    /// What came of it. A program that says nothing by `until` is ended.
+    /// The record of the transfer. A program that does not report by `until` is killed.
     pub(super) fn finish(self, setup: &Setup, until: Instant) -> Result<TransferRecord> {
         while !self.reports.is_finished() && Instant::now() < until {
             std::thread::sleep(RETRY_INTERVAL);

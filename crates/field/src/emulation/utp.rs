@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-/// What the plan's controller of this name is here, with `carrier = "tcp"`.
+/// The plan's name of this controller, with `carrier = "tcp"`.
 pub(super) const CONTROLLER_NAME: &str = "ledbat";
 const UTP_SCRIPT: &str = include_str!("utp.py");
 /// The system's own first: that is the one that has what the system's packages bring.
@@ -27,7 +27,7 @@ pub(super) fn python() -> Option<&'static str> {
     })
 }
 
-/// Whether a transfer can go so.
+/// An error if the transfer cannot be made with libtorrent.
 pub(super) fn check(transfer: &Transfer) -> Result<(), String> {
     if !matches!(transfer.demand, Demand::Size(_)) {
         return Err("a torrent needs a size".into());
@@ -35,7 +35,7 @@ pub(super) fn check(transfer: &Transfer) -> Result<(), String> {
     python().map(drop).ok_or_else(|| "ledbat is libtorrent's: it needs python3-libtorrent".into())
 }
 
-/// A seed where the transfer comes from, and one who has nothing yet where it goes.
+/// Starts libtorrent as a seed at the sender, and as a client without data at the receiver.
 pub(super) fn start(
     site: &RunLab,
     transfer: &Transfer,

@@ -5,14 +5,14 @@ use byway_lab::record::{LinkRecord, RequestRecord};
 use byway_lab::request_times;
 use byway_lab::utilization::{self, at};
 
-/// What byway's background class owes.
+/// The bounds that byway promises for its background class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Requests' times over their times alone, at most: the median.
     pub median: f64,
     /// The 90th percentile of the ratios of requests' times, at most.
     pub p90: f64,
-    /// Of what the requests leave, at least.
+    /// The smallest share of the capacity that the requests leave.
     pub share: f64,
     /// Seconds until the transfers have the link again.
     pub regain: f64,
@@ -37,7 +37,7 @@ impl Bounds {
     }
 }
 
-/// What requests waited for, and what the transfers had.
+/// The request times and the transfers' throughput in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
     pub(super) requests: usize,
@@ -46,9 +46,10 @@ pub(super) struct Figures {
     pub(super) alone: [f64; 2],
     /// Seconds beside the transfers; infinite if too many requests did not finish.
     pub(super) beside: [f64; 2],
-    /// Each request's time over its time alone.
+    /// Percentiles of each request's time divided by its time alone.
     pub(super) ratio: [f64; 2],
-    /// Of the bytes that the requests left, those that were file bytes, delivered.
+    /// The share of delivered file bytes in the capacity that requests left. `None`: there was
+    /// none.
     pub(super) share: Option<f64>,
     /// Seconds until the transfers had the link.
     pub(super) regain: Option<f64>,
@@ -101,7 +102,7 @@ fn company(list: &[RequestRecord]) -> Option<(f64, f64)> {
     Some((begun.min_by(f64::total_cmp)?, ended.max_by(f64::total_cmp)?))
 }
 
-/// The link that has a rate, on the way of the answers.
+/// The link with a rate limit, in the direction of the answers.
 fn bottleneck(record: &Record) -> Option<&LinkRecord> {
     record.links.iter().find(|link| link.rate > 0 && link.to == "far")
 }

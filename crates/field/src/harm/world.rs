@@ -11,26 +11,26 @@ use serde_json::json;
 const ANSWER_SIZE: &str = "20 KB";
 /// Milliseconds between two requests, on average.
 pub(super) const REQUEST_INTERVAL_MS: u32 = 200;
-/// Seconds until the transfers begin: whoever prepares them is ready by then.
+/// Seconds until the transfers begin. All programs are ready by then.
 const PREPARATION_SECONDS: u32 = 4;
-/// Seconds that transfers have the link for themselves before there are requests.
+/// Seconds in which only transfers use the link, before the first request.
 const ALONE_SECONDS: u32 = 10;
 /// Seconds that transfers have the link for themselves after the requests: one bound more than they
 /// need.
 const RECOVERY_SECONDS: u32 = 12;
 
-/// Where requests are made, and what is in their way.
+/// The link over which clients make requests.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLink {
     /// The line's rate in Mbit/s.
     pub mbit: u32,
     /// The line's round-trip time in milliseconds.
     pub rtt_ms: u32,
-    /// Packets that wait before it.
+    /// The queue limit of the link in packets.
     pub queue: u32,
 }
 
-/// What the transfers are.
+/// The kind of the bulk transfers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
     /// The kernel's TCP, or libtorrent's µTP as `ledbat`, by the controller.
@@ -61,7 +61,7 @@ impl Rival {
         made.map(|_| own(controller.to_owned())).map_err(|error| error.to_string())
     }
 
-    /// Whether bounds are held against it: byway's class for the background, in whatever form.
+    /// Whether the bounds apply to it: it is byway's background class in any form.
     pub(super) fn is_judged(&self) -> bool {
         match self {
             Self::Byway(controller) | Self::Gateways(controller) => controller == "background",

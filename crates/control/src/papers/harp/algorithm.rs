@@ -14,7 +14,7 @@ const MAX_CHOKED_WINDOW_PACKETS: f64 = 2.0;
 /// Timeouts in a row after which a path counts as one that does not answer.
 const SILENT_TIMEOUTS: u32 = 2;
 
-/// Lines 1 and 2: one path of the bundle.
+/// The state of one path (lines 1 and 2 of the algorithm).
 #[derive(Clone, Debug)]
 pub(super) struct HarpPath {
     /// Bytes of a full packet.
@@ -25,7 +25,7 @@ pub(super) struct HarpPath {
     pub largest: f64,
     pub delays: Delays,
     pub choked: bool,
-    /// How many timeouts there were in a row.
+    /// Timeouts in a row.
     pub timeouts: u32,
     /// Whether the last probe of the choked path came back.
     pub reached: bool,

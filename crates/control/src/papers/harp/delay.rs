@@ -14,17 +14,18 @@ use byway_wire::{Duration, Instant};
 /// ACK for many packets is only one sample, so two must suffice.
 const RTT_WINDOW_CAP_PACKETS: f64 = 8.0;
 
-/// The delays of one path.
+/// The delays of one path, and their extremes.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
     delta: f64,
     least_range: Duration,
     range: Option<Duration>,
-    /// dmin_i and dmax_i, in nanoseconds. HIR takes them of means, Harp of single delays.
+    /// `dmin_i` and `dmax_i` in nanoseconds. HIR uses means, Harp single delays. `None`: there are
+    /// no delays yet.
     extremes: Option<Extremes>,
     rule: DelaySignal,
     run: ConsecutiveDelays,
-    /// Whether the samples are round trips, for want of one-way delays. The scales do not mix.
+    /// Whether the samples are RTTs, because one-way delays are missing. Both are never mixed.
     round_trips: Option<bool>,
 }
 
@@ -55,7 +56,7 @@ impl Delays {
         }
     }
 
-    /// Delta_i; `None` as long as there is nothing to compare with.
+    /// `Delta_i`. `None`: there are too few delays.
     fn limit(&self) -> Option<i64> {
         let Extremes { min, max } = self.extremes?;
         let range = self.range.map_or(max.saturating_sub(min), signed_nanos);
@@ -63,7 +64,7 @@ impl Delays {
             .then(|| min.saturating_add((range as f64 * self.delta) as i64))
     }
 
-    /// Delta_i on the scale of one-way delays, for the receiver.
+    /// `Delta_i` on the scale of one-way delays, for the receiver. `None`: the samples are RTTs.
     pub fn one_way_limit(&self) -> Option<i64> {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
@@ -129,7 +130,7 @@ impl Delays {
         self.limit().is_some_and(|limit| counts > limit)
     }
 
-    /// Forgets the RTTs at the first one-way delay, since both have different scales.
+    /// At the first one-way delay, discards the RTTs, which have another scale.
     fn one_way(&mut self) {
         if self.round_trips != Some(false) {
             self.round_trips = Some(false);

@@ -138,7 +138,7 @@ impl Controller for Harp {
         Allowance { window, rate: None, choked: false, delay_limit }
     }
 
-    /// Harp sends over all paths it is given (III.G).
+    /// Opens all paths: Harp sends on every path it is given (III.G).
     fn wants(&self) -> PathDemand<'_> {
         PathDemand { open: usize::MAX, ..PathDemand::default() }
     }

@@ -46,15 +46,15 @@ pub enum DelayRule {
         /// window. The cap is never below four. Without the cap, delays of a queue that has gone
         /// count for too long. With the cap, jitter causes more signals.
         capped: bool,
-        /// There is no signal while `dmax - dmin` is less than this.
+        /// The smallest `dmax - dmin` at which delays can be a signal.
         least_range: Duration,
     },
 }
 
-/// What Harp's paper leaves open, or what later papers do otherwise.
+/// The parts of Harp that its paper leaves open, or that later papers change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HarpOptions {
-    /// What sets the paper's xi.
+    /// How xi of the paper is set.
     pub coupling: Coupling,
     /// MI, multiplicative increase: packets added per packet acknowledged, so the window grows by
     /// the factor `1 + alpha` per RTT (eq. 15 of the appendix). Algorithm 1 taken literally adds
@@ -68,7 +68,7 @@ pub struct HarpOptions {
     pub floor: f64,
     /// When delays make a signal.
     pub delay: DelayRule,
-    /// Whether a path at its floor is choked (III.E). Otherwise it keeps its smallest window.
+    /// Whether a path at its smallest window is choked (III.E). Otherwise it keeps that window.
     pub choke: bool,
 }
 

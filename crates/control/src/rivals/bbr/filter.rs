@@ -19,7 +19,7 @@ impl MaxFilter {
         self.best[0].0
     }
 
-    /// Takes a sample of `round`, which never is below the one before.
+    /// Adds a sample of `round`, which is at least the previous one's.
     pub(super) fn add(&mut self, value: f64, round: u64) {
         let sample = (value, round);
         let [first, second, third] = self.best;

@@ -29,13 +29,14 @@ const INITIAL_WINDOW_PACKETS: f64 = 10.0;
 /// 4.3.2: the line is full when the rate has not grown by `FULL_GROWTH` for `FULL_ROUNDS` rounds.
 const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
-/// `bbr_pacing_margin_percent`: the pace is a hundredth below the rate, so that queues drain.
+/// `bbr_pacing_margin_percent`: the pacing rate is 1 % below the estimated rate, so that queues
+/// drain.
 const PACING_PART: f64 = 0.99;
-/// `bbr_extra_acked_win_rtts` and `bbr_extra_acked_max_us`: what ACKs that come together add to the
-/// window.
+/// `bbr_extra_acked_win_rtts` and `bbr_extra_acked_max_us`: the limits of the window that
+/// aggregated ACKs add.
 const EXTRA_ROUNDS: u64 = 5;
 const EXTRA_TIME: Duration = Duration::from_millis(100);
-/// The RTT that is assumed before there is a round trip (`bbr_init_pacing_rate_from_rtt`).
+/// The assumed RTT before the first sample (`bbr_init_pacing_rate_from_rtt`).
 const UNKNOWN_RTT: Duration = Duration::from_millis(1);
 /// A value above any window.
 const MAX_WINDOW_PACKETS: f64 = 1e8;
@@ -66,7 +67,8 @@ pub struct Bbr {
     /// has passed since.
     probe_until: Option<Instant>,
     probed: bool,
-    /// What was sent until then was held back by PROBE_RTT, and says nothing of the rate.
+    /// The end of the time in which PROBE_RTT limited sending. Packets sent until then give no rate
+    /// samples.
     limited: Instant,
     /// The largest rate so far, and the number of rounds that brought little more. At three the
     /// line is full.
@@ -74,12 +76,13 @@ pub struct Bbr {
     full_rounds: u32,
     phase: usize,
     phase_at: Instant,
-    /// The window in packets, and what it was before a loss or PROBE_RTT.
+    /// The window in packets.
     window: f64,
     before: f64,
     /// In packets per second.
     pace: f64,
-    /// Packets sent before belong to a recovery; `None`: there is none.
+    /// Recovery ends when packets sent after this time are acknowledged. `None`: there is no
+    /// recovery.
     recover: Option<Instant>,
     conserves: bool,
     /// Packets lost since the last ACK.
@@ -128,7 +131,7 @@ impl Bbr {
         }
     }
 
-    /// The bottleneck's rate as it is believed, in packets per second.
+    /// The estimated rate of the bottleneck, in packets per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate.get()
