@@ -19,9 +19,9 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done, all of it.
+    /// The command did everything.
     Ok = 0,
-    /// Failed for a reason that has no code of its own.
+    /// The command failed for a reason without a code of its own.
     Error = 1,
     /// The command does not make sense as written: unknown flag, mistyped ticket.
     Usage = 2,
@@ -33,7 +33,7 @@ pub enum Exit {
     Network = 5,
     /// The peer or the relay does not allow it: expired ticket, key not on the list.
     NotAuthorised = 6,
-    /// What arrived is not what was sent.
+    /// The received data differ from what was sent.
     Integrity = 7,
     /// Stopped by SIGHUP: the terminal was closed.
     HungUp = 129,
@@ -49,7 +49,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A failure that knows its exit code: one sentence that says what, where, and what to do.
+/// A failure with its exit code. Its sentence says what failed, where, and what to do.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
@@ -107,7 +107,7 @@ impl Exit {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Error)
     }
 
-    /// The code of a transfer that did not come to its end.
+    /// The exit code of a transfer that did not complete.
     #[must_use]
     pub const fn of_transfer(error: &TransferError) -> Self {
         use TransferError as E;
@@ -185,8 +185,7 @@ impl Exit {
     }
 }
 
-/// What a person is told of an error: its causes, from the outermost on, each once. Some errors
-/// tell their cause themselves.
+/// The text of an error for the user: its causes from the outermost on, each once.
 #[must_use]
 pub fn sentence(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |told, cause| {

@@ -4,7 +4,7 @@ use byway_transfer::default_dscp;
 use byway_wire::Dscp;
 use clap::ValueEnum;
 
-/// What `--dscp`, and `dscp` in a gateway's file, take.
+/// The values of `--dscp`, and of `dscp` in a gateway's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Marking {
     /// Lower effort (LE, RFC 8622)

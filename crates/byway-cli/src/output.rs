@@ -30,16 +30,16 @@ use plain::Plain;
 use status_lines::Painter;
 use std::io::{self, IsTerminal, Write};
 
-/// How much is told, and in which form.
+/// The amount and form of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// NDJSON on standard output.
     pub json: bool,
     /// Progress, also off a terminal and with `json`, each second.
     pub progress: bool,
-    /// Nothing but errors and what was asked for.
+    /// Whether only errors and requested results are printed.
     pub quiet: bool,
-    /// Whether to print what happens to each path, too.
+    /// Whether changes of each path are printed too.
     pub verbose: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Output {
     stderr: StderrStyle,
     /// How wide the screens behind standard output and standard error are.
     columns: Columns,
-    /// Tell when to wait no longer for whoever reads.
+    /// The signals that tell when to stop waiting for the reader of standard output.
     signals: Option<Signals>,
 }
 
@@ -69,12 +69,12 @@ enum StderrStyle {
     Quiet(Plain),
     /// Writes lines, without drawing.
     Plain(Plain),
-    /// Bars, and lines above them.
+    /// Progress bars, with permanent lines above them.
     Bars(Bars),
 }
 
 impl Output {
-    /// Standard output and standard error, as the flags and the terminal want them.
+    /// The output for these flags and this terminal.
     #[must_use]
     pub fn new(style: Style) -> Self {
         let terminal = io::stderr().is_terminal() && can_draw(std::env::var("TERM").ok().as_deref());
@@ -145,7 +145,7 @@ impl Output {
         self.answer(&table.fit(self.columns.answers))
     }
 
-    /// Tells what happened. Never fails: a transfer does not end because nobody reads about it.
+    /// Prints an event. Never fails, because a transfer must not end for lack of a reader.
     pub fn emit(&mut self, event: &Event) {
         self.put(event);
         self.stderr.show(event);
@@ -174,12 +174,12 @@ impl Output {
         }
     }
 
-    /// [`say`](Self::say) for sentences: those that are too long for the screen go on below.
+    /// Like [`say`](Self::say), but wraps sentences that are too long for the screen.
     pub fn say_lines(&mut self, text: &str) {
         self.say(&line_wrap::paragraphs(text, self.columns.person));
     }
 
-    /// A line for the person who asked for everything (`-v`).
+    /// Prints a line only with `-v`.
     pub fn detail(&mut self, text: &str) {
         if self.stderr.is_verbose() {
             self.stderr.line(text);
@@ -199,7 +199,7 @@ impl Output {
         }
     }
 
-    /// What went wrong although there is a result: on standard error whatever the flags.
+    /// Prints a problem that occurred despite a result. It goes to standard error with any flags.
     pub fn complain(&mut self, sentence: &str) {
         self.stderr.line(&format!("byway: {sentence}"));
     }
@@ -237,8 +237,7 @@ impl StderrStyle {
     }
 }
 
-/// Whether a terminal of this kind moves its cursor when told. Where there are no bars there are
-/// lines.
+/// Whether a terminal of this kind can move its cursor. If not, lines replace bars.
 fn can_draw(kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
 }
@@ -251,7 +250,7 @@ fn is_stopped(signals: Option<&Signals>) -> bool {
     signals.is_some_and(|signals| signals.stop().is_some())
 }
 
-/// Writes a failure that came before there was an [`Output`], as its only event.
+/// Prints a failure that occurred before there was an [`Output`], as the only event.
 pub(crate) fn print_failure(verb: &'static str, exit: Exit, sentence: &str) {
     // Nobody there to read it: the exit code remains.
     let _ = writeln!(io::stdout(), "{}", Event::failure(verb, exit, sentence).to_line());

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
-/// What was asked for since the start. When the last clone is dropped, the signals have no effect
-/// any more.
+/// The requests that signals made since the start. When the last clone is dropped, the handlers are
+/// removed.
 #[derive(Clone, Debug)]
 pub struct Signals(Arc<InstalledHandlers>);
 
@@ -27,7 +27,7 @@ struct InstalledHandlers {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What SIGHUP asks for.
+/// The meaning of SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
     /// To stop: the terminal was closed. Not heeded by a process that was started to ignore it, as
@@ -47,7 +47,7 @@ struct SignalFlags {
     toggle: AtomicBool,
 }
 
-/// What a signal does right now.
+/// The effect of a signal at present.
 #[derive(Debug, PartialEq, Eq)]
 enum SignalEffect {
     /// Noted; the owner is to be woken.
@@ -79,7 +79,7 @@ impl SignalFlags {
         SignalEffect::Noted
     }
 
-    /// Whether it is the first request to stop.
+    /// Notes a request to stop. Returns whether it is the first.
     fn stop_with(&self, exit: Exit) -> bool {
         self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -116,7 +116,7 @@ impl Signals {
         [Exit::HungUp, Exit::Interrupted, Exit::Terminated].into_iter().find(|exit| *exit as u8 == code)
     }
 
-    /// Whether SIGHUP came since the last call, where it asks for a reload.
+    /// Whether SIGHUP requested a reload since the last call.
     #[must_use]
     pub fn take_reload(&self) -> bool {
         self.0.flags.reload.swap(false, Ordering::AcqRel)
@@ -145,7 +145,7 @@ impl Drop for InstalledHandlers {
     }
 }
 
-/// Whether this process was started to ignore a signal. Where the kernel does not say, it was not.
+/// Whether this process was started with a signal ignored. False if the kernel does not tell.
 fn is_ignored(signal: i32) -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
 }

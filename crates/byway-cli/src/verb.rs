@@ -35,7 +35,7 @@ use crate::exit::{Exit, sentence};
 use crate::output::Output;
 use anyhow::Result;
 
-/// Runs what was asked for.
+/// Runs the verb of the command line.
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
         #[cfg(feature = "lab")]

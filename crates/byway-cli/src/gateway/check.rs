@@ -12,20 +12,20 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// What is to be told about a configuration.
+/// The report on a gateway's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// What the gateway would do, besides its rules.
+    /// What the gateway would do, apart from its rules.
     pub gateway: Vec<String>,
     /// Each rule in a sentence.
     pub rules: Vec<String>,
-    /// What is odd about the configuration.
+    /// Problems of the configuration.
     pub findings: Vec<String>,
-    /// What about this host stands in the way.
+    /// Problems of this host that would hinder the gateway.
     pub host: Vec<String>,
-    /// The rules of nftables that it would install.
+    /// The nftables rules that the gateway would install.
     pub nftables: String,
-    /// The commands of `ip` that it would run.
+    /// The `ip` commands that the gateway would run.
     pub routing: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl CheckReport {
         report
     }
 
-    /// What can be said of `config` anywhere.
+    /// A report on `config` that does not depend on this host.
     #[must_use]
     pub fn of(config: &GatewayConfig) -> Self {
         let plan = config.plan();

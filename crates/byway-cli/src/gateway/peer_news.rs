@@ -5,10 +5,10 @@ use crate::output::{Event, Output};
 use byway_gateway::machine::PeerState;
 use serde::Serialize;
 
-/// What was told of the peers, in their order.
+/// The last reported state of each peer, in order.
 #[derive(Default)]
 pub(super) struct PeerNews {
-    /// Whether each was there, once something was told of it.
+    /// Whether each peer was up at the last report. `None`: nothing was reported of it.
     told: Vec<Option<bool>>,
     /// Whether the gateway only observes, so that nothing is carried.
     observing: bool,
@@ -19,10 +19,10 @@ pub(super) struct PeerNews {
 struct PeerChange<'a> {
     name: &'a str,
     up: bool,
-    /// Why it is not there, if that is known.
+    /// Why the peer is down. `None`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// Whether it was there before.
+    /// Whether the peer was up before.
     #[serde(skip)]
     was_there: bool,
 }
@@ -32,7 +32,7 @@ impl PeerNews {
         Self { observing, ..Self::default() }
     }
 
-    /// Tells what changed.
+    /// Reports the peers whose state changed.
     pub(super) fn tell(&mut self, states: &[PeerState], output: &mut Output) {
         let observing = self.observing;
         for change in self.changes(states) {

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
 const HOST_MTU: u16 = 1500;
-/// How long a question for the status and its answer may take.
+/// The longest wait for a status request and its answer.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
@@ -90,12 +90,12 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     Ok(exit)
 }
 
-/// What a gateway is doing, or did, for programs.
+/// The status of a gateway, as a JSON result.
 fn told(report: &GatewayReport) -> Outcome {
     Outcome::Told(Fields::one("gateway", report))
 }
 
-/// Looks after a gateway until a signal says stop; `None` if it ended by itself.
+/// Runs a gateway until a signal stops it. `None`: it ended by itself.
 fn serve(
     config: &mut GatewayConfig,
     (gating, lending): (&RunningGateway, &mut GatewayRelays),
@@ -145,7 +145,7 @@ fn serve(
     }
 }
 
-/// What a gateway has put into the kernel; taken out again when this is dropped.
+/// The kernel state that a gateway installed. Removed when this value is dropped.
 struct InstalledPlan(KernelPlan);
 
 impl InstalledPlan {
@@ -163,7 +163,7 @@ impl Drop for InstalledPlan {
     }
 }
 
-/// Takes over other rules, without touching flows that are carried; what is to be told about it.
+/// Applies changed rules without touching carried flows. Returns the sentence to report.
 fn reload(config: &mut GatewayConfig, gating: &RunningGateway, guests: &[Prefix]) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
     let after = config_reload::with_rules(config, &fresh);
@@ -192,7 +192,7 @@ impl StatusSocket {
         Ok(Self { listener, path, begun: Instant::now() })
     }
 
-    /// Waits until somebody asks, no longer than until the next look at signals.
+    /// Waits for a status request, but at most until the next check for signals.
     fn wait(&self) {
         let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(SIGNAL_POLL_INTERVAL.subsec_nanos()) };
         // Whatever cuts the wait short, a look too many does no harm.
@@ -217,8 +217,7 @@ impl StatusSocket {
     }
 }
 
-/// Removes the socket that a dead gateway left at `path`. Whatever else is there was not made by
-/// one.
+/// Removes the socket of a dead gateway at `path`. An error: the path holds anything else.
 fn clear(path: &Path) -> Result<()> {
     let other = |sentence: String| anyhow::Error::new(Failure::new(Exit::Error, sentence));
     match std::fs::symlink_metadata(path) {

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 const TOTAL_BAR_COLUMNS: (usize, usize) = (30, 4);
 /// Columns of the bar of a path: where there is room, and where there is little.
 const PATH_BAR_COLUMNS: (usize, usize) = (12, 4);
-/// Columns that the name of a path keeps where there is little room.
+/// The smallest width of a path's name in columns.
 const MIN_NAME_COLUMNS: usize = 12;
-/// The characters that turn where there is no end to compare with.
+/// The frames of the spinner, shown if the total size is unknown.
 const SPINNER_CHARS: [char; 4] = ['-', '\\', '|', '/'];
 
-/// Draws what it is told of. Progress comes a few times a second.
+/// Draws progress bars. Progress arrives a few times a second.
 pub(super) struct Bars {
     painter: Painter,
     /// The transfers that run, by their numbers.
@@ -104,7 +104,7 @@ fn transfer(progress: &Progress, turn: char, columns: usize) -> Vec<String> {
     rows.map(|line| cut(&line, columns)).collect()
 }
 
-/// A path beside others, which have carried `sum` bytes so far with it.
+/// The line of a path. `sum`: the bytes that all paths together have carried.
 fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: usize) -> String {
     let share = share(path.bytes, sum.max(1));
     let rest = format!(" {:>3.0}% {}", (share * 100.0).floor(), path_text(path));
@@ -116,7 +116,7 @@ fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: u
     format!("  {name}{space} {}{rest}", bar(share, length))
 }
 
-/// Length of a bar for which there is room beside `beside` columns.
+/// The length of a bar next to `beside` other columns.
 fn room((most, least): (usize, usize), columns: usize, beside: usize) -> usize {
     columns.saturating_sub(beside).clamp(least, most)
 }
@@ -136,7 +136,7 @@ fn bar(share: f64, columns: usize) -> String {
     text
 }
 
-/// As much as there is room for: what matters most comes first, and nothing stands there in part.
+/// The line of a whole transfer. Less important parts are left out if there is no room.
 fn total_text(progress: &Progress, columns: usize) -> String {
     let mut text = Bytes(progress.bytes).to_string();
     let more = [

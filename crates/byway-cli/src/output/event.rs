@@ -43,22 +43,22 @@ pub enum Event {
         /// Bytes per second from now on; `None`: no limit.
         bytes_per_second: Option<u64>,
     },
-    /// What a relay did so far.
+    /// The counters of a relay so far.
     Counters(RelayCounters),
     /// The end; the last event of every verb but a `recv` or `relay` that goes on.
     Result(ResultEvent),
-    /// What a verb tells of its own matters, under the name that it gives.
+    /// An event that is specific to a verb.
     #[serde(untagged)]
     Told {
         /// The event's name.
         event: &'static str,
-        /// The fields that the event has beside its name.
+        /// The other fields of the event.
         #[serde(flatten)]
         fields: Fields,
     },
 }
 
-/// What peers need in order to come.
+/// The addresses and secrets that peers need to connect.
 #[derive(Clone, Default, Serialize)]
 pub struct Ready {
     /// The ticket of a receiver.
@@ -69,7 +69,7 @@ pub struct Ready {
     pub word: Option<String>,
     /// Local addresses listened on.
     pub listen: Vec<String>,
-    /// The only sender that the ticket is good for, if it was used before.
+    /// The only sender for which the ticket is valid. `None`: it was not used yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
     /// Where a receiver can be reached directly.
@@ -77,17 +77,17 @@ pub struct Ready {
     pub direct: Option<Reach>,
 }
 
-/// Where a receiver can be reached directly, and what that takes.
+/// How a receiver can be reached directly.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reach {
     /// The addresses in the ticket.
     pub addresses: Vec<String>,
-    /// UDP ports that a firewall of this host has to let in.
+    /// UDP ports that this host's firewall must let in.
     pub ports: Vec<u16>,
     /// Whether all of `addresses` are private, so that hosts in other networks need a relay.
     /// Private means RFC 1918, RFC 4193, RFC 6598, link-local and loopback.
     pub private: bool,
-    /// What to run on the other host, `TICKET` standing for the ticket.
+    /// The command for the other host. It contains `TICKET` in place of the ticket.
     pub command: String,
 }
 
@@ -112,15 +112,15 @@ pub struct ResultEvent {
     pub verb: &'static str,
     /// The exit code of the process (of this transfer, for a `recv` that goes on).
     pub exit: u8,
-    /// What went wrong, if something did.
+    /// The error in one sentence. `None`: there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What came of it.
+    /// The result of the verb.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What came of a verb.
+/// The result of a verb.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
@@ -168,30 +168,30 @@ pub enum Outcome {
     Relay(RelayCounters),
     /// `send` and `ping`, of a receiver that does not answer.
     Unreached {
-        /// Every way that was tried.
+        /// Every path to the receiver that was tried.
         tried: Vec<TriedAddress>,
     },
-    /// What a verb tells of its own matters.
+    /// A result that is specific to a verb.
     Told(Fields),
-    /// Nothing: it failed before there was anything.
+    /// No result, because the verb failed before it had one.
     Nothing {},
 }
 
-/// A way to a receiver that does not answer.
+/// One path that was tried to a receiver that does not answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct TriedAddress {
     /// Where datagrams went first: the receiver's address, or a relay's.
     pub address: String,
-    /// Whether it is a relay's.
+    /// Whether the address is a relay's.
     pub relay: bool,
-    /// What came back: `nothing`, `port_unreachable`, `host_unreachable`, `network_unreachable`,
-    /// `forbidden`, `too_narrow`, `relay_silent`, `relay_refuses`, …
+    /// The reply as a code: `nothing`, `port_unreachable`, `host_unreachable`,
+    /// `network_unreachable`, `forbidden`, `too_narrow`, `relay_silent`, `relay_refuses`, …
     pub heard: &'static str,
-    /// What came back, in words for a person.
+    /// The reply in words, for a person.
     pub reason: String,
 }
 
-/// What a relay did since it began. Bytes are those of UDP payloads.
+/// The counters of a relay since its start. Bytes are those of UDP payloads.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RelayCounters {
     /// Datagrams from senders to receivers.
@@ -208,9 +208,9 @@ pub struct RelayCounters {
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,
-    /// Bytes both ways on this day (UTC), over restarts.
+    /// Bytes in both directions on this day (UTC), over restarts.
     pub today_bytes: u64,
-    /// Bytes both ways in this month (UTC), over restarts.
+    /// Bytes in both directions in this month (UTC), over restarts.
     pub month_bytes: u64,
     /// How many grants are in use.
     pub grants: u32,
@@ -218,7 +218,7 @@ pub struct RelayCounters {
     pub not_kept: u64,
     /// TCP connections at the moment.
     pub connections: usize,
-    /// How much an end host relays for others now.
+    /// How much an end host relays for others at present.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
     /// Datagrams dropped, by reason.
@@ -241,7 +241,7 @@ impl fmt::Display for RelayCounters {
     }
 }
 
-/// What one path did for the demo.
+/// What one path carried in the demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoPath {
     /// `direct`, or which relay.
@@ -252,7 +252,7 @@ pub struct DemoPath {
     pub rate_bps: f64,
 }
 
-/// How one path answered.
+/// The replies on one path of a ping.
 #[derive(Clone, Debug, Serialize)]
 pub struct PingPath {
     /// `direct`, or which relay.
@@ -276,31 +276,31 @@ impl Event {
         Self::Result(ResultEvent { verb, exit: exit as u8, error: None, outcome })
     }
 
-    /// The end of `verb` by an error, with nothing to show for it.
+    /// The final event of a verb that failed without a result.
     #[must_use]
     pub fn failure(verb: &'static str, exit: Exit, sentence: &str) -> Self {
         let error = Some(sentence.to_owned());
         Self::Result(ResultEvent { verb, exit: exit as u8, error, outcome: Outcome::Nothing {} })
     }
 
-    /// What a verb tells of its own matters, under the name that it gives.
+    /// An event that is specific to a verb.
     #[must_use]
     pub fn told(event: &'static str, what: &impl Serialize) -> Self {
         Self::Told { event, fields: Fields::of(what) }
     }
 
-    /// Whether the next one of its kind says all that this one does: it may be left out.
+    /// Whether a later event of this kind replaces this one, so that it may be left out.
     pub(super) const fn is_progress(&self) -> bool {
         matches!(self, Self::Progress(_) | Self::Counters(_))
     }
 
-    /// The event as one line of JSON, without the line's end.
+    /// The event as one line of JSON, without a line feed.
     #[must_use]
     pub fn to_line(&self) -> String {
         self.line_after(0)
     }
 
-    /// The event as a line, with how many events were left out before it.
+    /// The event as a line of JSON, with the number of events left out before it.
     pub(super) fn line_after(&self, dropped_events: u64) -> String {
         #[derive(Serialize)]
         struct Versioned<'a> {

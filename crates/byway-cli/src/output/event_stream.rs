@@ -26,7 +26,7 @@ pub(super) struct EventStream {
 
 /// The part of the process that writes to the stream.
 enum Writer {
-    /// Nothing has come yet.
+    /// No event was written yet.
     None,
     Thread,
     /// Whoever puts an event: a process that entered a namespace of processes may have no threads.
@@ -44,11 +44,11 @@ struct LineQueue {
     lines: VecDeque<String>,
     /// A line that was taken is being written.
     writing: bool,
-    /// Events that were left out so far.
+    /// The number of events left out so far.
     dropped: u64,
     /// When waiting ends, once a stop was asked for.
     until: Option<Instant>,
-    /// The reader has gone.
+    /// Whether the reader has closed the stream.
     gone: bool,
     /// Whether nothing more comes.
     ended: bool,
@@ -110,7 +110,7 @@ impl Drop for EventStream {
 }
 
 impl SharedQueue {
-    /// What is behind it stays whole whoever panics.
+    /// Locks the queue. It stays consistent even if a thread panicked.
     fn lock(&self) -> MutexGuard<'_, LineQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,8 +135,8 @@ impl SharedQueue {
         queue
     }
 
-    /// Writes what comes, until nothing waits and `enough` says that no more is to be waited for,
-    /// or nobody reads.
+    /// Writes queued lines until the queue is empty and `enough` returns true, or the reader closes
+    /// the stream.
     fn write(&self, enough: impl Fn(&LineQueue) -> bool) {
         let mut queue = self.lock();
         loop {

@@ -17,15 +17,15 @@ impl Fields {
         always(serde_json::Deserializer::from_str(&text).deserialize_map(OrderedObject))
     }
 
-    /// One field of this name.
+    /// An object with one field of this name.
     #[must_use]
     pub fn one(name: &str, value: &impl Serialize) -> Self {
         Self(vec![(name.to_owned(), always(serde_json::value::to_raw_value(value)))])
     }
 }
 
-/// What cannot fail: strings and numbers under string keys always serialise (floats that are not
-/// finite become null).
+/// The value of a serialization that cannot fail: strings and numbers under string keys. Infinite
+/// floats become null.
 pub(super) fn always<T: Default>(outcome: serde_json::Result<T>) -> T {
     debug_assert!(outcome.is_ok(), "events are made of strings and numbers: {:?}", outcome.err());
     outcome.unwrap_or_default()
@@ -41,7 +41,7 @@ impl Serialize for Fields {
     }
 }
 
-/// Reads an object and keeps the order of its fields.
+/// Deserializes an object, and keeps the order of its fields.
 struct OrderedObject;
 
 impl<'de> Visitor<'de> for OrderedObject {

@@ -8,11 +8,11 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// The columns of a page that is no terminal.
 pub(super) const PAGE_COLUMNS: usize = 100;
 
-/// The rows of a terminal that does not say how many it has.
+/// The assumed number of rows of a terminal that does not tell it.
 const DEFAULT_ROWS: usize = 24;
 
-/// How many columns the terminal behind `stream` has; [`PAGE_COLUMNS`] if it is none, or does not
-/// say.
+/// The number of columns of the terminal at `stream`. [`PAGE_COLUMNS`] if it is no terminal, or
+/// does not tell.
 pub(super) fn columns(stream: impl AsFd) -> usize {
     tcgetwinsize(stream)
         .map(|size| usize::from(size.ws_col))
@@ -33,7 +33,7 @@ pub(super) fn breadth(text: &str) -> usize {
     text.width()
 }
 
-/// `text`, which is one line, in `columns` columns: an ellipsis stands for what is cut off its end.
+/// The line `text`, shortened to `columns` columns with an ellipsis.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if breadth(text) <= columns {
         return text.to_owned();

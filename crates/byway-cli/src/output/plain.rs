@@ -56,7 +56,7 @@ impl Plain {
     }
 }
 
-/// What a person is told of an event other than progress, if anything.
+/// The line for an event other than progress. `None`: it is not shown.
 pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     match event {
         Event::Ready(ready) => Some(transfer::listening(&ready.listen)),
@@ -79,7 +79,7 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     }
 }
 
-/// The number of the transfer that ended, if one did; a sender's has none.
+/// The number of the transfer that ended. `None`: none did, or it is a sender's.
 pub(super) fn ended(event: &Event) -> Option<u32> {
     match event {
         Event::Result(ResultEvent { outcome: Outcome::Transfer(done), .. }) => {
@@ -117,7 +117,7 @@ fn summary(result: &ResultEvent) -> Option<String> {
     Some(text)
 }
 
-/// What stands before the name of a path on which the other side sends.
+/// Printed before the name of a path on which the other side sends.
 pub(super) const BACK_PREFIX: &str = "back: ";
 
 /// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s

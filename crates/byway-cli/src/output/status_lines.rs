@@ -11,12 +11,12 @@ const MARGIN_COLUMNS: usize = 4;
 /// Columns that a terminal is taken to have at least. On a narrower one the lines wrap.
 const MIN_COLUMNS: usize = 20;
 
-/// Draws lines on a terminal, and erases them.
+/// Draws and erases status lines on a terminal.
 pub(super) struct Painter {
     out: Box<dyn Write + Send>,
     /// Columns and rows of the terminal.
     size: Box<dyn Fn() -> (usize, usize) + Send>,
-    /// The columns that each line takes which stands there now.
+    /// The number of columns of each line that is drawn now.
     drawn: Vec<usize>,
 }
 
@@ -30,7 +30,7 @@ impl Painter {
         (self.size)().0.max(MIN_COLUMNS) - MARGIN_COLUMNS
     }
 
-    /// Replaces the lines that stand there by these, as far as the terminal has room.
+    /// Replaces the drawn lines by `lines`, as far as the terminal has room.
     pub fn draw(&mut self, lines: &[String]) {
         let (columns, (_, rows)) = (self.columns(), (self.size)());
         let mut text = self.erased();
@@ -53,14 +53,14 @@ impl Painter {
         self.put(&text);
     }
 
-    /// Leaves nothing of what was drawn.
+    /// Erases all drawn lines.
     pub fn clear(&mut self) {
         let text = self.erased();
         self.put(&text);
     }
 
-    /// What erases the lines that stand there, wrapped though they are if the terminal has become
-    /// narrower.
+    /// The control sequence that erases the drawn lines, also if a narrower terminal has wrapped
+    /// them.
     fn erased(&mut self) -> String {
         if self.drawn.is_empty() {
             return String::new();

@@ -5,15 +5,15 @@ use std::fmt;
 
 /// Blanks between two columns.
 const COLUMN_GAP: usize = 2;
-/// Blanks before what stands below a row.
+/// Blanks before a note below a row.
 const NOTE_INDENT: usize = 4;
 
 /// To which side a column's cells lean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Text, which continues on a second line where it does not fit.
+    /// Text. It continues on the next line if it does not fit.
     Left,
-    /// Numbers, which stay on one line. A heading above them may take several.
+    /// Numbers. They stay on one line, but their heading may take several.
     Right,
 }
 
@@ -80,7 +80,7 @@ impl Table {
         self.rows.iter().filter_map(move |row| row.cells.get(column))
     }
 
-    /// How wide a column is where there is room.
+    /// The width of a column if there is room.
     fn wanted(&self, column: usize) -> usize {
         let heading = breadth(&self.columns[column].0);
         self.column(column).map(|cell| breadth(cell)).fold(heading, usize::max)
@@ -151,7 +151,7 @@ impl Table {
         lines
     }
 
-    /// The lines of one row.
+    /// Appends the lines of one row.
     fn lines(&self, piece: &[usize], widths: &[usize], cells: &[String], lines: &mut Vec<String>) {
         let cells: Vec<Vec<String>> =
             piece.iter().zip(widths).map(|(&column, &width)| wrap(&cells[column], width)).collect();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The seed of the generated tree.
 const TREE_SEED: u64 = 1;
 
-/// Runs both rounds and shows what came of them.
+/// Runs both rounds of the demo, and shows their results.
 pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     let scratch = tempfile::tempdir().context(messages::demo::CANNOT_MAKE_DIRECTORY)?;
     let (source, bytes) = source(arguments, scratch.path())?;
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     }
 }
 
-/// What to send, and its bytes.
+/// The files to send, and their size in bytes.
 fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
     match &arguments.path {
         Some(path) => {
@@ -110,7 +110,7 @@ fn named(news: TransferEvent, network: &DemoNetwork) -> TransferEvent {
     }
 }
 
-/// What each line carried; a line may have been more than one path.
+/// The bytes that each line carried. A line may have had several paths.
 fn shares(sent: &SentTransfer, network: &DemoNetwork) -> Vec<DemoPath> {
     let mut shares: Vec<DemoPath> = Vec::new();
     for path in &sent.paths {

@@ -6,15 +6,16 @@ use anyhow::{Error, Result};
 use byway_transfer::{DirectoryLock, DirectoryLockError};
 use std::path::Path;
 
-/// Says which process a sink is. It stands beside the notes, whose names begin with no dot.
+/// The lock file that names the sink's process. It is beside the notes, whose names begin with no
+/// dot.
 const LOCK_FILE: &str = ".byway-sink/.lock";
 
-/// A sink writes into the directory, and nobody else.
+/// Locks a directory for a sink, which must be the only writer.
 pub(super) fn by_sink(directory: &Path) -> Result<DirectoryLock> {
     DirectoryLock::exclusive(directory, Path::new(LOCK_FILE)).map_err(|error| failure(directory, error))
 }
 
-/// A receiver writes into the directory, beside other receivers.
+/// Locks a directory for a receiver, which may share it with other receivers.
 pub(super) fn by_receiver(directory: &Path) -> Result<DirectoryLock> {
     DirectoryLock::shared(directory, Path::new(LOCK_FILE)).map_err(|error| failure(directory, error))
 }

@@ -24,19 +24,19 @@ use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Files that this process has open beside connections.
+/// Files that this process has open in addition to connections.
 const OTHER_FILES: usize = 128;
-/// Time between two events of what was forwarded.
+/// Time between two events with the counters of forwarded connections.
 const TALLY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long nobody answers before a person is told.
+/// If nobody answers for this time, the user is told.
 const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
-/// What was forwarded, as `--json` tells it.
+/// The counters of forwarded connections, as JSON.
 #[derive(Serialize)]
 struct Forwarded {
-    /// How many connections there are now.
+    /// The number of present connections.
     open: usize,
-    /// How many connections there were in all.
+    /// The number of connections so far.
     connections: u64,
     /// Bytes from programs to targets.
     sent_bytes: u64,
@@ -51,7 +51,7 @@ struct Presence {
     reason: Option<String>,
 }
 
-/// Forwards until it is stopped.
+/// Forwards connections until a signal stops it.
 pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> Result<Exit> {
     let Some(ticket) = &arguments.ticket else {
         return Err(Failure::new(Exit::Usage, messages::forward::NO_TICKET).into());
@@ -115,7 +115,8 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     Ok(exit.of_service())
 }
 
-/// Shows how it goes to its end; which signal stopped it, if one did.
+/// Shows events until the forwarding ends. Returns the exit code of the signal that stopped it, if
+/// one did.
 fn watch(
     forwarding: &Forwarding,
     signals: &Signals,

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Time between two looks at signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Does what was asked for.
+/// Runs the subcommand of `byway gateway`.
 pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {
     match &arguments.command {
         Some(GatewayCommand::Check(asked)) => check(global, asked, output),
@@ -34,8 +34,8 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
     }
 }
 
-/// Explains a configuration. What it could not be used with is an error; what is odd about it, or
-/// about this host, is told.
+/// Explains a configuration, and reports its problems and the host's. Unusable configurations are
+/// an error.
 fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<Exit> {
     let config = GatewayConfig::read(&asked.file)?;
     let key = config.key_file(global.state_dir.as_deref()).ok();

@@ -16,7 +16,7 @@ use crate::output::Output;
 use anyhow::Result;
 use byway_field::{Error, http_requests};
 
-/// Does what the lab was asked for.
+/// Runs the subcommand of `byway lab`.
 pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
     let outcome = match &lab.command {
         LabCommand::List(arguments) => show::list(arguments, output),
@@ -48,7 +48,7 @@ fn done(outcome: byway_field::Result<()>) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A failure of the lab, with the exit code that it has.
+/// The failure for an error of the lab, with its exit code.
 fn failure(error: Error) -> anyhow::Error {
     match error {
         Error::Usage(sentence) => Failure::new(Exit::Usage, sentence).into(),

@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 /// root often lack them.
 const SYSTEM_PATHS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";
 
-/// What a gateway left in the kernel, or has there.
+/// A gateway's state in the kernel: present, or left by a killed gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelState {
-    /// Whether there is the table of nftables.
+    /// Whether the nftables table exists.
     pub table: bool,
     /// Rules of routing, by version of IP.
     pub rules: Vec<(Family, usize)>,
@@ -24,7 +24,7 @@ pub struct KernelState {
 }
 
 impl KernelState {
-    /// Whether there is nothing.
+    /// Whether there is no state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.table && self.rules.iter().chain(&self.routes).all(|(_, count)| *count == 0)
@@ -159,7 +159,7 @@ fn done(program: &str, output: std::process::Output) -> Result<String> {
     Err(refused(program, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What a program's own words mean.
+/// The error for the output of a failed program.
 fn refused(program: &str, told: &str) -> anyhow::Error {
     let (exit, sentence) = if told.contains("Operation not permitted") || told.contains("must be root") {
         (Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE.to_owned())
@@ -172,7 +172,7 @@ fn refused(program: &str, told: &str) -> anyhow::Error {
     Failure::new(exit, sentence).into()
 }
 
-/// Fails if a program that is needed is missing.
+/// An error if a required program is missing.
 ///
 /// # Errors
 /// As said; a failure with what to do.
@@ -180,12 +180,12 @@ pub fn present(program: &str) -> Result<()> {
     run(program, &["-V"], "").map(drop)
 }
 
-/// What a program comes with.
+/// The package that contains a program.
 fn package(program: &str) -> &'static str {
     if program == "nft" { "nftables" } else { "iproute2" }
 }
 
-/// Runs a program to its end, with `input` as its input.
+/// Runs a program with `input` as its standard input, and waits for its end.
 fn run(program: &str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
     let path = std::env::var("PATH")
         .map_or_else(|_| SYSTEM_PATHS.to_owned(), |path| format!("{path}:{SYSTEM_PATHS}"));

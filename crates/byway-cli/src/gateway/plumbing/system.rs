@@ -19,7 +19,7 @@ const RP_FILTER_STRICT: u8 = 1;
 /// Loose mode: a packet is accepted if any device has a route to its source.
 const RP_FILTER_LOOSE: u8 = 2;
 
-/// Fails without `CAP_NET_ADMIN`.
+/// An error if the process lacks `CAP_NET_ADMIN`.
 ///
 /// # Errors
 /// As said; a failure with what to do.
@@ -60,8 +60,8 @@ pub fn loosen(tun: &str) -> Result<()> {
     fs::write(&path, RP_FILTER_LOOSE.to_string()).with_context(|| gateway_kernel::cannot_write(&path))
 }
 
-/// What about this host would keep packets from being captured or forwarded: one sentence each,
-/// with what to do. `settings` is [`SETTINGS_DIR`].
+/// Problems of this host that would keep packets from being captured or forwarded, each with its
+/// remedy. `settings` is [`SETTINGS_DIR`].
 #[must_use]
 pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
     let number = |path: &Path| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok());

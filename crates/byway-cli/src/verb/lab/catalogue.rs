@@ -28,7 +28,7 @@ pub(super) fn controllers(output: &mut Output) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What a plan can name, for programs.
+/// The names that a plan can use, as JSON.
 fn tell<'a>(names: impl Iterator<Item = &'a str>, output: &mut Output) {
     let names: Vec<&str> = names.collect();
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("names", &names))));

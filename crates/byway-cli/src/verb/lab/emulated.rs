@@ -41,14 +41,14 @@ pub(super) fn keep(arguments: &LabUp) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Goes to a host, runs the program there, and ends as it does.
+/// Runs a program on a host of a lab, and ends with its exit code.
 pub(super) fn exec(arguments: &LabExec) -> Result<Exit> {
     let program = std::env::current_exe().context("where this program is")?;
     let code = labs::exec(arguments.lab.as_deref(), &arguments.host, &program, &arguments.program)?;
     std::process::exit(code)
 }
 
-/// Becomes the program, which ends when whoever started it does.
+/// Replaces this process by the program. It ends when its parent does.
 pub(super) fn inside(arguments: &LabInside) -> Result<Exit> {
     match labs::inside(&arguments.program)? {}
 }
@@ -111,7 +111,7 @@ fn tell(lab: &LabState, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Ends labs, and removes what dead ones left.
+/// Takes labs down, and removes the remains of dead ones.
 pub(super) fn down(arguments: &LabDown, output: &mut Output) -> Result<Exit> {
     let mut ended = Vec::new();
     labs::down(arguments.lab.as_deref(), arguments.all, |gone| {

@@ -17,7 +17,7 @@ struct FuzzFinding {
     what: String,
 }
 
-/// What was run and found, for programs.
+/// The result of a fuzzing run, as JSON.
 #[derive(Serialize)]
 struct FuzzReport {
     worlds: u64,
@@ -26,7 +26,7 @@ struct FuzzReport {
     found: u64,
 }
 
-/// Seeds that follow each other.
+/// A series of consecutive seeds.
 #[derive(Serialize)]
 struct SeedSeries {
     first: u64,
@@ -94,7 +94,7 @@ fn seeds(arguments: &LabFuzz) -> Result<WorldSeeds> {
     })
 }
 
-/// The only seed, of which there can be a plan.
+/// The seed, if there is only one. An error: a plan can be written only for one.
 fn only(seeds: &WorldSeeds) -> Result<u64, Error> {
     let wrong = || "--plan writes the world of one seed: say which, as `--first SEED --seeds 1`".to_owned();
     seeds.only().ok_or_else(|| Error::Usage(wrong()))

@@ -12,16 +12,16 @@ use std::io;
 
 const INACCURATE_TEXT: &str = "inaccurate";
 
-/// How many runs came to what, for programs.
+/// The counts of verdicts, as JSON.
 #[derive(Serialize)]
 struct HarmReport {
-    /// All that were made, but for those alone.
+    /// The number of runs, without those that had no transfers.
     runs: usize,
     /// Of byway's background class.
     judged: usize,
-    /// Of those, the ones that hold every bound.
+    /// How many of these runs stayed within every bound.
     passed: usize,
-    /// Of those, the ones that the machine was too busy to judge.
+    /// How many of these runs could not be judged, because the machine was too busy.
     inaccurate: usize,
 }
 
@@ -71,7 +71,7 @@ fn tell(news: HarmEvent<'_>, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-/// A table for one queue.
+/// Prints a table of the runs with one queue limit.
 fn show(link: AccessLink, rows: &[HarmRow], output: &mut Output) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     output.answer_lines(&format!(

@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The plan cannot be run in this mode.
+/// The sentence for a plan that does not define this mode.
 fn no_form(id: &str, mode: Mode) -> String {
     format!(
         "{id}: not run: the plan has no [mode.{}] for --quick: leave out --quick, or write one",
@@ -106,7 +106,7 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
     }
 }
 
-/// Shows what came of a task.
+/// Prints the results of a task.
 fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
     let ExperimentResult { outcome, runs, packets, seconds, .. } = done;
     for grid in [table::variants(&outcome.shows), table::claims(&outcome.claims)] {

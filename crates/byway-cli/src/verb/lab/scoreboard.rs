@@ -15,14 +15,14 @@ use serde::Serialize;
 /// Rows that are printed unasked, at most.
 const MAX_UNASKED_ROWS: usize = 40;
 
-/// What came of the board, for programs.
+/// The result of the scoreboard, as JSON.
 #[derive(Serialize)]
 struct ScoreboardReport {
     /// Cells that have a row.
     cells: usize,
     /// Of how many seeds figures are the median.
     seeds: u64,
-    /// Of the cells, the ones that were run now.
+    /// The number of cells that were run now.
     ran: usize,
     /// How many bounds hold.
     held: usize,

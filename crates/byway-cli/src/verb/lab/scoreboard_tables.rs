@@ -71,7 +71,7 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
     table
 }
 
-/// A row for each bound, and below it what misses it.
+/// A row for each bound. The scenes that miss it are listed below the row.
 pub(super) fn bounds(law: &str, judged: &[BoundResult]) -> Table {
     let mut table = Table::new([
         (format!("bounds of {law}"), Align::Left),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, headlines, write_page};
 use byway_lab::report::{self, ReportEntry};
 
-/// What the entries came to, for programs.
+/// The counts of all entries, as JSON.
 fn result(entries: &[ReportEntry]) -> Outcome {
     let tally = ClaimCounts::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
     Outcome::Told(Fields::of(&ClaimCounts { experiments: entries.len(), ..tally }))
