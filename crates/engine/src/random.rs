@@ -43,7 +43,7 @@ impl Random {
         bytes
     }
 
-    /// A seed for something that draws on its own.
+    /// A seed for another random generator.
     pub fn fork(&mut self) -> [u8; 32] {
         self.unguessable()
     }

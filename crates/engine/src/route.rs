@@ -7,14 +7,14 @@ use byway_wire::relay::{Delivered, Hop, ReturnHop, canonical};
 use byway_wire::{Instant, Local};
 use core::net::SocketAddr;
 
-/// The route of a path, from this side.
+/// The route of a path, as seen from this side.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The socket that datagrams leave by.
     pub local: Local,
-    /// Where they go first: the peer, or a relay.
+    /// The address to which datagrams are sent: the peer's, or a relay's.
     pub remote: SocketAddr,
-    /// How they go on from there.
+    /// How datagrams go on from the remote address.
     pub via: Via,
 }
 
@@ -23,13 +23,13 @@ pub struct Route {
 pub enum Via {
     /// The remote address is the peer's.
     Direct,
-    /// The remote address is a relay's, which takes them to a receiver.
+    /// The remote address is a relay's, which forwards to a receiver.
     Relay(Box<Hop>),
-    /// The remote address is a relay's, which takes them back to a sender.
+    /// The remote address is a relay's, which forwards back to a sender.
     Return(Box<ReturnHop>),
 }
 
-/// Two routes are the same if they lead the same way, whatever papers are carried.
+/// Routes are equal if they use the same addresses, even with different credentials for the relay.
 impl PartialEq for Route {
     fn eq(&self, other: &Self) -> bool {
         self.local == other.local && self.remote == other.remote && self.far() == other.far()
@@ -61,14 +61,13 @@ impl Route {
         }
     }
 
-    /// Whether a relay stands between.
+    /// Whether the route goes through a relay.
     #[must_use]
     pub const fn is_proxied(&self) -> bool {
         !matches!(self.via, Via::Direct)
     }
 
-    /// What carries packets all the way: a relay may lose them behind a TCP connection that leads
-    /// to it.
+    /// The transport all the way. A relay may lose packets behind a TCP connection to it.
     #[must_use]
     pub fn carriage(&self) -> PathTransport {
         if self.local.is_connection() && !self.is_proxied() {
@@ -78,8 +77,8 @@ impl Route {
         }
     }
 
-    /// Whether this goes over UDP where the other, over TCP, goes: straight to the peer, or to the
-    /// same relay.
+    /// Whether this route goes over UDP to the same address to which `tcp` goes over TCP: the peer
+    /// or a relay.
     #[must_use]
     pub fn is_udp_of(&self, tcp: &Self) -> bool {
         self.leads_as(tcp) && !self.local.is_connection()
@@ -106,7 +105,7 @@ impl Route {
         !self.is_proxied() && !other.is_proxied()
     }
 
-    /// Bytes that the way costs in each datagram, before the packet.
+    /// Bytes that the route needs in each datagram before the packet.
     #[must_use]
     pub fn overhead(&self) -> usize {
         match &self.via {
@@ -116,8 +115,8 @@ impl Route {
         }
     }
 
-    /// Writes what the way needs into the first [`overhead`](Self::overhead) bytes of a datagram;
-    /// the packet follows.
+    /// Writes the header that the route needs into the first [`overhead`](Self::overhead) bytes of
+    /// a datagram. The packet follows.
     pub fn enclose(&self, now: Instant, datagram: &mut [u8]) {
         let enclosed = match &self.via {
             Via::Direct => true,
@@ -131,22 +130,22 @@ impl Route {
 /// Where a datagram came from.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSource {
-    /// The socket that it came in by.
+    /// The local socket on which the datagram arrived.
     pub local: Local,
     /// The UDP source address of the datagram: the peer, or a relay.
     pub remote: SocketAddr,
-    /// What the relay said about it. Not authentic by itself.
+    /// What the relay told about the sender. It is not authenticated.
     pub through: Through,
 }
 
-/// What a relay said about a datagram.
+/// What a relay told about a datagram that it forwarded.
 #[derive(Clone, Copy, Debug)]
 pub enum Through {
     /// The datagram came without a relay.
     Nothing,
-    /// A relay brought it from a sender, with a return tag.
+    /// The relay forwarded the datagram from a sender, with a return tag.
     Delivered(Delivered),
-    /// A relay brought it back from a receiver at this address.
+    /// The relay forwarded the datagram from a receiver at this address.
     Back(SocketAddr),
 }
 
@@ -186,14 +185,13 @@ impl PacketSource {
         }
     }
 
-    /// Whether `route` leads to where this came from.
+    /// Whether `route` leads to this source.
     #[must_use]
     pub fn is_end_of(&self, route: &Route) -> bool {
         self.local == route.local && self.remote == route.remote && self.far() == route.far()
     }
 
-    /// The route to where this came from; `None` if only who has a hop through the relay can go
-    /// there.
+    /// The route to this source. `None`: only a side with a hop through the relay can send there.
     #[must_use]
     pub fn route(&self) -> Option<Route> {
         let via = match &self.through {

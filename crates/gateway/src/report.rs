@@ -62,7 +62,7 @@ pub struct GatewayReport {
     /// What is kept until it is acknowledged, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
-    /// The relay beside it, if there is one.
+    /// The report of the relay beside the gateway. `None`: no relay runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayReport>,
 }

@@ -63,7 +63,7 @@ statistics! {
     clipped_sockets,
     /// Turns of the owner.
     turns,
-    /// Times the waker ended a wait or was found rung.
+    /// How often another thread woke the driver.
     rung,
 }
 

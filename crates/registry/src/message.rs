@@ -364,7 +364,7 @@ pub enum Answer {
         beat_millis: u32,
         /// The addresses at which the registry will list the relay.
         passed: Vec<SocketAddr>,
-        /// The addresses at which it will not list the relay, and why.
+        /// The addresses at which the registry will not list the relay, and why.
         failed: Vec<(SocketAddr, Failure)>,
     },
     /// Relays to try.

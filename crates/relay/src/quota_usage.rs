@@ -98,7 +98,8 @@ pub(crate) struct Usage {
     used: Used,
     /// Bytes since the start.
     total: u64,
-    /// The value up to which `total` may grow, as its count is on the disk. `u64::MAX`: no bound.
+    /// The largest `total` that the counts on the disk include. More may not be carried.
+    /// `u64::MAX`: no bound.
     until: u64,
     /// Whether more was asked for, and has yet to come.
     asked: bool,

@@ -43,7 +43,7 @@ pub struct OpenRequest {
     /// Whether the operator allowed this key for the name. If so, it gets the name from any earlier
     /// owner.
     pub is_listed: bool,
-    /// The run of the source.
+    /// The identity of the source's run, which each process draws at random.
     pub run: [u8; 16],
     /// Whether each record of the source ends with a line feed.
     pub has_lines: bool,

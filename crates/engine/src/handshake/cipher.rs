@@ -16,7 +16,7 @@ const ZEROS_LEN: usize = 4;
 pub(super) struct ChaChaPoly(Zeroizing<[u8; KEY_LEN]>);
 
 impl ChaChaPoly {
-    /// The key as ring wants it, for one message.
+    /// The key in ring's form, for one message.
     fn key(&self) -> Option<LessSafeKey> {
         Some(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, self.0.as_slice()).ok()?))
     }
@@ -30,7 +30,7 @@ impl ChaChaPoly {
         Some(plain.len() + tag.as_ref().len())
     }
 
-    /// What was sealed, in the beginning of `out`. `None`: it is not what was sealed.
+    /// Decrypts `sealed` into the beginning of `out`. `None`: it is not authentic.
     fn open(&self, number: u64, said: &[u8], sealed: &[u8], out: &mut [u8]) -> Option<usize> {
         let mut sealed = Zeroizing::new(Vec::from(sealed));
         let plain = self.key()?.open_in_place(nonce(number), Aad::from(said), &mut sealed).ok()?;
@@ -39,7 +39,7 @@ impl ChaChaPoly {
     }
 }
 
-/// The nonce of a message of this number.
+/// The nonce of the message with this number.
 fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     if let Some(place) = bytes.get_mut(ZEROS_LEN..) {

@@ -19,7 +19,7 @@ use crate::seal::{Secret, Suites};
 /// side send HELLOs (1200 bytes) without end.
 const MAX_ANSWERED_RETRIES: u32 = 16;
 
-/// What a packet did for an attempt.
+/// The effect of a packet on an attempt to connect.
 #[derive(Debug)]
 pub enum HandshakeProgress {
     /// The peer answered: these are the keys.
@@ -29,8 +29,8 @@ pub enum HandshakeProgress {
     SendHello,
     /// Somebody, the peer or not, gave a new cookie; it goes with the next scheduled HELLO.
     Waiting,
-    /// Somebody, the peer or not, says that the peer will not talk. A hint to show if the attempt
-    /// fails in the end.
+    /// The packet claims that the peer refuses, but is not authenticated. Report it only if the
+    /// attempt fails.
     Refused(RefuseReason),
 }
 
@@ -86,13 +86,13 @@ impl Initiator {
         })
     }
 
-    /// Whom this attempt is for.
+    /// The public key of the peer.
     #[must_use]
     pub const fn peer(&self) -> PublicKey {
         self.peer
     }
 
-    /// By what answers to this attempt are known: the reply id in their header.
+    /// The reply id in the header of all answers to this attempt.
     #[must_use]
     pub const fn reply_id(&self) -> ConnectionId {
         self.reply

@@ -61,7 +61,7 @@ pub enum HandshakeError {
     /// The packet belongs to another attempt, or to no initiator at all.
     #[error("handshake packet belongs to another attempt")]
     NotOurs,
-    /// The packet was not made by the peer, or changed on the way.
+    /// The packet was not made by the peer, or was changed on the route.
     #[error("handshake packet is forged or damaged")]
     Forged,
     /// The peer, and no one else, answered something that makes no sense, such as a suite that was

@@ -20,12 +20,12 @@ use super::{HandshakeError, Identity, PublicKey};
 use crate::seal::Secret;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
-/// What message 1 adds to its payload: an ephemeral key, a sealed static key, a tag.
+/// Bytes that message 1 adds to its payload: an ephemeral key, an encrypted static key, and a tag.
 pub(super) const MESSAGE_1_OVERHEAD: usize = 32 + 48 + 16;
-/// What message 2 adds to its payload: an ephemeral key, a tag.
+/// Bytes that message 2 adds to its payload: an ephemeral key and a tag.
 pub(super) const MESSAGE_2_OVERHEAD: usize = 32 + 16;
 
-/// One side of one handshake.
+/// The Noise state of one side of a handshake.
 pub(super) struct Noise(HandshakeState);
 
 impl Noise {
@@ -88,8 +88,8 @@ impl Noise {
         Some(PublicKey(self.0.get_remote_static()?.try_into().ok()?))
     }
 
-    /// The two keys agreed on, initiator to responder first, each mixed with the hash of all that
-    /// was said.
+    /// The two negotiated keys, that of the initiator's packets first. Each is mixed with the hash
+    /// of all messages.
     pub(super) fn split(&mut self) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
         let (mut to_responder, mut to_initiator) = self.0.dangerously_get_raw_split();
         let said = self.0.get_handshake_hash();
@@ -101,7 +101,7 @@ impl Noise {
     }
 }
 
-/// What snow is built from.
+/// The cryptographic functions that snow uses.
 struct Primitives(Secret);
 
 impl CryptoResolver for Primitives {

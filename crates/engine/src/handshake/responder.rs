@@ -17,13 +17,13 @@ use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD};
 use crate::seal::{Secret, Suites};
 
-/// What makes a HELLO the same as another: reply id and Noise message, whatever the cookie.
+/// Identifies a HELLO by its reply id and its Noise message, whatever its cookie.
 pub type HelloDigest = [u8; 32];
 
-/// What to do about a HELLO. No answer is larger than the HELLO.
+/// The response to a HELLO. No answer is larger than the HELLO.
 #[derive(Debug)]
 pub enum HelloResponse {
-    /// Send these bytes: who asks has yet to show that it receives at its address.
+    /// Send these bytes, a RETRY: the sender must first show that it receives at its address.
     Retry(Vec<u8>),
     /// Somebody made this HELLO for us. If it may talk to us, send the bytes and keep the keys.
     Reply {
@@ -37,14 +37,14 @@ pub enum HelloResponse {
         /// Whether the HELLO carried a good cookie, so that its address needs no more proof.
         validated: bool,
     },
-    /// Send these bytes, and no more: they say why not.
+    /// Send these bytes, a REFUSE, which tell the reason.
     Refuse {
         /// The bytes of the REFUSE.
         bytes: Vec<u8>,
         /// The reason that the REFUSE gives.
         reason: RefuseReason,
     },
-    /// Nothing is owed: not a HELLO, or one too small to be answered.
+    /// Send nothing: the packet is no HELLO, or too small to be answered.
     Ignore,
 }
 
@@ -68,13 +68,13 @@ impl Responder {
         Self { identity, suites, cookies: Cookies::new(cookie_key), seed, answered: 0, computed: 0 }
     }
 
-    /// How many HELLOs so far took multiplications on the curve, answered or not.
+    /// How many HELLOs so far needed computations on the curve, whether answered or not.
     #[must_use]
     pub const fn computed(&self) -> u64 {
         self.computed
     }
 
-    /// Whether a HELLO that came from `remote`, as a whole datagram, shows that its sender receives
+    /// Whether a HELLO from `remote` has a valid cookie, which shows that its sender receives
     /// there.
     #[must_use]
     pub fn shows_cookie(&self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> bool {
@@ -174,7 +174,7 @@ fn digest_of(reply: ConnectionId, noise: &[u8]) -> HelloDigest {
     *blake3::Hasher::new().update(&reply.0).update(noise).finalize().as_bytes()
 }
 
-/// A REFUSE to the HELLO with this reply id.
+/// A REFUSE packet for the HELLO with this reply id.
 #[must_use]
 pub fn refuse(reply: ConnectionId, reason: RefuseReason) -> Vec<u8> {
     write(&Handshake::Refuse { reply, reason })

@@ -18,19 +18,19 @@ pub struct Established {
     pub opener: Opener,
     /// Who the peer is.
     pub peer: PublicKey,
-    /// What the peer's caller put into its message. Authentic; its content is as trustworthy as the
-    /// peer.
+    /// The application data in the peer's message. They are authentic, but only as trustworthy as
+    /// the peer.
     pub payload: Vec<u8>,
-    /// For [`crate::seal::connection_id`] of the paths on which this side receives.
+    /// The secret for [`crate::seal::connection_id`] on the paths of the peer.
     pub receive_ids: [u8; 32],
-    /// For [`crate::seal::connection_id`] of the paths on which this side sends.
+    /// The secret for [`crate::seal::connection_id`] on the paths of this side.
     pub send_ids: [u8; 32],
-    /// The cipher agreed on.
+    /// The negotiated cipher.
     pub suite: Suite,
 }
 
 impl fmt::Debug for Established {
-    /// Without what is secret: the payload may hold a permission, the ids tell which paths belong
+    /// Leaves out secrets: the payload may hold a permission, and the ids show which paths belong
     /// together.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Established")
@@ -40,7 +40,7 @@ impl fmt::Debug for Established {
     }
 }
 
-/// Which end of the handshake this is.
+/// The side of a handshake: initiator or responder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandshakeSide {
     Initiator,

@@ -8,8 +8,8 @@ use byway_wire::{Duration, Instant};
 /// the clocks' offset minus the delay of the ACK. So the maximum comes from the ACK with the least
 /// delay.
 const MIN_WINDOW: Duration = Duration::from_secs(1);
-/// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
-/// of the way back.
+/// The smallest number of packets for one maximum. The maximum of a few packets varies with the
+/// jitter of the ACKs' path.
 const MIN_WINDOW_PACKETS: u32 = 32;
 /// An error beyond this, in ns, is not the drift of two crystals in a window: that is a tenth of
 /// it.
@@ -21,13 +21,14 @@ const MAX_SKEW_PPM: i64 = 100;
 const LEVEL_GAIN: f64 = 0.2;
 /// Share of the remaining error that goes into the skew, per second.
 const SKEW_GAIN: f64 = 0.03;
-/// No clock drifts this far in a window. ACKs whose difference moves by more, in ns, take another
-/// way back.
+/// A change in ns that no clock drift causes within a window. A larger one means that ACKs take
+/// another path.
 const MIN_REROUTE_NANOS: i64 = 5_000_000;
-/// The number of windows in a row with nearly the same move that tell another way back.
+/// After so many consecutive windows with nearly the same change, ACKs are taken to use another
+/// path.
 const MIN_REROUTE_WINDOWS: u32 = 3;
-/// A packet whose RTT exceeds the least of its path by no more than this, in ns, met no queue on
-/// either way.
+/// A packet whose RTT exceeds the smallest by at most this, in ns, waited in no queue in either
+/// direction.
 const IDLE_RTT_SLACK_NANOS: i64 = 500_000;
 /// The shortest time between two such packets from which a skew is computed: over a second, what
 /// they may have waited is an error of 500 ppm at most.
@@ -61,10 +62,10 @@ pub struct DelayClock {
     window: Option<i64>,
     window_began: Instant,
     packets: u32,
-    /// What to add to such a maximum since the way back changed.
+    /// The correction of such a maximum since the path of the ACKs changed, in ns.
     bias: i64,
     rebias: bool,
-    /// The least RTT of a full packet since the way back changed, in ns.
+    /// The smallest RTT of a full packet since the path of the ACKs changed, in ns.
     least_rtt: Option<i64>,
     /// Bytes of the largest packet.
     largest_bytes: u32,
@@ -120,8 +121,7 @@ impl DelayClock {
         Some(delay - self.level_now(now))
     }
 
-    /// The way back changed: what is compared with the RTT jumps once by the difference of the
-    /// ways.
+    /// Notes that the path of the ACKs changed. What is compared with the RTT then jumps once.
     pub const fn way_back_changed(&mut self) {
         self.window = None;
         self.rebias = true;

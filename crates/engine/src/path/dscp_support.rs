@@ -6,10 +6,10 @@
 /// controller yields to other traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DscpSupport {
-    /// Nothing came back yet.
+    /// No packet with this code point was answered yet.
     #[default]
     Untried,
-    /// A packet was acknowledged.
+    /// A packet with this code point was acknowledged.
     Open,
     /// A timeout came before anything was acknowledged.
     Shut,

@@ -15,12 +15,12 @@ pub struct Validation {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EcnState {
-    /// All marked so far.
+    /// All packets are marked as ECN-capable, and none was judged yet.
     #[default]
     Trial,
     /// Some packets came back without a CE mark, so the path does not mark everything.
     Capable,
-    /// The path marks everything.
+    /// The path marks every packet, so its marks mean nothing.
     Mangled,
 }
 
@@ -31,7 +31,7 @@ impl Validation {
         self.state != EcnState::Mangled
     }
 
-    /// `packets` were acknowledged, and `marks` new marks counted. Those of them that tell of
+    /// Handles an ACK of `packets` packets with `marks` new marks. Returns the marks that indicate
     /// congestion.
     pub fn on_ack(&mut self, packets: u32, marks: u32) -> u32 {
         if self.state == EcnState::Capable {

@@ -37,7 +37,7 @@ const MIN_HOPS_FRAME_BYTES: usize = 1426;
 /// come common tunnels, then Ethernet over IPv6 and IPv4. The last two are of jumbo frames.
 const PROBE_SIZES: [usize; 10] = [740, 972, 1096, BASE_DATAGRAM, 1352, 1420, 1452, 1472, 8952, 8972];
 
-/// The search on one path.
+/// The search for the largest datagram on one path.
 #[derive(Clone, Debug)]
 pub struct Mtu {
     current: usize,
@@ -180,7 +180,7 @@ impl Mtu {
         }
     }
 
-    /// The system, or three losses, said that `size` is too large.
+    /// Notes that `size` is too large, by an error of the system or by three losses.
     pub fn refused(&mut self, now: Instant, size: usize) {
         (self.probe, self.failures) = (None, 0);
         self.ceiling = self.ceiling.min(size);
@@ -193,7 +193,7 @@ impl Mtu {
         }
     }
 
-    /// The search is over; it begins again when the route may have changed.
+    /// Ends the search. It begins again after `wait`, as the route may have changed.
     fn rest(&mut self, now: Instant, wait: Duration) {
         (self.next_at, self.ceiling) = (now + wait, self.limit + 1);
     }

@@ -10,7 +10,7 @@ const BURST_TIME: Duration = Duration::from_millis(1);
 /// sends two packets at a time, if it gets an ACK for every second packet.
 const BURST_PACKETS: u64 = 2;
 
-/// The token bucket of one path.
+/// A token bucket that paces one path.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     /// Bytes per second.
@@ -21,7 +21,7 @@ pub struct Pacer {
     filled_at: Instant,
 }
 
-/// Bits below one byte in the count of tokens.
+/// Bits for fractions of a byte in the count of tokens.
 const TOKEN_SHIFT: u32 = 16;
 
 impl Pacer {
@@ -74,12 +74,12 @@ impl Pacer {
         self.capacity / 2
     }
 
-    /// Takes the bytes of what was sent.
+    /// Takes the tokens for `bytes` sent bytes.
     pub const fn spend(&mut self, bytes: u64) {
         self.tokens = self.tokens.saturating_sub(bytes << TOKEN_SHIFT);
     }
 
-    /// When `bytes` may leave; now or earlier if they may already.
+    /// When `bytes` bytes may be sent. Not after now if they may already be.
     #[must_use]
     pub fn ready_at(&self, bytes: u64) -> Instant {
         let lacking = (bytes.min(self.capacity) << TOKEN_SHIFT).saturating_sub(self.tokens);

@@ -19,18 +19,18 @@ const BEYOND_LIMIT_ACK_PACKETS: u32 = 4;
 /// limit the rate.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
 const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
-/// How long a hole may stay before it is a loss while the sender has told no RTT yet.
+/// How long a hole may stay before it counts as lost, until the sender has told an RTT.
 const DEFAULT_HOLE_TIMEOUT: Duration = Duration::from_millis(25);
-/// The most ranges of received numbers kept; older ones are forgotten, they were told many times.
+/// The most ranges of received numbers that are kept. Older ones have been acknowledged many times.
 const MAX_RANGES: usize = 48;
 /// The most arrivals remembered for the next ACK's stamps.
 const MAX_STAMPS: usize = 256;
-/// How long a hole that was judged lost is remembered, to notice that it was not.
+/// How long a hole that was judged lost is remembered, in case its packets still arrive.
 const LOST_HOLE_LIFETIME: Duration = Duration::from_secs(4);
-/// The most holes awaiting judgement. Beyond it the oldest is judged lost at once.
+/// The most undecided holes. Beyond it the oldest is judged lost at once.
 const MAX_HOLES: usize = 128;
 
-/// A hole in the numbers: first, one past the last.
+/// A hole in the packet numbers: the first missing number, and one more than the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hole {
     start: u64,
@@ -43,7 +43,7 @@ struct Hole {
 /// Facts about the receiving end of a path.
 #[derive(Clone, Debug)]
 pub struct ReceivePath {
-    /// The name that the peer gave it.
+    /// The path's id, which the peer chose.
     pub id: PathId,
     /// When anything last arrived.
     pub last_arrival: Instant,
@@ -51,7 +51,7 @@ pub struct ReceivePath {
     pub packets: u64,
     /// Bytes that arrived.
     pub bytes: u64,
-    /// Received numbers, descending: (first, one past the last).
+    /// Received packet numbers as descending ranges: the first number, and one more than the last.
     ranges: Vec<(u64, u64)>,
     /// Arrivals since the last ACK: number and stamp.
     fresh: Vec<(u64, u32)>,
@@ -61,7 +61,7 @@ pub struct ReceivePath {
     /// How many holes at the front of `holes` were judged lost. Mostly all holes are judged, and
     /// then none has to be looked at.
     judged: usize,
-    /// When the oldest of those is to be forgotten, or earlier.
+    /// When the oldest ranges are to be forgotten, or earlier.
     forget_at: Instant,
     lost: u64,
     ce: u64,
@@ -88,7 +88,7 @@ pub struct PacketArrival {
     pub bytes: usize,
     /// The packet's ECN mark.
     pub ecn: Ecn,
-    /// Whether it must be acknowledged.
+    /// Whether the packet must be acknowledged.
     pub eliciting: bool,
 }
 
@@ -127,18 +127,18 @@ impl ReceivePath {
         self
     }
 
-    /// The number expected next, for restoring truncated ones.
+    /// The next expected packet number, from which truncated numbers are restored.
     #[must_use]
     pub fn expected(&self) -> u64 {
         self.ranges.first().map_or(0, |(_, end)| *end)
     }
 
-    /// What the sender told about the path.
+    /// Stores the sender's hint about the path.
     pub const fn on_hint(&mut self, hint: PathHint) {
         self.hint = Some(hint);
     }
 
-    /// Smoothed RTT of the path, if its sender told it.
+    /// The smoothed RTT that the path's sender reported. `None`: it reported none.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.hint.map(|hint| Duration::from_micros(hint.srtt_micros))
@@ -358,7 +358,7 @@ impl ReceivePath {
         self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + early)
     }
 
-    /// Whether its ACKs wait for as long as is set.
+    /// Whether ACKs are delayed by the configured time.
     #[must_use]
     pub const fn acks_wait(&self) -> bool {
         self.ack_after.is_some()
@@ -369,7 +369,7 @@ impl ReceivePath {
         self.ack_at = Some(now);
     }
 
-    /// Numbers found missing since this was last called: for a PNACK.
+    /// Packet numbers found missing since the last call, for a PNACK.
     pub fn take_missing(&mut self, missing: &mut Vec<(u64, u64)>) {
         missing.clear();
         missing.append(&mut self.report);

@@ -20,19 +20,19 @@ const MAX_LATENESS: Duration = Duration::from_millis(60);
 pub struct ReorderDelay(Duration);
 
 impl ReorderDelay {
-    /// What has to be waited for.
+    /// The delay to wait for reordered packets.
     #[must_use]
     pub const fn wait(self) -> Duration {
         self.0
     }
 
-    /// The most that is waited for on a path of this RTT.
+    /// The longest delay on a path with this RTT.
     #[must_use]
     pub fn most(rtt: Duration) -> Duration {
         (rtt * 2).max(MAX_LATENESS)
     }
 
-    /// A packet came so `late` on a path of this RTT.
+    /// Notes that a packet arrived `late` after later ones, on a path with this RTT.
     pub fn learn(&mut self, late: Duration, rtt: Duration) {
         self.0 = self.0.max(late + late / 4).min(Self::most(rtt));
     }
@@ -47,7 +47,7 @@ pub struct ReorderTolerance {
 }
 
 impl ReorderTolerance {
-    /// What `rule` begins with.
+    /// The initial tolerance of `rule`.
     #[must_use]
     pub const fn new(rule: Pnack) -> Self {
         let (packets, most_packets) = match rule {

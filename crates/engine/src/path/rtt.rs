@@ -4,12 +4,12 @@
 
 use byway_wire::{Duration, Instant, PathId};
 
-/// The RTT that is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the
-/// handshake usually knows better).
+/// The assumed RTT before the first sample. RFC 9002 (section 6.2.2) says 333 ms, but the handshake
+/// usually gives a sample.
 const INITIAL_RTT: Duration = Duration::from_millis(250);
 /// Timer granularity (RFC 9002 section 6.1.2).
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
-/// How long a minimum counts before it must be seen again.
+/// How long a minimum RTT is valid before it must be measured again.
 const MIN_WINDOW: Duration = Duration::from_secs(30);
 
 /// The estimate of a path's RTT.
@@ -28,7 +28,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Begins with what the handshake or a probe measured, if anything.
+    /// An estimate that begins with the RTT of the handshake or a probe. `None`: none was measured.
     #[must_use]
     pub fn new(first: Option<Duration>) -> Self {
         let assumed = first.unwrap_or(INITIAL_RTT);
@@ -44,8 +44,8 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample that came back by `way`. Returns whether the way back differs from the one
-    /// before.
+    /// Adds a sample whose ACK came back by path `way`. Returns whether this path differs from the
+    /// previous one.
     pub fn sample(&mut self, now: Instant, rtt: Duration, way: PathId) -> bool {
         let changed = self.way.is_some_and(|before| before != way);
         self.way = Some(way);
@@ -85,7 +85,7 @@ impl Rtt {
         self.smoothed
     }
 
-    /// Smallest RTT of the last half minute or so.
+    /// The smallest RTT of about the last half minute.
     #[must_use]
     pub const fn minimum(&self) -> Duration {
         self.minimum

@@ -33,7 +33,7 @@ const SILENCE_TIMEOUTS: u32 = 3;
 pub struct SendPath {
     /// Bytes in flight.
     pub in_flight: u64,
-    /// The path's name.
+    /// The path's id.
     pub id: PathId,
     /// Timeouts in a row.
     timeouts: u32,
@@ -49,18 +49,18 @@ pub struct SendPath {
     sent_packets: SentPackets,
     /// Totals for people and figures.
     pub totals: Totals,
-    /// Whether its marks mean anything.
+    /// Whether the path's ECN marks are valid.
     pub ecn: Validation,
-    /// Whether it carries packets of lower effort.
+    /// Whether the path carries packets marked as lower effort.
     pub dscp_support: DscpSupport,
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
     lateness: ReorderDelay,
-    /// Packets the receiver says were lost; CE marks it says it saw.
+    /// Packets that the receiver reports as lost, and CE marks that it reports.
     reported: (u64, u64),
     rate: Option<u64>,
-    /// The latest one-way delay and the smallest since the route is what it is, on the same scale.
+    /// The latest and the smallest one-way delay on the present route, on the same scale.
     one_way: Option<(i64, i64)>,
     delay: DelayClock,
 }
@@ -76,11 +76,11 @@ pub struct Totals {
     pub acked: u64,
     /// Bytes acknowledged.
     pub acked_bytes: u64,
-    /// Packets believed lost, less those that came after all.
+    /// Packets believed lost, without those that arrived after all.
     pub lost: u64,
     /// Bytes of the packets believed lost.
     pub lost_bytes: u64,
-    /// How many timeouts there were.
+    /// The number of timeouts.
     pub timeouts: u64,
 }
 
@@ -91,28 +91,28 @@ pub struct Outbound<'a> {
     pub bytes: u32,
     /// Whether the peer must acknowledge it.
     pub eliciting: bool,
-    /// Whether it counts as in flight.
+    /// Whether the packet counts as in flight.
     pub counted: bool,
-    /// Whether the application limits what is sent.
+    /// Whether the application limits sending, and not the window.
     pub app_limited: bool,
     /// The stream and object data that the packet carries.
     pub packet_data: &'a [Carried],
 }
 
-/// What an ACK entry said that is new.
+/// What an ACK entry newly acknowledged.
 #[derive(Clone, Debug, Default)]
 pub struct NewlyAcked {
     /// Packets newly acknowledged.
     pub packets: u32,
     /// Bytes newly acknowledged.
     pub bytes: u64,
-    /// When the latest of them was sent, and whether the application limited it.
+    /// When the latest newly acknowledged packet was sent, and whether the application limited it.
     pub latest: Option<(Instant, bool)>,
-    /// An RTT sample.
+    /// The RTT sample of the entry. `None`: it gives none.
     pub rtt: Option<Duration>,
     /// How many CE marks are new.
     pub ce: u32,
-    /// When packets that were believed lost, and were not, had been sent.
+    /// The sending times of packets that were falsely believed lost.
     pub undone: SmallVec<[Instant; 4]>,
 }
 
@@ -123,9 +123,9 @@ pub struct DetectedLosses {
     pub packets: u32,
     /// Bytes of the lost packets.
     pub bytes: u64,
-    /// When the first of them was sent.
+    /// When the first lost packet was sent.
     pub first_sent_at: Instant,
-    /// When the last of them was sent.
+    /// When the last lost packet was sent.
     pub last_sent_at: Instant,
     /// Bytes in flight before.
     pub in_flight: u64,
@@ -160,7 +160,7 @@ impl SendPath {
         }
     }
 
-    /// What carries its packets from now on.
+    /// Sets the transport of the path's packets.
     pub fn set_carriage(&mut self, carriage: PathTransport) {
         if carriage != self.transport {
             self.transport = carriage;
@@ -177,13 +177,13 @@ impl SendPath {
         (self.transport, self.mtu) = (PathTransport::Connection, Mtu::of_hops());
     }
 
-    /// What carries its packets.
+    /// The transport of the path's packets.
     #[must_use]
     pub const fn carriage(&self) -> PathTransport {
         self.transport
     }
 
-    /// Whether its silence has lasted so long that it is as good as gone, if another path answers.
+    /// Whether the path was silent for so long that it counts as gone, if another path answers.
     #[must_use]
     pub fn is_as_good_as_gone(&self) -> bool {
         self.transport.is_as_good_as_gone(self.timeouts)
@@ -207,13 +207,13 @@ impl SendPath {
         self.largest_acked.is_some()
     }
 
-    /// When anything that asks for an ACK was last sent.
+    /// When a packet that must be acknowledged was last sent.
     #[must_use]
     pub const fn last_sent_at(&self) -> Instant {
         self.last_sent_at
     }
 
-    /// How many timeouts there were in a row. Above 0 the path is silent.
+    /// Timeouts in a row. Above 0 the path is silent.
     #[must_use]
     pub const fn timeouts(&self) -> u32 {
         self.timeouts
@@ -238,15 +238,15 @@ impl SendPath {
         counted.map(|(_, packet)| u64::from(packet.bytes)).sum::<u64>() == self.in_flight
     }
 
-    /// By how much the latest one-way delay exceeds the smallest on this route, if any was
-    /// measured: what waits in queues.
+    /// By how much the latest one-way delay exceeds the smallest on this route. `None`: none was
+    /// measured.
     #[must_use]
     pub fn queueing(&self) -> Option<Duration> {
         let (latest, least) = self.one_way?;
         Some(Duration::from_nanos(latest.abs_diff(least)))
     }
 
-    /// A delay on the controller's scale, as the receiver will see it, in microseconds.
+    /// Converts a one-way delay from the controller's scale to the receiver's, in microseconds.
     #[must_use]
     pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
         self.delay.apparent(now, one_way)
@@ -541,7 +541,7 @@ impl SendPath {
         packets.find(waits).map(|packet| packet.sent_at)
     }
 
-    /// When silence on this path is a timeout.
+    /// When silence on this path becomes a timeout. `None`: nothing is outstanding.
     #[must_use]
     pub fn timeout_deadline(&self) -> Option<Instant> {
         if self.sent_packets.outstanding() == 0 {
@@ -589,7 +589,7 @@ impl SendPath {
         }
     }
 
-    /// The route changed under the path: what was measured is void.
+    /// Notes that the path's route changed, so that measurements are invalid.
     pub fn route_changed(&mut self) {
         self.rtt.reset();
         self.delay = DelayClock::default();

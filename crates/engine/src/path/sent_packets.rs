@@ -7,13 +7,13 @@ use alloc::collections::VecDeque;
 use byway_wire::Instant;
 use smallvec::SmallVec;
 
-/// What data a packet carries.
+/// The application data in a packet.
 pub type PacketData = SmallVec<[Carried; 2]>;
 
-/// What became of a packet.
+/// The state of a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketState {
-    /// Asks for no ACK and is not in flight (an ACK itself, say).
+    /// The packet must not be acknowledged and is not in flight, such as one with only an ACK.
     Silent,
     /// Sent, and nothing heard.
     Outstanding,
@@ -31,23 +31,23 @@ pub struct SentPacket {
     pub sent_at: Instant,
     /// Size in bytes (UDP payload).
     pub bytes: u32,
-    /// What became of it.
+    /// The state of the packet.
     pub fate: PacketState,
-    /// Whether it counts as bytes in flight: a probe for a larger size does not.
+    /// Whether the packet counts as bytes in flight. A probe for a larger size does not.
     pub counted: bool,
-    /// Whether the application, not the window, limited what was sent.
+    /// Whether the application, and not the window, limited sending.
     pub app_limited: bool,
     /// Bytes delivered on the path when it was sent, and since when: for the delivery rate.
     pub delivered: (u64, Instant),
-    /// What it carried first.
+    /// The first item of data in the packet.
     pub first: Option<Carried>,
-    /// Whether it carried more than that.
+    /// Whether the packet carried more items of data.
     pub more: bool,
 }
 
 const _: () = assert!(size_of::<SentPacket>() <= 64);
 
-/// A lost packet, and what it carried beside the first.
+/// A lost packet, with the items of data after the first.
 #[derive(Clone, Debug)]
 struct Lost {
     entry: SentPacket,
@@ -63,7 +63,7 @@ pub struct SentPackets {
     /// outstanding. The time is copied here because every deadline needs it. With many paths the
     /// packet's entry is rarely in the processor's cache.
     oldest: Option<Instant>,
-    /// What packets carried beside the first, by number: of bulk data none does.
+    /// The items of data after the first, by packet number. Bulk data have none.
     more: VecDeque<(u64, Carried)>,
     /// Lost packets older than the base, by number; and their numbers once more, close together:
     /// every ACK's ranges are held against them.
@@ -72,7 +72,7 @@ pub struct SentPackets {
     outstanding: usize,
 }
 
-/// The most lost packets remembered. Beyond it the oldest is lost for good.
+/// The most lost packets that are remembered. Beyond it the oldest is lost for good.
 const MAX_LOST_PACKETS: usize = 1 << 15;
 
 /// Neighbours that are looked at before a number is searched for among all.
@@ -109,7 +109,7 @@ impl SentPackets {
         self.outstanding
     }
 
-    /// Enters the next packet, which carries `more` beside what the entry says.
+    /// Adds the next packet. `more`: its items of data after the first.
     pub fn push(&mut self, mut entry: SentPacket, more: &[Carried]) {
         let number = self.next_number();
         entry.more = !more.is_empty();
@@ -121,7 +121,7 @@ impl SentPackets {
         }
     }
 
-    /// The oldest packet of which nothing was heard, and when it was sent.
+    /// The oldest outstanding packet, and when it was sent.
     #[must_use]
     pub fn oldest(&self) -> Option<(u64, Instant)> {
         if let Some(sent_at) = self.oldest {
@@ -131,7 +131,7 @@ impl SentPackets {
         Some((number, entry.sent_at))
     }
 
-    /// A packet by its number.
+    /// The packet with this number. `None`: it is not remembered.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&SentPacket> {
         let index = number.checked_sub(self.base)?;
@@ -160,7 +160,7 @@ impl SentPackets {
         Some((before, entry))
     }
 
-    /// What a packet that is known carried beside the first.
+    /// The items of data after the first in a remembered packet.
     pub fn more(&self, number: u64) -> impl Iterator<Item = &Carried> {
         let aside = self.lost_numbers.binary_search(&number).ok();
         let aside = aside.and_then(|index| self.lost.get(index)).into_iter().flat_map(|lost| &lost.more);
@@ -189,7 +189,7 @@ impl SentPackets {
         numbers.get(place.checked_sub(1)?).copied().filter(|number| *number >= start)
     }
 
-    /// No number below this is known any more.
+    /// The lowest packet number that is still remembered.
     #[must_use]
     pub fn first_known(&self) -> u64 {
         self.lost_numbers.front().copied().unwrap_or(self.base)
@@ -216,7 +216,7 @@ impl SentPackets {
         }
     }
 
-    /// Takes what the oldest packet carried, and keeps it if it is lost.
+    /// Removes the oldest packet's items of data, and keeps them if the packet is lost.
     #[cold]
     fn set_aside(&mut self, number: u64, entry: SentPacket) {
         let count = self.more.partition_point(|(owner, _)| *owner <= number);

@@ -2,8 +2,8 @@
 
 use byway_wire::Duration;
 
-/// The shortest timeout where nothing gets lost: it says that the connection is held up, and not
-/// that anything has to be sent again.
+/// The shortest timeout on a path without loss. It means that the connection is delayed, not that
+/// data must be sent again.
 const MIN_HELD_UP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest such timeout. The RTT of a connection may be many seconds, since it counts what
 /// waits in this host. Three timeouts are half of the usual idle timeout.
@@ -11,7 +11,7 @@ const MAX_HELD_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many timeouts in a row count as the end of a connection, where another path answers.
 const GONE_TIMEOUTS: u32 = 3;
 
-/// What carries a path's packets, all the way to the peer.
+/// The transport of a path's packets, all the way to the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathTransport {
     /// Datagrams: any may be lost, and only the session finds out.
@@ -23,7 +23,7 @@ pub enum PathTransport {
 }
 
 impl PathTransport {
-    /// Whether the session finds out what is lost and sends it again.
+    /// Whether the session detects losses and sends lost data again.
     #[must_use]
     pub fn loses(self) -> bool {
         self == Self::Datagrams

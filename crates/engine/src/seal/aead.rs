@@ -17,7 +17,7 @@ pub struct TagMismatch;
 /// A cipher with one key. The header is authenticated; the body is encrypted and authenticated. The
 /// caller makes sure that no nonce is used twice.
 pub trait Aead {
-    /// Seals `body` in place and returns its tag.
+    /// Encrypts `body` in place. Returns its tag.
     fn seal(
         &self,
         nonce: [u8; NONCE_LEN],
@@ -158,7 +158,7 @@ impl fmt::Debug for Null {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large one is the one in use; it is not moved per packet")]
 pub enum Key {
-    /// A real cipher.
+    /// A key of a real cipher.
     Ring(Ring),
     /// [`Suite::Null`].
     Null(Null),

@@ -10,13 +10,13 @@ use super::{Aead, EpochLimits, Key, Secret, Suite, TagMismatch};
 /// Why a packet was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OpenError {
-    /// Shorter than its header and tag.
+    /// The packet is shorter than its header and tag.
     #[error("packet ends before its tag")]
     TooShort,
     /// Of an epoch whose key is gone: too late.
     #[error("packet is of an epoch that is over")]
     OldEpoch,
-    /// The packet was not sealed by the peer for this path and number, or was changed on the way.
+    /// The peer did not seal the packet for this path and number, or it was changed on the route.
     #[error("packet is forged or damaged")]
     Forged,
     /// The session saw so many forged packets that the next might succeed, and has to end (RFC 9001
@@ -67,7 +67,7 @@ impl Opener {
         self.suite
     }
 
-    /// How many epochs began before the current one.
+    /// The number of epochs before the current one.
     #[must_use]
     pub const fn epochs(&self) -> u64 {
         self.current

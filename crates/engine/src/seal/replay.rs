@@ -1,6 +1,6 @@
 //! Which packet numbers of a path were opened already.
 
-/// Packet numbers behind the highest one that are told apart. Older ones count as seen.
+/// How many packet numbers below the highest are distinguished. Older ones count as seen.
 pub const REPLAY_WINDOW: u64 = 4096;
 
 const WINDOW_WORDS: usize = (REPLAY_WINDOW / 64) as usize;
@@ -15,13 +15,13 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Nothing was seen.
+    /// A window without any accepted number.
     #[must_use]
     pub const fn new() -> Self {
         Self { bits: [0; WINDOW_WORDS], highest: None }
     }
 
-    /// The highest number accepted.
+    /// The highest accepted number. `None`: none was accepted.
     #[must_use]
     pub const fn highest(&self) -> Option<u64> {
         self.highest

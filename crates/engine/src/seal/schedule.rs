@@ -27,7 +27,7 @@ impl Secret {
         &self.0
     }
 
-    /// The key that seals packets in this epoch.
+    /// The key of the packets in this epoch.
     pub(super) fn key(&self, suite: Suite) -> Result<Key, TagMismatch> {
         let bytes = Self::derive("byway 1: key of data packets", self.bytes());
         Key::new(suite, bytes.bytes())
@@ -53,7 +53,7 @@ pub struct EpochLimits {
     pub packets: u64,
     /// Age at which an epoch ends, however little was sent.
     pub age: Duration,
-    /// How long after an epoch the receiver still opens its late packets.
+    /// How long after an epoch's end the receiver still opens its late packets.
     pub stragglers: Duration,
 }
 

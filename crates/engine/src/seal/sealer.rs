@@ -10,7 +10,7 @@ use super::{Aead, EpochLimits, Key, Secret, Suite, TagMismatch};
 /// Why a packet was not sealed. Each is a mistake of the caller; the packet must not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// Shorter than its header and the room for the tag.
+    /// The buffer is shorter than the header and the room for the tag.
     #[error("packet has no room for its header and tag")]
     TooShort,
     /// [`EpochLimits::HARD_LIMIT_PACKETS`] packets without a call of [`Sealer::epoch`].
@@ -21,7 +21,7 @@ pub enum SealError {
     TooLong,
 }
 
-/// Seals the packets of one direction, all paths, and rolls the key.
+/// Seals the packets of all paths in one direction, and changes the key at each epoch.
 #[derive(Debug)]
 pub struct Sealer {
     suite: Suite,
@@ -29,9 +29,9 @@ pub struct Sealer {
     secret: Secret,
     key: Key,
     epoch: u64,
-    /// Packets sealed in this epoch.
+    /// The number of packets sealed in this epoch.
     sealed: u64,
-    /// When this epoch began: the first time that somebody asked for it.
+    /// When this epoch began, or rather was first asked for. `None`: not yet.
     since: Option<Instant>,
 }
 
@@ -67,7 +67,7 @@ impl Sealer {
         (self.epoch & 3) as u8
     }
 
-    /// How many epochs began before this one.
+    /// The number of epochs before this one.
     #[must_use]
     pub const fn epochs(&self) -> u64 {
         self.epoch

@@ -62,18 +62,18 @@ impl Suite {
     }
 }
 
-/// A set of suites: what one side is willing to use.
+/// A set of cipher suites that one side accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Suites(u8);
 
 impl Suites {
-    /// Both ciphers. For processors with AES instructions.
+    /// Both ciphers, for processors with AES instructions.
     pub const SECURE: Self = Self(Suite::Aes256Gcm.to_byte() | Suite::ChaCha20Poly1305.to_byte());
     /// Only [`Suite::Null`]. **No security**: for simulations.
     pub const INSECURE_SIMULATION: Self = Self(Suite::Null.to_byte());
 
-    /// What a host offers: ChaCha20-Poly1305 always; AES-256-GCM only where it is done in hardware,
-    /// because in software it would slow down both ends.
+    /// The suites that a host offers: ChaCha20-Poly1305, and AES-256-GCM only with hardware
+    /// support. In software it would slow down both ends.
     #[must_use]
     pub const fn for_processor(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::SECURE } else { Self::only(Suite::ChaCha20Poly1305) }
@@ -111,7 +111,7 @@ impl Suites {
         self.0
     }
 
-    /// Bits that nobody knows yet are a newer peer's offers: they stay, and never match.
+    /// A set from its byte. Unknown bits, offers of a newer peer, are kept and never match.
     pub(crate) const fn from_byte(byte: u8) -> Self {
         Self(byte)
     }

@@ -50,7 +50,7 @@ pub(super) type Observer = Box<dyn FnMut(&LinkFact)>;
 pub struct Captured<'a> {
     /// When, in the world's time.
     pub at: Instant,
-    /// The node at which it happened.
+    /// The node at which the event happened.
     pub node: NodeId,
     /// At which of its sockets.
     pub local: Local,
