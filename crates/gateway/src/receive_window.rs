@@ -14,11 +14,11 @@ pub enum WindowRule {
     /// path `i` has the congestion window `w_i`.
     #[default]
     Delivered,
-    /// The sum of the windows, as Harp has it.
+    /// The sum of the paths' windows, as in Harp.
     Literal,
 }
 
-/// The ways to treat the windows in ACKs; without a rule they pass as they are.
+/// All rules for windows in ACKs. `None`: ACKs pass unchanged.
 pub const ALL_WINDOW_RULES: [Option<WindowRule>; 3] =
     [Some(WindowRule::Delivered), Some(WindowRule::Literal), None];
 
@@ -32,7 +32,7 @@ pub const fn name(rule: Option<WindowRule>) -> &'static str {
     }
 }
 
-/// A path that takes data (not a choked one).
+/// A path that takes data, so not a choked one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathWindow {
     /// Congestion window, bytes.
@@ -41,7 +41,7 @@ pub struct PathWindow {
     pub rtt: Duration,
 }
 
-/// What the total is made of.
+/// The inputs from which the total window is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View<'a> {
     /// The paths that take data.
@@ -90,10 +90,10 @@ pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     u64::MAX
 }
 
-/// What was advertised to the sender of one direction of a flow.
+/// The receive window that was advertised to the sender of one direction of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advertised {
-    /// One past the last byte that the sender was allowed to send.
+    /// The sequence number after the last byte that the sender was permitted to send.
     edge: Option<u32>,
 }
 
@@ -116,7 +116,7 @@ impl Advertised {
         if units < window as u64 { units as u16 } else { window }
     }
 
-    /// Notes what goes to the sender.
+    /// Notes an ACK that goes to the sender.
     pub const fn on_sent(&mut self, acknowledgment: u32, window: u16, scale: u8) {
         let edge = acknowledgment.wrapping_add((window as u32) << at_most(scale));
         self.edge = Some(match self.edge {
@@ -144,7 +144,7 @@ impl Advertised {
     }
 }
 
-/// A scale as hosts take it (RFC 7323, section 2.3).
+/// A window scale, limited as hosts limit it (RFC 7323, section 2.3).
 const fn at_most(scale: u8) -> u8 {
     if scale > MAX_SCALE { MAX_SCALE } else { scale }
 }

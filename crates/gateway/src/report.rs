@@ -18,14 +18,14 @@ use byway_engine::route::Via;
 use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
-/// What a gateway reports. Sizes are in bytes, and times in seconds.
+/// The status report of a gateway. Sizes are in bytes, and times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayReport {
-    /// Seconds since it started.
+    /// Seconds since the gateway started.
     pub uptime: f64,
-    /// Whether it only observes.
+    /// Whether the gateway only observes.
     pub observing: bool,
-    /// What it was told, the defaults too, and what that is for. What is off is not there.
+    /// The options with their values, including defaults. Options that are off are left out.
     #[serde(default)]
     pub options: Vec<OptionReport>,
     /// The reports of the other gateways.
@@ -35,21 +35,21 @@ pub struct GatewayReport {
     pub guests: Vec<GuestReport>,
     /// Flows that are carried now.
     pub flows: usize,
-    /// What the rules decided, in their order. The last, without a number, is what peers carry that
-    /// no rule here calls background.
+    /// The counts of each rule, in order. The last entry has no number: flows that only peers'
+    /// rules carry.
     #[serde(default)]
     pub rules: Vec<RuleReport>,
     /// The largest flows that are carried, or would be.
     #[serde(default)]
     pub largest: Vec<FlowReport>,
-    /// What happened so far, by name; see [`machine::Counters`](crate::machine::Counters) and
+    /// The counters by name, see [`machine::Counters`](crate::machine::Counters) and
     /// [`flow::FlowCounters`](crate::flow::FlowCounters).
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,
     /// Share of packets that waited less than 20 ms to be put in order.
     pub waited_under_20ms: f64,
-    /// Share of packets for which something before them never came.
+    /// The share of packets that waited for an earlier one which never arrived.
     pub waited_in_vain: f64,
     /// The rule that finds losses.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct GatewayReport {
     /// to the peers then find the losses, and the gateway does not time them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
-    /// What is kept until it is acknowledged, if anything is.
+    /// The cache of unacknowledged packets. `None`: it is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     /// The report of the relay beside the gateway. `None`: no relay runs.
@@ -77,33 +77,33 @@ pub struct GuestReport {
     /// The ports of the guest. An empty list means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<String>,
-    /// Whether there is a session with it. Without one it is served for a minute more.
+    /// Whether a session with the guest is open. Without one, it is served for a minute more.
     pub up: bool,
 }
 
-/// A relay beside a gateway. Bytes are those of datagrams.
+/// The report of a relay beside a gateway. Bytes are those of datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayReport {
-    /// Where it listens.
+    /// The addresses and ports that the relay listens on.
     pub listen: Vec<String>,
-    /// What it carried since its start.
+    /// Bytes that the relay carried since its start.
     pub bytes: u64,
-    /// What it carried today, over restarts.
+    /// Bytes that the relay carried today, over restarts.
     pub today_bytes: u64,
-    /// What it carried in this month.
+    /// Bytes that the relay carried in this month.
     pub month_bytes: u64,
 }
 
-/// What is set for an option.
+/// The value of an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionReport {
-    /// What it is called.
+    /// The name of the option.
     pub name: String,
-    /// The value of the option, as the file says it.
+    /// The value of the option, as written in the file.
     pub value: String,
-    /// Whether that is the default.
+    /// Whether the value is the default.
     pub usual: bool,
-    /// What it is for.
+    /// The option's help text.
     pub help: String,
 }
 
@@ -118,23 +118,23 @@ pub struct RuleReport {
     pub name: Option<String>,
     /// `background` or `pass`.
     pub action: String,
-    /// Flows that it decided about.
+    /// Flows about which the rule decided.
     pub flows: u64,
-    /// Bytes of those that are carried, or would be.
+    /// Bytes of the flows that are carried, or would be.
     pub bytes: u64,
 }
 
 /// A flow that is carried, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReport {
-    /// Address and port of the host that opened it.
+    /// Address and port of the host that opened the flow.
     pub from: String,
-    /// Address and port that it was opened to.
+    /// Address and port to which the flow was opened.
     pub to: String,
-    /// The number of the rule, from 1; without one the peer decided.
+    /// The number of the rule, from 1. `None`: the peer decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<usize>,
-    /// The gateway of its other end.
+    /// The name of the gateway at the flow's other end.
     pub peer: String,
     /// Bytes from the host here.
     pub sent_bytes: u64,
@@ -142,7 +142,7 @@ pub struct FlowReport {
     pub received_bytes: u64,
 }
 
-/// What is kept until it is acknowledged.
+/// The cache of unacknowledged packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheReport {
     /// Bytes kept now.
@@ -155,38 +155,38 @@ pub struct CacheReport {
     pub suppressed: u64,
 }
 
-/// What a gateway reports of another.
+/// The report on a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerReport {
     /// The name of the peer.
     pub name: String,
-    /// Whether there is a session with it.
+    /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why there is none, or was none until a moment ago, if that is known.
+    /// Why no session is open, or was none until a moment ago. `None`: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// The paths to it, of the session for all flows.
+    /// The paths to the peer in the session for all flows.
     pub paths: Vec<PathReport>,
     /// Flows with a bundle of paths of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bundles: Vec<BundleReport>,
-    /// Flows to and from it.
+    /// The number of flows to and from the peer.
     pub flows: usize,
-    /// Bytes that wait for its paths.
+    /// Bytes that wait for the paths to the peer.
     pub waiting: usize,
     /// Packets dropped since too many waited.
     pub dropped: u64,
-    /// What a flow may have in flight, if that is limited.
+    /// Bytes that each flow may have in flight. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_limit: Option<u64>,
-    /// Bytes that were to be carried to it.
+    /// Bytes that were to be carried to the peer.
     pub carried_bytes: u64,
-    /// The hosts that it serves.
+    /// The networks of hosts that the peer serves.
     pub serves: Vec<String>,
-    /// Prefixes that it announces and may not speak for.
+    /// Prefixes that the peer announces, but may not speak for.
     #[serde(default)]
     pub refused: usize,
-    /// Whether a relay runs beside it that it lets us use.
+    /// Whether the peer offers a relay beside it.
     #[serde(default)]
     pub relays: bool,
 }
@@ -196,9 +196,9 @@ pub struct PeerReport {
 pub struct BundleReport {
     /// Address and port of the host that opened the flow.
     pub from: String,
-    /// Address and port that it was opened to.
+    /// Address and port to which the flow was opened.
     pub to: String,
-    /// The paths of the bundle. There are none yet while there is no session.
+    /// The paths of the bundle. Empty while there is no session.
     pub paths: Vec<PathReport>,
 }
 
@@ -207,14 +207,14 @@ pub struct BundleReport {
 pub struct PathReport {
     /// Number of the path.
     pub path: u32,
-    /// Where it leads: an address, through which relay.
+    /// The path's remote address, or the relay through which it goes.
     pub route: String,
     /// `active`, `choked`, `available` or `probing`.
     pub state: String,
-    /// Why it carries nothing, if it does not.
+    /// Why the path carries nothing. `None`: it carries data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Bytes of the largest datagram (UDP payload) that it is known to carry.
+    /// The largest datagram in bytes (UDP payload) that the path is known to carry.
     #[serde(default)]
     pub datagram: u64,
     /// The congestion window in bytes.
@@ -223,7 +223,7 @@ pub struct PathReport {
     pub in_flight: u64,
     /// Smoothed round trip.
     pub srtt: f64,
-    /// What waits in queues on the way, if delay was measured.
+    /// The queueing delay on the path in seconds. `None`: no delay was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<f64>,
     /// The number of bytes sent.
@@ -233,7 +233,7 @@ pub struct PathReport {
 }
 
 impl GatewayReport {
-    /// The report of what the gateway says, `uptime` seconds after it started.
+    /// The report of a gateway's status, `uptime` seconds after it started.
     #[must_use]
     pub fn of(status: &Status, uptime: f64) -> Self {
         let table = [
@@ -331,7 +331,7 @@ fn largest(status: &Status) -> Vec<FlowReport> {
     status.largest.iter().map(flow).collect()
 }
 
-/// The host that opened a flow, and the one to which it was opened.
+/// The host that opened a flow, and the host to which it was opened.
 fn ends(key: &FlowKey) -> [String; 2] {
     [(key.source, key.source_port), (key.destination, key.destination_port)]
         .map(|(address, port)| SocketAddr::new(address, port).to_string())
@@ -363,7 +363,7 @@ impl BundleReport {
         Self { from, to, paths: bundle.paths.iter().map(PathReport::of).collect() }
     }
 
-    /// Whether its flow was opened to this port.
+    /// Whether the bundle's flow was opened to this port.
     #[must_use]
     pub fn is_to(&self, port: u16) -> bool {
         self.to.parse().is_ok_and(|to: SocketAddr| to.port() == port)

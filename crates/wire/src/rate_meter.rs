@@ -5,7 +5,8 @@ use crate::{Duration, Instant};
 
 const SECOND_NANOS: u64 = 1_000_000_000;
 
-/// A token bucket: the time at which it is full again. Its owner decides how far it may be overdrawn.
+/// A token bucket: the time at which it is full again. Its owner decides how far it may be
+/// overdrawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     full_at: Instant,

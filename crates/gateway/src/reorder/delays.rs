@@ -9,22 +9,22 @@ const AVERAGED_PACKETS: u32 = 50;
 /// The divisor of a peak's height above the least delay: a peak falls by this part with each
 /// packet.
 const PEAK_LIFETIME_PACKETS: i64 = 256;
-/// The distance from the smallest delay within which delays count as equal to it.
+/// Delays that exceed the smallest by at most this count as equal to it.
 const DELAY_TOLERANCE: Duration = Duration::from_millis(1);
 
-/// What is known of the delays of a path, by clocks that may differ by anything, the same on all
-/// paths. ns.
+/// The delays of a path in ns. They include the difference of the clocks, which is the same on all
+/// paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathDelay {
     /// The smallest ever: `dmin_i` of Harp.
     pub least: i64,
-    /// The least delay of the route as it is now.
+    /// The smallest delay of the present route.
     pub base: i64,
     /// The average of the latest.
     pub average: i64,
     /// The largest, which falls with each packet.
     pub peak: i64,
-    /// The smoothed difference from one packet to the next.
+    /// The smoothed difference between the delays of consecutive packets.
     pub jitter: i64,
 }
 
@@ -55,14 +55,13 @@ impl Default for PathDelays {
 }
 
 impl PathDelays {
-    /// Nothing known yet.
+    /// A path without measured delays.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the one-way delay of a packet, ns; `rtt` is the path's round trip, as far as it is
-    /// known.
+    /// Adds the one-way delay of a packet in ns. `rtt`: the path's round-trip time, if known.
     pub fn on_packet(&mut self, now: Instant, delay: i64, rtt: Duration) {
         if self.extremes.is_some() {
             let leap = delay.saturating_sub(self.latest);
@@ -78,7 +77,7 @@ impl PathDelays {
         self.peak = delay.max(fallen);
     }
 
-    /// What is known. `None` before the first packet.
+    /// The path's delays. `None`: no packet has arrived yet.
     #[must_use]
     pub fn view(&self) -> Option<PathDelay> {
         let least = self.extremes?.min;

@@ -14,9 +14,9 @@ pub struct ExitLimits {
     pub flow: FlowLimits,
     /// Bytes of all flows.
     pub bytes: usize,
-    /// Flows that are remembered; the one idle for longest makes room.
+    /// The most flows that are remembered. The flow that was idle longest makes room.
     pub flows: usize,
-    /// A flow without a packet for this long is forgotten.
+    /// The time without a packet after which a flow is forgotten.
     pub idle_for: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Default for ExitLimits {
 struct FlowQueue<K, T> {
     key: K,
     queue: Reorder<T>,
-    /// When the queue's timer expires, as it stands among all.
+    /// When the queue's timer expires, as entered among all timers.
     due: Option<Instant>,
     last: Instant,
 }

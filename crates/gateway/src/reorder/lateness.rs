@@ -15,7 +15,7 @@ pub struct PacketLateness {
 /// The time in which the remembered lateness falls to about a third (1/e). If it fell with each
 /// packet instead, a high rate would make it forget rare late packets within milliseconds.
 const LATENESS_LIFETIME: Duration = Duration::from_secs(4);
-/// The longest pause after which something is still known of what is late.
+/// The longest pause after which the measured lateness is still valid.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {

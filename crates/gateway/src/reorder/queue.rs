@@ -4,7 +4,7 @@ use super::stats::{Release, WaitStats};
 use alloc::collections::{BTreeMap, BTreeSet};
 use byway_wire::{Duration, Instant};
 
-/// How much one flow may hold. Beyond it packets leave out of order; none is dropped.
+/// The limits of one flow's queue. Beyond them packets leave out of order, and none is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
     /// The most bytes that wait.
@@ -30,7 +30,7 @@ struct HeldPacket<T> {
     due: Instant,
 }
 
-/// The queue of one direction of a flow.
+/// The reorder queue of one direction of a flow.
 #[derive(Debug)]
 pub struct Reorder<T> {
     limits: FlowLimits,
@@ -39,8 +39,8 @@ pub struct Reorder<T> {
     held: BTreeMap<u64, HeldPacket<T>>,
     due: BTreeSet<(Instant, u64)>,
     bytes: usize,
-    /// What was last not waited for any more: the first sequence, one past the last, and since when
-    /// it had been.
+    /// The packets that were last given up: the first sequence number, one more than the last, and
+    /// since when they were missing.
     given_up: Option<(u64, u64, Instant)>,
 }
 
@@ -124,7 +124,7 @@ impl<T> Reorder<T> {
         late
     }
 
-    /// How long others have waited for a packet, or would have.
+    /// How long others have waited for a packet, or would have waited.
     fn lateness(&self, now: Instant, at: u64, next: u64) -> Option<Duration> {
         let since = if at < next {
             self.given_up.filter(|(first, end, _)| (*first..*end).contains(&at)).map(|(_, _, since)| since)
@@ -138,7 +138,7 @@ impl<T> Reorder<T> {
         since.map(|since| now.since(since))
     }
 
-    /// Lets go what has waited long enough.
+    /// Releases packets whose waiting time is over.
     pub fn expire(&mut self, now: Instant, stats: &mut WaitStats, out: &mut impl FnMut(T)) {
         while let Some(&(due, last)) = self.due.first().filter(|(due, _)| *due <= now) {
             if let (Some(next), Some(held)) = (self.next, self.held.get(&last)) {
@@ -162,14 +162,14 @@ impl<T> Reorder<T> {
         }
     }
 
-    /// Lets go what is in sequence now.
+    /// Releases packets that are in sequence now.
     fn run_on(&mut self, now: Instant, stats: &mut WaitStats, out: &mut impl FnMut(T)) {
         while self.held.first_key_value().is_some_and(|(first, _)| Some(*first) == self.next) {
             self.release(now, Release::InOrder, stats, out);
         }
     }
 
-    /// Lets the first go that waits, which becomes the one expected.
+    /// Releases the first waiting packet. Earlier ones are given up.
     fn release(&mut self, now: Instant, why: Release, stats: &mut WaitStats, out: &mut impl FnMut(T)) {
         if let Some((at, held)) = self.held.pop_first() {
             self.due.remove(&(held.due, at));
@@ -184,11 +184,11 @@ impl<T> Reorder<T> {
 /// A packet that arrived at the exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivedPacket<T> {
-    /// The place of the packet among those of its flow and direction.
+    /// The sequence number of the packet in its flow and direction.
     pub sequence: u32,
     /// The size of the packet in bytes.
     pub bytes: usize,
-    /// How long it may wait, by the reorder timer.
+    /// How long the packet may wait, by the reorder timer.
     pub wait: Duration,
     /// The packet itself.
     pub packet: T,

@@ -8,13 +8,13 @@ pub const BOUNDS_MS: [u64; 10] = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500];
 /// Why a packet left the reorder queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// Everything before it has come.
+    /// All earlier packets had arrived.
     InOrder,
-    /// The packet came after others had been let go.
+    /// The packet arrived after later ones were released.
     Late,
     /// The timer of the packet expired.
     TimedOut,
-    /// A packet behind it had waited long enough.
+    /// A later packet had waited long enough.
     Swept,
     /// More packets waited than the buffer holds.
     Overflow,
@@ -25,19 +25,19 @@ pub enum Release {
 pub struct WaitStats {
     /// Packets by how long they waited: at most each of [`BOUNDS_MS`], and longer than all.
     pub waits: [u64; BOUNDS_MS.len() + 1],
-    /// All waits together.
+    /// The sum of all waiting times.
     pub waited: Duration,
     /// Packets that left in order.
     pub in_order: u64,
-    /// Packets that came after others had been let go.
+    /// Packets that arrived after later ones were released.
     pub late: u64,
     /// Packets whose timer expired.
     pub timed_out: u64,
-    /// Packets that went before one whose timer expired.
+    /// Packets that were released because a later one's timer expired.
     pub swept: u64,
     /// Packets that went because too much was waiting.
     pub overflowed: u64,
-    /// Packets dropped since the same one was waiting already.
+    /// Packets dropped because a copy was already waiting.
     pub duplicates: u64,
     /// Flows whose entry gateway began to count again.
     pub begun_anew: u64,
@@ -80,7 +80,7 @@ impl WaitStats {
         share(self.timed_out, self.packets()).unwrap_or(0.0)
     }
 
-    /// Adds what others counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.waits.iter_mut().zip(other.waits).for_each(|(own, other)| *own += other);
         self.waited = self.waited.saturating_add(other.waited);

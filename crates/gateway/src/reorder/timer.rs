@@ -32,14 +32,14 @@ pub enum Timer {
     /// 2 * max jitter` of the paths' delays, at most `cap`. With the background controller this is
     /// too short for packets behind a full queue, whose delay exceeds the average.
     HirRelative {
-        /// The longest wait.
+        /// The longest waiting time.
         cap: Duration,
     },
     /// The default: a packet waits as long as the largest recent delay of any path minus the least
     /// delay of all paths. It waits longer if packets recently came even later
     /// ([`PacketLateness`]). The wait is at most `cap`.
     Peak {
-        /// The longest wait.
+        /// The longest waiting time.
         cap: Duration,
     },
 }
@@ -56,7 +56,7 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// All, with usual factors and thresholds.
+    /// All timers, with their usual factors and thresholds.
     pub const ALL: [Self; 5] = [
         Self::Harp { rho: DEFAULT_RHO },
         Self::HarpRelative { rho: DEFAULT_RHO },
@@ -65,7 +65,7 @@ impl Timer {
         Self::Peak { cap: DEFAULT_CAP },
     ];
 
-    /// The one of this name.
+    /// The timer with this name. `None`: there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|timer| timer.name() == name)
@@ -83,7 +83,7 @@ impl Timer {
         }
     }
 
-    /// Whether it makes sense only between hosts whose clocks agree: simulated ones.
+    /// Whether the timer requires hosts with equal clocks, as in the simulator.
     #[must_use]
     pub const fn needs_clocks(&self) -> bool {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
@@ -111,8 +111,8 @@ impl Timer {
         }
     }
 
-    /// How long a packet that arrives now may wait by delays alone. Zero if nothing is known, and
-    /// never negative.
+    /// How long a packet that arrives now may wait, by the delays of the paths. Zero if they are
+    /// unknown, and never negative.
     #[must_use]
     pub fn wait(&self, paths: impl IntoIterator<Item = PathDelay> + Clone) -> Duration {
         let all = || paths.clone().into_iter();

@@ -13,7 +13,7 @@ use core::fmt;
 /// left of it is given up.
 const MAX_INTERVALS: usize = 200_000;
 
-/// Something to tell about a rule. Rules are named by their place, from 0.
+/// A remark about a rule. Rules are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleFinding {
     /// No flow can match the rule.
@@ -21,19 +21,18 @@ pub enum RuleFinding {
         /// The place of the rule.
         rule: usize,
     },
-    /// Every flow that the rule matches is decided by earlier ones.
+    /// Earlier rules decide about every flow that the rule matches.
     Unreachable {
         /// The place of the rule.
         rule: usize,
-        /// The earlier rules that overlap with it.
+        /// The numbers of the earlier rules that overlap with it.
         by: Vec<usize>,
     },
-    /// Some flows match both rules. The rules say different things, and neither is an exception to
-    /// the other.
+    /// Some flows match both rules, which disagree. Neither is an exception to the other.
     Overlap {
         /// The place of the rule.
         rule: usize,
-        /// The earlier one, which decides.
+        /// The number of the earlier rule, which decides.
         earlier: usize,
     },
 }
@@ -68,7 +67,7 @@ impl fmt::Display for RuleFinding {
     }
 }
 
-/// What is to be told about a table, in the order of its rules.
+/// The remarks about a table, in the order of its rules.
 #[must_use]
 pub fn analyse(rules: &Rules) -> Vec<RuleFinding> {
     let boxes: Vec<Vec<Cuboid>> = rules.rules.iter().map(cuboids).collect();
@@ -154,7 +153,7 @@ fn addresses(list: &[Prefix], v6: bool) -> IntervalSet {
     set(list.iter().filter(|prefix| prefix.address().is_ipv6() == v6).map(Prefix::interval))
 }
 
-/// Intervals in order, what overlaps or touches put together.
+/// Sorts intervals, and merges those that overlap or touch.
 fn set(intervals: impl Iterator<Item = Interval>) -> IntervalSet {
     let mut list: Vec<Interval> = intervals.collect();
     list.sort_unstable();
@@ -168,7 +167,7 @@ fn set(intervals: impl Iterator<Item = Interval>) -> IntervalSet {
     merged
 }
 
-/// What two sets have in common.
+/// The intersection of two sets.
 fn both(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     let mut common = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -181,7 +180,7 @@ fn both(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     common
 }
 
-/// What of `own` is not in `hole`, which lies within it.
+/// The part of `own` outside of `hole`, which lies within it.
 fn without(own: &IntervalSet, hole: &IntervalSet) -> IntervalSet {
     let mut left = Vec::new();
     let mut holes = hole.iter().peekable();
@@ -209,7 +208,7 @@ fn overlap(a: &[Cuboid], b: &[Cuboid]) -> bool {
     a.iter().any(|a| b.iter().any(|b| meet(a, b)))
 }
 
-/// What is left of `own` without `others`. `None` if that is too much work.
+/// The part of `own` outside of all `others`. `None`: it would take too much work.
 fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> Option<Vec<Cuboid>> {
     let mut left = own.to_vec();
     for other in others {
@@ -225,7 +224,7 @@ fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> 
     Some(left)
 }
 
-/// The parts of `piece` outside of `other`: along each side what lies beyond it.
+/// The parts of `piece` outside of `other`, cut off along each dimension.
 fn cut(mut piece: Cuboid, other: &Cuboid, pieces: &mut Vec<Cuboid>) {
     if !meet(&piece, other) {
         pieces.push(piece);

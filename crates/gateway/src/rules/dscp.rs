@@ -19,7 +19,7 @@ enum DscpText {
 }
 
 impl Dscp {
-    /// The code point with this number.
+    /// The code point with this number. `None`: the number is above 63.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
         if number < 64 { Some(Self(number)) } else { None }

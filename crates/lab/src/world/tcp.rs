@@ -9,8 +9,8 @@ use byway_sim::tcp::{self, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Unacknowledged bytes that a source may have at any rate. A fast one may have a second of its
-/// rate.
+/// Unacknowledged bytes that a source of any rate may have. A fast source may have those of one
+/// second.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 
 /// How a host of `tcp` behaves.
