@@ -29,7 +29,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 pub struct RunOptions {
     /// Where experiments are, and where results go.
     pub directories: Directories,
-    /// The form in which plans run.
+    /// The mode in which plans run, such as quick or full.
     pub mode: Mode,
     /// Values and seeds instead of the plan's.
     pub overrides: Overrides,

@@ -147,7 +147,7 @@ pub struct FlowReport {
 pub struct CacheReport {
     /// Bytes kept now.
     pub bytes: usize,
-    /// Packets that found no room.
+    /// Packets that were not kept, because the cache was full.
     pub unkept: u64,
     /// Packets sent again.
     pub resent: u64,

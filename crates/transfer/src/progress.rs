@@ -135,7 +135,7 @@ impl ProgressCounter {
         self.begun.map_or(0.0, |begun| now.since(begun).as_secs_f64())
     }
 
-    /// Whether the last look is at least [`PROGRESS_INTERVAL`] ago.
+    /// Whether the last look is at least `PROGRESS_INTERVAL` ago.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.looked.is_some_and(|at| now.since(at) >= PROGRESS_INTERVAL)
