@@ -27,6 +27,7 @@
 //! | | address in a frame | length in 1 byte (4 or 16), IP address, port in 2 bytes |
 
 pub mod ack;
+mod frame_type;
 mod ranges;
 
 use crate::codec::{DecodeError, Reader, Writer, varint_len};
@@ -34,30 +35,14 @@ use crate::id::{ObjectId, PathId, StreamId};
 use crate::packet::MAX_DATAGRAM;
 use ack::AckEntries;
 use core::net::{IpAddr, SocketAddr};
+use frame_type::{
+    FRAME_ACK, FRAME_CLOSE, FRAME_DATAGRAM, FRAME_MAX_DATA, FRAME_MAX_STREAM_DATA, FRAME_MAX_STREAMS,
+    FRAME_OBJECT, FRAME_PADDING, FRAME_PATH_CHALLENGE, FRAME_PATH_DROPPED, FRAME_PATH_HINT,
+    FRAME_PATH_RESPONSE, FRAME_PING, FRAME_PNACK, FRAME_RELAY_CONSENT, FRAME_RELAY_OFFER,
+    FRAME_RELAY_REFUSED, FRAME_RESET_STREAM, FRAME_SNACK_OBJECT, FRAME_SNACK_STREAM, FRAME_STOP_SENDING,
+    FRAME_STREAM,
+};
 pub use ranges::{MAX_RANGES, Ranges, write_pnack, write_snack_object, write_snack_stream};
-
-const FRAME_PADDING: u8 = 0x00;
-const FRAME_PING: u8 = 0x01;
-const FRAME_ACK: u8 = 0x02;
-const FRAME_PNACK: u8 = 0x03;
-const FRAME_SNACK_STREAM: u8 = 0x04;
-const FRAME_SNACK_OBJECT: u8 = 0x05;
-const FRAME_STREAM: u8 = 0x08;
-const FRAME_OBJECT: u8 = 0x0c;
-const FRAME_DATAGRAM: u8 = 0x10;
-const FRAME_MAX_STREAMS: u8 = 0x12;
-const FRAME_MAX_DATA: u8 = 0x14;
-const FRAME_MAX_STREAM_DATA: u8 = 0x15;
-const FRAME_RESET_STREAM: u8 = 0x16;
-const FRAME_STOP_SENDING: u8 = 0x17;
-const FRAME_CLOSE: u8 = 0x18;
-const FRAME_PATH_CHALLENGE: u8 = 0x19;
-const FRAME_PATH_RESPONSE: u8 = 0x1a;
-const FRAME_PATH_DROPPED: u8 = 0x1b;
-const FRAME_PATH_HINT: u8 = 0x1c;
-const FRAME_RELAY_OFFER: u8 = 0x1e;
-const FRAME_RELAY_CONSENT: u8 = 0x1f;
-const FRAME_RELAY_REFUSED: u8 = 0x20;
 
 const FLAG_LENGTH: u8 = 0x01;
 const FLAG_FIN: u8 = 0x02;

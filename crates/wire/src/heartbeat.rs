@@ -15,8 +15,8 @@
 //! | MAC | over all bytes before; the range's [key](crate::relay::RangeKey::heartbeat_key) |
 
 use crate::codec::{DecodeError, Reader, Writer};
+pub use crate::id::RelayId;
 use crate::relay::{MacKey, RANGE_COUNT};
-use core::fmt;
 
 /// The first byte of a beat.
 pub const BEAT_TYPE: u8 = 0x70;
@@ -31,22 +31,6 @@ const BEAT_BODY_LEN: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
 const ANSWERED_BODY_LEN: usize = 1 + 8 + 4 + 4 + 4 + 1;
 
 const _: () = assert!(ANSWERED_LEN <= BEAT_LEN);
-
-/// The name of a relay at registries: a hash of its key, which reveals nothing about the key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RelayId(pub [u8; 16]);
-
-impl fmt::Display for RelayId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for RelayId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RelayId({self})")
-    }
-}
 
 /// The state that a relay reports in a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,3 +82,19 @@ impl fmt::Debug for ConnectionId {
         write!(f, "{:016x}", u64::from_be_bytes(self.0))
     }
 }
+
+/// The name of a relay at registries: a hash of its key, which reveals nothing about the key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelayId(pub [u8; 16]);
+
+impl fmt::Display for RelayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RelayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RelayId({self})")
+    }
+}

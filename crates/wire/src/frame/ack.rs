@@ -11,6 +11,7 @@
 //! from the largest packet number downwards. An ACK need not repeat times that an earlier ACK
 //! contained.
 
+use super::frame_type::FRAME_ACK;
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
 
@@ -183,7 +184,7 @@ impl AckWriter {
     #[must_use]
     pub fn begin(writer: &mut Writer<'_>) -> Self {
         let start = writer.len();
-        writer.u8(super::FRAME_ACK);
+        writer.u8(FRAME_ACK);
         writer.u8(0);
         Self { start, entries: 0 }
     }
@@ -304,7 +305,7 @@ mod tests {
                 assert!(ack.entry(&mut writer, &parts));
             }
             assert!(ack.finish(&mut writer));
-            writer.u8(super::super::FRAME_PING);
+            writer.u8(super::super::frame_type::FRAME_PING);
             let mut frames = Frames::new(writer.written());
             let Some(Ok(Frame::Ack(entries))) = frames.next() else { panic!("no ACK") };
             assert_eq!(frames.next(), Some(Ok(Frame::Ping)));

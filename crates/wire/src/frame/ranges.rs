@@ -1,6 +1,6 @@
 //! Ranges of numbers or bytes that a PNACK or SNACK names.
 
-use super::{FRAME_PNACK, FRAME_SNACK_OBJECT, FRAME_SNACK_STREAM};
+use super::frame_type::{FRAME_PNACK, FRAME_SNACK_OBJECT, FRAME_SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 

@@ -10,10 +10,10 @@
 //!
 //! DELIVERED and BACK are not authenticated. Authenticate the inner packet before using the header.
 
+use super::envelope::ENVELOPE_V4;
 use super::key::ReturnTag;
-use super::{
-    ENVELOPE_V4, FLAG_V6, MESSAGE_BACK, MESSAGE_DELIVERED, MESSAGE_RETURN, canonical, read_socket, v6_bit,
-    write_socket,
+use super::message::{
+    FLAG_V6, MESSAGE_BACK, MESSAGE_DELIVERED, MESSAGE_RETURN, canonical, read_socket, v6_bit, write_socket,
 };
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
@@ -224,8 +224,8 @@ fn write_start(
 
 #[cfg(test)]
 mod tests {
-    use super::super::ENVELOPE_MAX;
-    use super::super::tests::any_socket;
+    use super::super::envelope::ENVELOPE_MAX;
+    use super::super::message::tests::any_socket;
     use super::*;
     use alloc::vec;
     use alloc::vec::Vec;

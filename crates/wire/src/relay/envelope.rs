@@ -20,12 +20,13 @@
 //! Without this proof, forged source addresses could direct the receiver's answers to a victim.
 
 use super::clock::RelayClock;
-use super::grant::{Caveat, Grant, Scope};
+use super::grant::{CAVEAT_LEN, Caveat, GRANT_LEN, Grant, Scope};
 use super::greet::CONSENT_LEN;
-use super::key::{Consent, MacKey, restore};
-use super::notice::Notice;
+use super::key::{Consent, restore};
+use super::message::{FLAG_NARROWED, FLAG_V6, MESSAGE_FORWARD, canonical, read_socket, v6_bit, write_socket};
+use super::notice::{NOTICE_LEN, Notice, Reason};
+use super::secret::MacKey;
 use super::word::Word;
-use super::{FLAG_NARROWED, FLAG_V6, MESSAGE_FORWARD, canonical, read_socket, v6_bit, write_socket};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::time::Instant;
 use core::net::SocketAddr;
@@ -35,9 +36,9 @@ pub const ENVELOPE_V4: usize = FIXED_LEN + 6;
 /// Bytes of the envelope to an IPv6 destination.
 pub const ENVELOPE_V6: usize = FIXED_LEN + 18;
 /// Bytes of the envelope to an IPv4 destination under a narrowed word.
-pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
+pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + CAVEAT_LEN;
 /// Bytes of the envelope to an IPv6 destination under a narrowed word.
-pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
+pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
 /// Seconds that a packet's time may differ from the relay's clock, either way. A sender's estimate
@@ -47,7 +48,7 @@ pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
-const FIXED_LEN: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
+const FIXED_LEN: usize = TIME_AT + 2 + GRANT_LEN + CONSENT_LEN;
 
 /// An envelope as a relay reads it. Every field may be forged until the relay has called
 /// [`cookie`](Self::cookie). The packet is valid only if the result is 0 or the cookie that the
@@ -223,7 +224,7 @@ impl Hop {
         // An old notice proves nothing about now, but one about the clock is just about that
         // difference.
         let fresh = u64::from(notice.unix).abs_diff(self.clock.unix(now)) <= 3 * TIME_WINDOW;
-        let proven = notice.is_authentic(&self.key) && (fresh || notice.reason == super::Reason::Clock);
+        let proven = notice.is_authentic(&self.key) && (fresh || notice.reason == Reason::Clock);
         Some(if proven { NoticeTrust::Proven } else { NoticeTrust::Hint })
     }
 }
@@ -240,15 +241,15 @@ pub enum NoticeTrust {
 
 const _: () = {
     assert!(ENVELOPE_V4_NARROWED <= 44); // the design's byte budget
-    assert!(super::NOTICE_LEN < ENVELOPE_V4);
+    assert!(NOTICE_LEN < ENVELOPE_V4);
 };
 
 #[cfg(test)]
 mod tests {
     use super::super::grant::tests::{any_caveat, any_grant};
     use super::super::grant::{Minute, QuotaClass, RateClass, Terms};
-    use super::super::tests::any_socket;
-    use super::super::{GrantSecret, Reason, RelayKey};
+    use super::super::message::tests::any_socket;
+    use super::super::{GrantSecret, RelayKey};
     use super::*;
     use alloc::vec;
     use alloc::vec::Vec;

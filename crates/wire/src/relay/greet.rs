@@ -16,7 +16,9 @@
 //! Answers are shorter than greetings, so forged source addresses give no amplification.
 
 use super::key::Consent;
-use super::{FLAG_V6, MESSAGE_GREET, MESSAGE_GREETED, read_socket, socket_len, v6_bit, write_socket};
+use super::message::{
+    FLAG_V6, MESSAGE_GREET, MESSAGE_GREETED, read_socket, socket_len, v6_bit, write_socket,
+};
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
@@ -149,7 +151,7 @@ impl Greeted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{any_socket, bytes};
+    use super::super::message::tests::{any_socket, bytes};
     use super::*;
     use alloc::vec::Vec;
     use proptest::prelude::*;

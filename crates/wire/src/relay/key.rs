@@ -19,11 +19,11 @@
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
+use super::secret::{GrantSecret, MacKey, half};
 use super::word::{RelayWordError, Word};
-use crate::heartbeat::RelayId;
+use crate::id::RelayId;
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::Hasher;
 use core::net::{IpAddr, SocketAddr};
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroize;
@@ -31,93 +31,6 @@ use zeroize::Zeroize;
 /// Seconds in a unit of the coarse expiries of consents and return tags. Sixteen bits of them are
 /// six days.
 pub const EXPIRY_UNIT: u64 = 8;
-
-/// The secret of a grant, known to the holder of the word. It is never shown, and wiped when
-/// dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct GrantSecret([u8; 16]);
-
-impl GrantSecret {
-    /// A secret from its bytes.
-    #[must_use]
-    pub const fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The secret of the narrower word.
-    #[must_use]
-    pub fn narrow(&self, caveat: &Caveat) -> Self {
-        self.prf(b"caveat", &caveat.to_bytes())
-    }
-
-    /// The key of the MACs on packets and notices.
-    #[must_use]
-    pub fn mac_key(&self) -> MacKey {
-        let mut derived = self.prf(b"mac", &[]);
-        MacKey(core::mem::take(&mut derived.0))
-    }
-
-    pub(super) const fn expose(&self) -> &[u8; 16] {
-        &self.0
-    }
-
-    fn prf(&self, purpose: &[u8], data: &[u8]) -> Self {
-        let mut key = [0; 32];
-        if let Some(half) = key.first_chunk_mut() {
-            *half = self.0;
-        }
-        let mut hasher = blake3::Hasher::new_keyed(&key);
-        key.zeroize();
-        hasher.update(purpose).update(data);
-        Self(half(hasher.finalize().as_bytes()))
-    }
-}
-
-impl fmt::Debug for GrantSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(redacted)")
-    }
-}
-
-impl Drop for GrantSecret {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-/// The key of the MACs under one word. Holders and relay keep it instead of deriving it per packet.
-#[derive(Clone)]
-pub struct MacKey([u8; 16]);
-
-impl MacKey {
-    pub(super) const fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// MAC over `kind` (so that no message is valid as another kind), `time` and `bytes`. `time` is
-    /// the full Unix time in seconds. A packet contains only its low 16 bits, which repeat after 18
-    /// hours. In heartbeats, `time` is a counter.
-    #[must_use]
-    pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
-        // 16 bytes first, so that the long part starts on a word of the hash.
-        let mut hasher = SipHasher24::new_with_key(&self.0);
-        hasher.write_u64(u64::from(kind).to_le());
-        hasher.write_u64(time.to_be());
-        hasher.hash(bytes)
-    }
-}
-
-impl fmt::Debug for MacKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MacKey(redacted)")
-    }
-}
-
-impl Drop for MacKey {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
 
 /// An address's agreement to be reached under one grant, given by the relay that saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +84,7 @@ impl RelayKey {
     /// The secret of a grant.
     #[must_use]
     pub fn secret(&self, grant: &Grant) -> GrantSecret {
-        GrantSecret(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
+        GrantSecret::new(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
     }
 
     /// The MAC key of a grant, or of the grant narrowed by `caveat`.
@@ -350,12 +263,6 @@ pub const fn restore(low: u16, near: u64) -> u64 {
     near.saturating_add_signed(low.wrapping_sub(near as u16) as i16 as i64)
 }
 
-pub(super) fn half(bytes: &[u8; 32]) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    half
-}
-
 /// An address in 18 bytes. IPv4 is written as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), because
 /// a dual-stack socket shows an IPv4 address in either form. Both forms must give the same bytes.
 fn address_bytes(address: SocketAddr) -> [u8; 18] {
@@ -399,9 +306,9 @@ mod tests {
         let (a, b): (SocketAddr, SocketAddr) =
             ("192.0.2.1:1000".parse().unwrap(), "[2001:db8::1]:2000".parse().unwrap());
         let derived = [
-            hex(&key.secret(&grant).0),
-            hex(&key.secret(&grant).narrow(&caveat).0),
-            hex(&key.mac_key(&grant, None).0),
+            hex(key.secret(&grant).expose()),
+            hex(key.secret(&grant).narrow(&caveat).expose()),
+            hex(key.mac_key(&grant, None).expose()),
             format!("{:016x}", key.mac_key(&grant, None).mac(0x60, 1_800_000_000, b"packet")),
             format!("{:016x}", key.consent(1, a, 1_800_000_000).tag),
             format!("{:016x}", key.cookie(1, a, 1_800_000_000)),

@@ -20,7 +20,7 @@
 //! | PRF | BLAKE3 in keyed mode |
 
 use super::grant::Grant;
-use super::key::{GrantSecret, MacKey, half};
+use super::secret::{GrantSecret, MacKey, half};
 use core::fmt;
 use zeroize::Zeroize;
 

@@ -11,8 +11,8 @@
 //!
 //! No notice is larger than the packet that it answers, and a relay limits the rate of notices.
 
-use super::MESSAGE_NOTICE;
-use super::key::MacKey;
+use super::message::MESSAGE_NOTICE;
+use super::secret::MacKey;
 use crate::codec::{DecodeError, Reader, Writer};
 use core::fmt;
 
@@ -213,8 +213,8 @@ impl Notice {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::GrantSecret;
-    use super::super::tests::bytes;
+    use super::super::message::tests::bytes;
+    use super::super::secret::GrantSecret;
     use super::*;
     use proptest::prelude::*;
 

@@ -7,7 +7,7 @@
 //! ```
 
 use super::grant::{Caveat, Grant, Terms};
-use super::key::{GrantSecret, MacKey};
+use super::secret::{GrantSecret, MacKey};
 use crate::checked_text;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::frame::{read_address, write_address};
