@@ -2,10 +2,8 @@
 //! this table: for example the readers of configuration files, `byway gateway check`, `--help` and
 //! the manual.
 
-use crate::loss;
 use crate::machine::{Bundle, Settings};
 use crate::path_selection::RelayPreference;
-use crate::reorder::Timer;
 use crate::{cache, receive_window};
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -80,8 +78,6 @@ pub struct GatewayOption {
     pub kind: ValueKind,
     /// The names that may be written, and what each of them means beside the default.
     pub names: &'static [(&'static str, &'static str)],
-    /// How a sentence about another name begins.
-    wrong: &'static str,
     set: fn(&mut Settings, Value<'_>) -> Result<(), String>,
     get: fn(&Settings) -> Option<Value<'static>>,
 }
@@ -104,7 +100,7 @@ impl GatewayOption {
                 if self.kind == ValueKind::Name && !self.names.iter().any(|(name, _)| *name == told) =>
             {
                 let known: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
-                Err(format!("{} `{told}`: choose one of {}", self.wrong, known.join(", ")))
+                Err(format!("`{}` is not `{told}`: choose one of {}", self.name, known.join(", ")))
             }
             value => (self.set)(settings, value),
         }
@@ -173,7 +169,6 @@ pub const GATEWAY_OPTIONS: &[GatewayOption] = &[
         limit: false,
         kind: ValueKind::Time,
         names: &[],
-        wrong: "",
         set: |settings, value| match value {
             Value::Time(time) if (DEAD_AFTER[0]..=DEAD_AFTER[1]).contains(&time) => {
                 settings.dead_after = time;
@@ -184,33 +179,10 @@ pub const GATEWAY_OPTIONS: &[GatewayOption] = &[
         get: |settings| Some(Value::Time(settings.dead_after)),
     },
     choice(
-        "loss",
-        "how losses are found",
-        "no rule finds losses as",
-        &[
-            (
-                "all-passed",
-                "Losses are found once something later has arrived on every path (Harp): later than by the packet numbers of paths.",
-            ),
-            (
-                "batched",
-                "Losses are found by maps in the packets that it sends (HIR): peers report what is missing, and reordering costs more \
-                 than by the packet numbers of paths.",
-            ),
-            ("path-numbers", ""),
-        ],
-        |settings, value| {
-            set_name(&mut settings.loss, &loss::LossRuleKind::ALL, loss::LossRuleKind::name, value)
-        },
-        |settings| Some(Value::Name(settings.loss.name())),
-    ),
-    choice(
         "window",
         "how the windows in ACKs are rewritten",
-        "windows are not treated as",
         &[
             ("delivered", ""),
-            ("literal", "Hosts are told windows of the sum of the paths' windows (Harp)."),
             (
                 "off",
                 "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
@@ -224,10 +196,8 @@ pub const GATEWAY_OPTIONS: &[GatewayOption] = &[
     choice(
         "relays",
         "which relays carry",
-        "relays are not used as",
         &[
             ("prefer", ""),
-            ("exclude", "Relays far off the direct path are never used (Harp)."),
             (
                 "any",
                 "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.",
@@ -238,29 +208,9 @@ pub const GATEWAY_OPTIONS: &[GatewayOption] = &[
         },
         |settings| Some(Value::Name(settings.policy.relays.name())),
     ),
-    // Those that need clocks that agree are for simulated hosts.
-    choice(
-        "timer",
-        "how long packets wait to be put in order",
-        "packets do not wait by a timer",
-        &[
-            (
-                "harp-relative",
-                "Packets wait for those before them 1.5 times what the least delays of the paths differ (Harp).",
-            ),
-            (
-                "hir-relative",
-                "Packets wait for those before them as long as the path with the largest mean delay says, at most 200 ms (HIR).",
-            ),
-            ("peak", ""),
-        ],
-        |settings, value| set_name(&mut settings.timer, &Timer::ALL, |timer| timer.name(), value),
-        |settings| Some(Value::Name(settings.timer.name())),
-    ),
     choice(
         "bundle",
         "what a bundle of paths is for",
-        "paths are not bundled for a",
         &[
             ("site", ""),
             (
@@ -376,18 +326,17 @@ type Setter = fn(&mut Settings, Value<'_>) -> Result<(), String>;
 type Getter = fn(&Settings) -> Option<Value<'static>>;
 
 const fn flag(name: &'static str, help: &'static str, set: Setter, get: Getter) -> GatewayOption {
-    GatewayOption { name, help, limit: false, kind: ValueKind::Flag, names: &[], wrong: "", set, get }
+    GatewayOption { name, help, limit: false, kind: ValueKind::Flag, names: &[], set, get }
 }
 
 const fn choice(
     name: &'static str,
     help: &'static str,
-    wrong: &'static str,
     names: &'static [(&'static str, &'static str)],
     set: Setter,
     get: Getter,
 ) -> GatewayOption {
-    GatewayOption { name, help, limit: false, kind: ValueKind::Name, names, wrong, set, get }
+    GatewayOption { name, help, limit: false, kind: ValueKind::Name, names, set, get }
 }
 
 const fn limit(
@@ -397,7 +346,7 @@ const fn limit(
     set: Setter,
     get: Getter,
 ) -> GatewayOption {
-    GatewayOption { name, help, limit: true, kind, names: &[], wrong: "", set, get }
+    GatewayOption { name, help, limit: true, kind, names: &[], set, get }
 }
 
 fn set_flag(place: &mut bool, value: Value<'_>) -> Result<(), String> {
@@ -447,7 +396,7 @@ mod tests {
         let mut settings = Settings { cache: Some(cache::CacheLimits::default()), ..Settings::default() };
         set("flows", &mut settings, Value::Count(500)).unwrap();
         assert_eq!(settings.flows.opening, 500, "no more than all");
-        set("loss", &mut settings, Value::Name("batched")).unwrap();
+        set("window", &mut settings, Value::Name("off")).unwrap();
         set("cache-of-flow", &mut settings, Value::Bytes(200_000)).unwrap();
         let mut again = Settings::default();
         for option in GATEWAY_OPTIONS {
@@ -486,17 +435,9 @@ mod tests {
     fn what_is_wrong_is_told_and_changes_nothing() {
         let mut settings = Settings::default();
         for (name, value, what) in [
-            (
-                "loss",
-                Value::Name("luck"),
-                "no rule finds losses as `luck`: choose one of all-passed, batched, path-numbers",
-            ),
-            (
-                "timer",
-                Value::Name("hir"),
-                "by a timer `hir`: choose one of harp-relative, hir-relative, peak",
-            ),
-            ("timer", Value::Flag(true), "expected a name"),
+            ("window", Value::Name("literal"), "`window` is not `literal`: choose one of delivered, off"),
+            ("relays", Value::Name("exclude"), "`relays` is not `exclude`: choose one of prefer, any"),
+            ("bundle", Value::Flag(true), "expected a name"),
             ("observe", Value::Count(1), "expected true or false"),
             ("flows", Value::Count(0), "at least 1"),
             ("opening", Value::Count(16_385), "at most 16384"),

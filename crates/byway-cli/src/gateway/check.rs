@@ -219,19 +219,11 @@ mod tests {
             CheckReport::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        for part in ["Losses are found", "Hosts are told", "It keeps", "Relays", "Packets wait"] {
+        for part in ["Hosts are told", "It keeps", "Relays"] {
             assert!(!usual.contains(part), "{usual}");
         }
-        assert!(text("loss = \"all-passed\"").contains("later has arrived on every path (Harp)"));
-        assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
-        assert!(text("window = \"literal\"").contains("sum of the paths' windows (Harp)"));
         assert!(text("window = \"off\"").contains("windows of their peers as they are"));
         assert!(text("relays = \"any\"").contains("however far off the direct path"));
-        assert!(text("relays = \"exclude\"").contains("are never used (Harp)"));
-        assert!(
-            text("timer = \"harp-relative\"").contains("1.5 times what the least delays of the paths differ")
-        );
-        assert!(text("timer = \"hir-relative\"").contains("the largest mean delay"));
         let kept = text("[limits]\ncache = \"32M\"");
         assert!(
             kept.contains("until hosts acknowledge it, at most 32.0 MiB and 4.00 MiB of a flow"),

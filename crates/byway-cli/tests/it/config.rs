@@ -5,8 +5,8 @@ use byway_cli::gateway::config_file::{DEFAULT_MARK, GATEWAY_PORT, GatewayConfig,
 use byway_engine::handshake;
 use byway_gateway::gateway_options::GATEWAY_OPTIONS;
 use byway_gateway::kernel::DEFAULT_DEVICE;
-use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Bundle, Settings};
+use byway_gateway::path_selection::RelayPreference;
 use byway_gateway::rules::Direction;
 use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_transfer::identity::{Identity, PublicKey};
@@ -33,8 +33,8 @@ serves = ["192.168.1.0/24", {{ hosts = "2001:db8:1::/48", ports = [873, "8000-80
 congestion = "hir:packets=20"
 fail-closed = true
 dead-after = "4s"
-loss = "batched"
-window = "literal"
+relays = "any"
+window = "off"
 bundle = "flow"
 
 [limits]
@@ -74,8 +74,8 @@ fn a_whole_file_is_read() {
     assert_eq!((config.settings.flows.flows, config.settings.flows.opening), (1000, 1000));
     assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
     assert_eq!((config.settings.bundle, config.settings.bundles), (Bundle::Flow, 50));
-    assert_eq!(config.settings.loss, LossRuleKind::Batched);
-    assert_eq!(config.settings.window, Some(byway_gateway::receive_window::WindowRule::Literal));
+    assert_eq!(config.settings.policy.relays, RelayPreference::Any);
+    assert_eq!(config.settings.window, None);
     let kept = config.settings.cache.map(|cache| (cache.bytes, cache.flow_bytes));
     assert_eq!(kept, Some((1 << 20, 1 << 20)), "of a flow no more than of all");
     assert_eq!(config.rules.rules[0].direction, Direction::Outbound);
@@ -118,19 +118,9 @@ fn a_mistake_is_told_with_its_line() {
         ("192.168.1.0/24", "192.168.1.1/24", 7, "the prefix would be 192.168.1.0/24"),
         ("[\"192.168.1.0/24\",", "[7,", 7, "expected a prefix, such as"),
         ("\"8000-8010\"", "\"8010-8000\"", 7, "the first port of a range"),
-        (
-            "mark",
-            "relays = \"some\"\nmark",
-            6,
-            "relays are not used as `some`: choose one of prefer, exclude, any",
-        ),
         ("mark", "dscp = \"cs1\"\nmark", 6, "sessions are not marked as `cs1`: choose one of le, none"),
-        (
-            "mark",
-            "timer = \"hir\"\nmark",
-            6,
-            "by a timer `hir`: choose one of harp-relative, hir-relative, peak",
-        ),
+        ("mark", "timer = \"hir-relative\"\nmark", 6, "unknown field `timer`"),
+        ("mark", "loss = \"batched\"\nmark", 6, "unknown field `loss`"),
         ("byway1", "a device by the river", 5, "1 to 15 letters"),
         ("byway1", "..", 5, "1 to 15 letters"),
         ("4711", "254", 6, "0 and 253 to 255 are taken"),
@@ -148,9 +138,9 @@ fn a_mistake_is_told_with_its_line() {
         ("direction = \"outbound\"", "direction = \"up\"", 31, "unknown variant `up`"),
         ("[[rule]]", "[[rules]]", 29, "unknown field `rules`"),
         ("[limits]", "[limits", 15, ""),
-        ("loss = \"batched\"", "loss = \"luck\"", 11, "choose one of all-passed, batched, path-numbers"),
-        ("window = \"literal\"", "window = \"open\"", 12, "choose one of delivered, literal, off"),
-        ("bundle = \"flow\"", "bundle = \"peer\"", 13, "choose one of site, flow"),
+        ("\"any\"", "\"exclude\"", 11, "`relays` is not `exclude`: choose one of prefer, any"),
+        ("\"off\"", "\"literal\"", 12, "`window` is not `literal`: choose one of delivered, off"),
+        ("bundle = \"flow\"", "bundle = \"peer\"", 13, "`bundle` is not `peer`: choose one of site, flow"),
         ("bundles = 50", "bundles = 0", 17, "at least 1"),
         ("bundles = 50", "bundles = 5000", 17, "at most 4096"),
         ("cache = \"1M\"", "cache = \"1K\"", 20, "at least 128K"),

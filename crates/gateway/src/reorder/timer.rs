@@ -83,12 +83,6 @@ impl Timer {
         }
     }
 
-    /// Whether the timer requires hosts with equal clocks, as in the simulator.
-    #[must_use]
-    pub const fn needs_clocks(&self) -> bool {
-        matches!(self, Self::Harp { .. } | Self::Hir { .. })
-    }
-
     /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`:
     /// longest minus shortest round trip of the paths that this side sends on. The rule `Peak`
     /// waits at least `apart`, because some paths' delays may not be known yet.

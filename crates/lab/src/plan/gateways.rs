@@ -5,9 +5,10 @@ use super::sections::{congestion, name, pair, ways, when};
 use crate::setup::{Gateways, PathChoice};
 use byway_control::SenderKind;
 use byway_gateway::cache;
-use byway_gateway::gateway_options::{GATEWAY_OPTIONS, Value, ValueKind};
-use byway_gateway::machine::Settings;
-use byway_gateway::path_selection::Policy;
+use byway_gateway::loss::LossRuleKind;
+use byway_gateway::machine::{Bundle, Settings};
+use byway_gateway::path_selection::{Policy, RelayPreference};
+use byway_gateway::receive_window;
 use byway_gateway::reorder::Timer;
 
 pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, SpannedError> {
@@ -51,19 +52,10 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {
             return reader.wrong("choice", format!("expected waiting or literal, found {other:?}"));
         }
     }
-    // Of a timer a plan says more than its name.
-    for option in
-        GATEWAY_OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer")
-    {
-        if let Some(told) = reader.text(option.name)?
-            && option.set(&mut settings, Value::Name(&told)).is_err()
-        {
-            let names: Vec<&str> = option.names.iter().map(|(name, _)| *name).collect();
-            let [most @ .., last] = names.as_slice() else { continue };
-            let expected = format!("expected {} or {last}, found {told:?}", most.join(", "));
-            return reader.wrong(option.name, expected);
-        }
-    }
+    named(reader, "loss", &mut settings.loss, &LossRuleKind::ALL, LossRuleKind::name)?;
+    named(reader, "window", &mut settings.window, &receive_window::ALL_WINDOW_RULES, receive_window::name)?;
+    named(reader, "relays", &mut settings.policy.relays, &RelayPreference::ALL, RelayPreference::name)?;
+    named(reader, "bundle", &mut settings.bundle, &Bundle::ALL, Bundle::name)?;
     if let Some(timer) = reader.table("timer", timer)? {
         settings.timer = timer;
     }
@@ -73,6 +65,24 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {
         settings.entry.bytes = settings.entry.bytes.max(settings.entry.flow_bytes);
     }
     Ok(settings)
+}
+
+/// Sets `place` to the one of `all` whose name stands at `key`, if that is there.
+fn named<T: Copy>(
+    reader: &Reader<'_>,
+    key: &str,
+    place: &mut T,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<(), SpannedError> {
+    let Some(told) = reader.text(key)? else { return Ok(()) };
+    if let Some(one) = all.iter().copied().find(|one| name(*one) == told) {
+        *place = one;
+        return Ok(());
+    }
+    let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
+    let (last, most) = names.split_last().unwrap_or((&"", &[]));
+    reader.wrong(key, format!("expected {} or {last}, found {told:?}", most.join(", ")))
 }
 
 fn timer(reader: &Reader<'_>) -> Result<Timer, SpannedError> {

@@ -3,9 +3,9 @@
 use super::traffic::congestion;
 use super::values::{Keys, list, node_ways, number, size, text, time};
 use crate::setup::Gateways;
-use byway_gateway::gateway_options::{GATEWAY_OPTIONS, Value, ValueKind};
 use byway_gateway::machine::Settings;
 use byway_gateway::path_selection::Policy;
+use byway_gateway::receive_window;
 use byway_gateway::reorder::Timer;
 
 pub(super) fn gateways(gateways: &Gateways) -> Keys {
@@ -18,6 +18,16 @@ pub(super) fn gateways(gateways: &Gateways) -> Keys {
     keys
 }
 
+/// The keys of settings that a plan gives by name, and the names.
+const fn named(settings: &Settings) -> [(&'static str, &'static str); 4] {
+    [
+        ("loss", settings.loss.name()),
+        ("window", receive_window::name(settings.window)),
+        ("relays", settings.policy.relays.name()),
+        ("bundle", settings.bundle.name()),
+    ]
+}
+
 fn settings(settings: &Settings, keys: &mut Keys) {
     let mut usual = Settings::default();
     let headroom = settings.headroom_percent;
@@ -26,14 +36,8 @@ fn settings(settings: &Settings, keys: &mut Keys) {
         keys.set("choice", text("literal"));
         usual.policy = Policy::LITERAL;
     }
-    for option in
-        GATEWAY_OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer")
-    {
-        if option.differs(settings, &usual)
-            && let Some(Value::Name(name)) = option.get(settings)
-        {
-            keys.set(option.name, text(name));
-        }
+    for ((key, name), (_, usual)) in named(settings).into_iter().zip(named(&usual)) {
+        keys.set_if(name != usual, key, || text(name));
     }
     keys.set_if(settings.timer != usual.timer, "timer", || timer(settings.timer));
     keys.set_if(settings.cache.is_some(), "cache", || "true".to_owned());
