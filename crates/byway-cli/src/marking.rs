@@ -31,9 +31,9 @@ mod tests {
 
     #[test]
     fn background_alone_asks_for_lower_effort_unless_told_otherwise() {
-        for (name, _) in byway_control::CONTROLLER_NAMES {
+        for name in byway_control::controller_names() {
             let class = Class::Background.default_name();
-            let expected = if *name == class { Dscp::LowerEffort } else { Dscp::BestEffort };
+            let expected = if name == class { Dscp::LowerEffort } else { Dscp::BestEffort };
             assert_eq!(dscp(None, name), expected, "{name}");
             assert_eq!(dscp(Some(Marking::Le), name), Dscp::LowerEffort, "{name}");
             assert_eq!(dscp(Some(Marking::None), name), Dscp::BestEffort, "{name}");

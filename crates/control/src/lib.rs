@@ -11,16 +11,24 @@
 //! | [`bundle`] | the paths of a controller, and [`UncoupledPaths`], which lifts a [`PathController`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base delay, a standing queue, the time of a packet |
 //! | [`background`], [`mpath`] | the laws of the two classes |
-//! | [`papers`] | Harp and HIR as published |
 //! | [`newreno`] | NewReno |
-//! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
-//! | [`rivals`] | controllers of others, to compare with |
+//! | [`wang`] | rates of TCP connections, which live sources set; with `laws` also a controller |
 //! | [`catalogue`] | the controllers by name, with their options, and by class |
+//!
+//! The feature `laws`, which is on by default, adds controllers that only plans and comparisons
+//! need:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `papers` | Harp and HIR as published |
+//! | `bmc` | a controller of weights |
+//! | `rivals` | controllers of others, to compare with |
 #![no_std]
 
 extern crate alloc;
 
 pub mod background;
+#[cfg(feature = "laws")]
 pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
@@ -29,16 +37,21 @@ mod curve;
 pub mod detector;
 pub mod mpath;
 pub mod newreno;
+#[cfg(feature = "laws")]
 pub mod papers;
+#[cfg(feature = "laws")]
 pub mod rivals;
 pub mod wang;
 
 pub use background::Background;
+#[cfg(feature = "laws")]
 pub use bmc::Bmc;
-pub use bundle::{Coupled, PathController, Paths, UncoupledPaths};
+#[cfg(feature = "laws")]
+pub use bundle::Coupled;
+pub use bundle::{PathController, Paths, UncoupledPaths};
 pub use byway_wire::seeded_random;
 pub use catalogue::{
-    CONTROLLER_NAMES, ChoiceError, Class, ControllerChoice, SenderKind, by_name, controller,
+    ChoiceError, Class, ControllerChoice, SenderKind, by_name, controller, controller_names,
 };
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,
@@ -46,12 +59,21 @@ pub use contract::{
 pub use curve::Shape;
 pub use mpath::MPath;
 pub use newreno::NewReno;
+#[cfg(feature = "laws")]
 pub use papers::harp::Harp;
+#[cfg(feature = "laws")]
 pub use rivals::bbr::Bbr;
+#[cfg(feature = "laws")]
 pub use rivals::cubic::Cubic;
+#[cfg(feature = "laws")]
 pub use rivals::ledbat::Ledbat;
+#[cfg(feature = "laws")]
 pub use rivals::ledbat_pp::LedbatPp;
+#[cfg(feature = "laws")]
 pub use rivals::lia::Lia;
+#[cfg(feature = "laws")]
 pub use rivals::nice::Nice;
+#[cfg(feature = "laws")]
 pub use rivals::tcp_lp::TcpLp;
+#[cfg(feature = "laws")]
 pub use wang::Wang;

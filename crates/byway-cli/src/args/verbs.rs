@@ -171,9 +171,9 @@ pub struct Send {
     /// How much to ask of lines that others use too
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
-    /// Congestion controller by name, with options if they are to differ, as in
-    /// hir:packets=20:delta=0.2. `byway lab controllers` lists both [default: the one of the
-    /// priority]
+    /// Congestion controller by name: background, mpath or newreno. In the full program `byway lab
+    /// controllers` lists more, and the options of each, as in hir:packets=20:delta=0.2 [default:
+    /// the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
     /// Differentiated services code point of what is sent [default: le in the class background,

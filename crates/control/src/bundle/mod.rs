@@ -1,5 +1,6 @@
 //! The paths of a controller.
 
+#[cfg(feature = "laws")]
 mod coupled;
 mod path_limit;
 mod paths;
@@ -8,6 +9,7 @@ mod uncoupled;
 mod undo;
 mod window;
 
+#[cfg(feature = "laws")]
 pub use coupled::{Coupled, CoupledPath, Law};
 pub(crate) use path_limit::{INITIAL_PATH_LIMIT, PathLimit};
 pub use paths::Paths;

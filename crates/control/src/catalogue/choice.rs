@@ -11,7 +11,7 @@ use core::str::FromStr;
 /// `hir:packets=20:delta=0.2`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ControllerChoice {
-    /// One of the [names](super::CONTROLLER_NAMES).
+    /// One of the [names](super::controller_names).
     pub name: String,
     /// The options of the controller by name. [`names`](super::names) knows all. Whatever is not
     /// here is as usual.
@@ -27,6 +27,14 @@ pub enum ChoiceError {
         /// The name that was asked for.
         name: String,
         /// The names of all controllers.
+        known: String,
+    },
+    /// Only builds with the feature `laws` have the controller.
+    #[error("the congestion controller `{name}` is only in the full program: choose one of {known}")]
+    NotInBuild {
+        /// The name that was asked for.
+        name: String,
+        /// All that this build has.
         known: String,
     },
     /// The controller has no such option.

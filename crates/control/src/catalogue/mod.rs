@@ -1,10 +1,15 @@
 //! The controllers by the names that `--congestion` takes, with their options, and by class.
 
 mod choice;
+#[cfg(feature = "laws")]
+mod laws;
 mod make;
 mod option_reader;
+mod request;
+mod table;
 
 pub use choice::{ChoiceError, ControllerChoice};
+pub use request::SenderKind;
 
 use crate::Controller;
 use crate::background::Background;
@@ -14,8 +19,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use make::make;
 use option_reader::OptionReader;
+use request::ControllerRequest;
+use table::{NAMED_CONTROLLERS, NamedController};
 
 /// How a transfer treats other traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,46 +54,6 @@ impl Class {
     }
 }
 
-/// Every name that [`controller`] knows, with a line that helps a person to choose.
-pub const CONTROLLER_NAMES: &[(&str, &str)] = &[
-    ("background", "fills what is idle, makes way for others, shares with its own (the class `background`)"),
-    ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
-    ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
-    ("bmc-literal", "BMC as published"),
-    ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
-    ("harp-adaptive", "Harp as published, xi = w/M"),
-    ("harp-independent", "Harp as published, every path for itself"),
-    ("harp-joint", "Harp as published, all paths as one flow"),
-    ("hir", "Harp as published, but by the mean delay of a window, at most 50 packets, and delta 0.3"),
-    ("hir-literal", "the same as HIR proposes it: by the mean delay of 50 packets whatever the window"),
-    ("ledbat", "LEDBAT, RFC 6817, on every path: yields at 100 ms of queue"),
-    ("ledbat++", "LEDBAT++ on every path: yields at 60 ms of queue, slows down now and then"),
-    ("lia", "linked increases, RFC 6356: all paths as one TCP on the best"),
-    ("mpath", "normal: as one CUBIC over all paths after the start (the class `normal`)"),
-    ("mpath-literal", "mPath as published"),
-    ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
-    ("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too"),
-    ("tcp-lp", "TCP-LP on every path: yields at 15 % of the queue"),
-    ("wang", "a TCP per path, and rates that move to where there is room"),
-];
-
-/// The kind of sender that is governed. Hosts differ in how large a window they begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SenderKind {
-    /// A session of byway's.
-    Session,
-    /// The simulator's TCP hosts.
-    Tcp {
-        /// The initial window of loss-based controllers in packets, unless `initial` is set.
-        initial_window: u32,
-    },
-    /// Reference TCP hosts that do as Linux does.
-    Linux {
-        /// The initial window of loss-based controllers in packets, unless `initial` is set.
-        initial_window: u32,
-    },
-}
-
 /// A controller that a person may name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerInfo {
@@ -99,24 +65,40 @@ pub struct ControllerInfo {
     pub options: Vec<(String, f64)>,
 }
 
-/// Every controller and its options.
+/// The name of every controller that this build has.
 #[must_use]
-pub fn names() -> Vec<ControllerInfo> {
-    let of = |(name, about): &(&'static str, &'static str)| {
-        let nothing = BTreeMap::new();
-        let mut knobs = OptionReader::new(&nothing);
-        let _ = make(name, &mut knobs, SenderKind::Session, 0);
-        ControllerInfo { name, about, options: knobs.known }
-    };
-    CONTROLLER_NAMES.iter().map(of).collect()
+pub fn controller_names() -> Vec<&'static str> {
+    NAMED_CONTROLLERS.iter().filter(|named| named.make.is_some()).map(|named| named.name).collect()
 }
 
-/// The controller called `name` with its default options, for a session of byway; `None` if no
-/// controller has this name. Two controllers of the same name and seed make the same decisions from
-/// the same events.
+/// Every controller that this build has, and its options.
+#[must_use]
+pub fn names() -> Vec<ControllerInfo> {
+    let of = |named: &NamedController| {
+        let no_options = BTreeMap::new();
+        let mut request = request(named.name, &no_options, SenderKind::Session, 0);
+        let _ = named.make?(&mut request);
+        Some(ControllerInfo { name: named.name, about: named.about, options: request.options.known })
+    };
+    NAMED_CONTROLLERS.iter().filter_map(of).collect()
+}
+
+/// The controller called `name` with its default options, for a session of byway; `None` if this
+/// build has no controller of this name. Two controllers of the same name and seed make the same
+/// decisions from the same events.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
-    make(name, &mut OptionReader::new(&BTreeMap::new()), SenderKind::Session, seed)
+    let named = NAMED_CONTROLLERS.iter().find(|named| named.name == name)?;
+    Some(named.make?(&mut request(named.name, &BTreeMap::new(), SenderKind::Session, seed)))
+}
+
+const fn request<'a>(
+    name: &'static str,
+    options: &'a BTreeMap<String, f64>,
+    sender: SenderKind,
+    seed: u64,
+) -> ControllerRequest<'a> {
+    ControllerRequest { name, options: OptionReader::new(options), sender, seed }
 }
 
 /// Makes the chosen controller. Two controllers with the same seed behave alike.
@@ -129,19 +111,24 @@ pub fn controller(
     seed: u64,
 ) -> Result<Box<dyn Controller>, ChoiceError> {
     let name = choice.name.clone();
-    let mut knobs = OptionReader::new(&choice.options);
-    let Some(made) = make(&choice.name, &mut knobs, sender, seed) else {
-        let known: Vec<_> = CONTROLLER_NAMES.iter().map(|(name, _)| *name).collect();
-        return Err(ChoiceError::UnknownName { name, known: known.join(", ") });
+    let known = || controller_names().join(", ");
+    let Some(named) = NAMED_CONTROLLERS.iter().find(|named| named.name == choice.name) else {
+        return Err(ChoiceError::UnknownName { name, known: known() });
     };
-    if let Some((option, value, expected)) = knobs.wrong {
+    let Some(make) = named.make else {
+        return Err(ChoiceError::NotInBuild { name, known: known() });
+    };
+    let mut request = request(named.name, &choice.options, sender, seed);
+    let made = make(&mut request);
+    let read = request.options;
+    if let Some((option, value, expected)) = read.wrong {
         return Err(ChoiceError::BadValue { name, option, value, expected });
     }
-    let unknown = |option: &&String| !knobs.known.iter().any(|(known, _)| known == *option);
+    let unknown = |option: &&String| !read.known.iter().any(|(known, _)| known == *option);
     match choice.options.keys().find(unknown) {
         None => Ok(made),
         Some(option) => {
-            let known: Vec<_> = knobs.known.iter().map(|(name, _)| name.as_str()).collect();
+            let known: Vec<_> = read.known.iter().map(|(name, _)| name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Err(ChoiceError::UnknownOption { name, option: option.clone(), known })
         }
@@ -192,6 +179,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "laws")]
     fn options_reach_the_controller() {
         let harp = choice("harp-joint:delta=0.25:range_ms=40:choke=0");
         let made = format!("{:?}", controller(&harp, SenderKind::Session, 1).expect("known options"));
@@ -210,7 +198,23 @@ mod tests {
         let none = "there is no congestion controller `reno`: choose one of background, ";
         assert!(wrong("reno").starts_with(none), "{}", wrong("reno"));
         assert_eq!(wrong("newreno:delta=1"), "newreno has no option delta; it has initial, limit");
-        assert_eq!(wrong("hir:beta=1.5"), "hir: beta = 1.5, but it must be a number from 0 to 1");
-        assert!(wrong("hir:beta=NaN").starts_with("hir: beta = NaN"));
+        assert_eq!(wrong("mpath:beta=1.5"), "mpath: beta = 1.5, but it must be a number from 0 to 1");
+        assert!(wrong("mpath:beta=NaN").starts_with("mpath: beta = NaN"));
+    }
+
+    #[test]
+    fn names_are_in_alphabetical_order() {
+        assert!(NAMED_CONTROLLERS.is_sorted_by_key(|named| named.name));
+    }
+
+    #[test]
+    #[cfg(not(feature = "laws"))]
+    fn what_only_other_builds_have_is_told() {
+        assert_eq!(controller_names(), ["background", "mpath", "newreno"]);
+        let error = controller(&choice("cubic"), SenderKind::Session, 1).expect_err("must be refused");
+        assert_eq!(
+            error.to_string(),
+            "the congestion controller `cubic` is only in the full program: choose one of background, mpath, newreno"
+        );
     }
 }

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+#[cfg(feature = "laws")]
 use byway_wire::Duration;
 
 /// The given options, and the options that a controller asked for.
@@ -43,6 +44,7 @@ impl<'a> OptionReader<'a> {
     }
 
     /// Sets `value` to the option `name`, which is in milliseconds.
+    #[cfg(feature = "laws")]
     pub fn time(&mut self, name: &str, value: &mut Duration) {
         let mut millis = value.as_secs_f64() * 1e3;
         self.number(name, &mut millis, [0.0, 1e6]);

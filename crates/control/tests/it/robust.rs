@@ -2,7 +2,7 @@
 //! choked.
 
 use byway_control::{
-    Acked, CONTROLLER_NAMES, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
+    Acked, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, by_name, controller_names,
 };
 use byway_wire::{Duration, Instant, PathId};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ proptest! {
         operations in proptest::collection::vec((0..700_u64, operation()), 1..120),
         seed in any::<u64>(),
     ) {
-        for (name, _) in CONTROLLER_NAMES {
+        for name in controller_names() {
             let mut controller = by_name(name, seed).unwrap();
             let (mut open, mut next, mut now) = (BTreeSet::new(), 0, Instant::from_millis(10));
             for (later, what) in operations.clone() {
@@ -169,7 +169,7 @@ proptest! {
 #[test]
 fn a_relayed_path_stays_relayed_when_its_route_changes() {
     let now = Instant::from_millis(10);
-    for (name, _) in CONTROLLER_NAMES {
+    for name in controller_names() {
         let asked_for = |changes: bool| {
             let mut controller = by_name(name, 1).unwrap();
             for id in 0..6 {

@@ -7,7 +7,7 @@ use crate::setup::{
     Arrivals, Carrier, ClockSetup, Cross, Demand, ExchangeOptions, NodeChoice, PathChoice, Requests,
     SessionOptions, Sizes, StreamSetup, TcpOptions, Transfer,
 };
-use byway_control::{CONTROLLER_NAMES, ControllerChoice};
+use byway_control::{ControllerChoice, controller_names};
 use byway_sim::Random;
 use byway_wire::Duration;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn transfer(number: u64, paths: Vec<PathChoice>, carrier: Carrier, random: &mut 
         to: NodeChoice::Node("D".into()),
         paths,
         carrier,
-        congestion: choice(one(random, CONTROLLER_NAMES).map_or("background", |(name, _)| name)),
+        congestion: choice(one(random, &controller_names()).unwrap_or(&"background")),
         demand: Demand::Size(10_000 + random.below(MAX_BYTES)),
         start: millis(random, 0, 3_000),
         start_jitter: Duration::ZERO,
