@@ -2,7 +2,8 @@
 //! window per loss event (RFC 6582). Duplicate ACKs do not inflate the window, because a path of
 //! byway knows how many bytes are in flight.
 
-use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
+use crate::bundle::uncoupled::PathController;
+use crate::bundle::window::{Decrease, GrowthPhase, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::Instant;
 

@@ -1,7 +1,8 @@
 //! Coupled algorithms like TCP: every path has a window of its own, whose growth depends on all
 //! paths.
 
-use super::{Decrease, GrowthPhase, Paths, Window};
+use super::paths::Paths;
+use super::window::{Decrease, GrowthPhase, Window};
 use crate::newreno::NewRenoOptions;
 use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Duration, Instant, PathId};

@@ -5,9 +5,9 @@ mod coupled;
 mod path_limit;
 mod paths;
 mod rate;
-mod uncoupled;
+pub(crate) mod uncoupled;
 mod undo;
-mod window;
+pub(crate) mod window;
 
 #[cfg(feature = "laws")]
 pub use coupled::{Coupled, CoupledPath, Law};

@@ -1,6 +1,6 @@
 //! A single-path algorithm on every path of a bundle, without coupling.
 
-use super::Paths;
+use super::paths::Paths;
 use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use alloc::boxed::Box;
 use byway_wire::{Instant, PathId};

@@ -2,7 +2,7 @@
 //! one decrease per loss event, timeouts, and undoing a decrease after a spurious loss. The
 //! algorithm itself sets the growth in congestion avoidance.
 
-use super::UndoState;
+use super::undo::UndoState;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
