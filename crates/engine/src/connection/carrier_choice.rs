@@ -2,17 +2,15 @@
 
 use super::path::Path;
 use super::paths::Paths;
-use crate::path::transport::PathTransport;
 
 /// Timeouts in a row after which a path counts as one that does not answer.
 pub(super) const SILENT_TIMEOUTS: u32 = 2;
 
-/// Whether a preferred path with the same destination is in use and answers. `direct`: the
-/// preferred transport of direct paths.
-pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> bool {
+/// Whether a preferred path with the same destination is in use and answers.
+pub(super) fn is_served(paths: &Paths, other: &Path) -> bool {
     paths.iter().any(|path| {
         path.is_governed()
-            && path.route.is_preferred(direct)
+            && paths.is_preferred(path)
             && path.route.leads_as(&other.route)
             && path.send.is_proven()
             && path.send.timeouts() == 0

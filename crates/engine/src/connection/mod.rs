@@ -54,7 +54,6 @@ use crate::data::{Incoming, Outgoing};
 use crate::endpoint::steady_clock::SteadyClock;
 use crate::handshake::{Established, PublicKey};
 use crate::path::send::ACK_DELAY;
-use crate::path::transport::PathTransport;
 use crate::random::Random;
 pub use crate::role::Role;
 use crate::seal::{Opener, Sealer};
@@ -62,7 +61,7 @@ use acks::Acks;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_control::{Controller, Delay};
+use byway_control::Controller;
 use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
 use core::net::SocketAddr;
@@ -146,15 +145,11 @@ pub struct Connection {
     controller: Governor,
     candidates: Candidates,
     paths: Paths,
-    /// Whether direct paths over UDP or over TCP carry data while both answer.
-    preferred: PathTransport,
     peer_paths: PeerPaths,
     contents: PacketContents,
     acks: Acks,
     scheduler: Scheduler,
     pending_events: PendingEvents,
-    /// Scratch space, kept so that no packet allocates.
-    delays: Vec<Delay>,
 }
 
 impl Connection {
@@ -173,14 +168,12 @@ impl Connection {
             random,
             controller: Governor::new(controller),
             candidates: Candidates::new(now, config.probe_interval, config.tau),
-            preferred: PathTransport::Datagrams,
             paths: Paths::new(established.send_ids),
             peer_paths: PeerPaths::new(established.receive_ids),
             contents: PacketContents::new(config, &params, role),
             acks: Acks::new(config),
             scheduler: Scheduler::new(now, config.cap),
             pending_events: PendingEvents::default(),
-            delays: Vec::new(),
         }
     }
 

@@ -10,15 +10,12 @@ use crate::invariant::Invariant as _;
 use crate::path::receive::PacketArrival;
 use crate::path::send::NewlyAcked;
 use crate::seal::OpenError;
-use byway_control::{Acked, Congested, Controller, Delay, ProbeResult, Trigger, Undo};
+use byway_control::{Congested, Controller, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
 use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
 use byway_wire::{Duration, Instant, PathId};
 
-/// A congestion window counts as used only if at least 1/`USED_SHARE` of it was in flight.
-/// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8).
-const USED_SHARE: u64 = 4;
 /// The most PATH_CHALLENGEs of one path that wait to be answered.
 const MAX_RESPONSES: usize = 2;
 
@@ -184,10 +181,10 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, contents, controller, delays, config, .. } = self;
+        let Self { paths, contents, controller, config, .. } = self;
         let id = entry.path;
         let Some(path) = paths.judge(id) else { return id < paths.next_id() };
-        delays.clear();
+        let delays = controller.empty_delays();
         let (probe, silent) = (path.probe, path.send.timeouts() > 0);
         let Some(progress) = path.send.on_ack(now, entry, way, delays, |carried| contents.arrived(carried))
         else {
@@ -196,11 +193,11 @@ impl Connection {
         if let Some(latest) = progress.latest {
             contents.farewells().on_known(id);
             if path.state == PathState::Active {
-                tell_progress(now, path, &progress, latest, delays, controller);
+                controller.tell_progress(now, path, &progress, latest);
             }
             if probe.is_some_and(|number| number <= entry.largest) && path.state == PathState::Choked {
                 path.probe = None;
-                let delay = delays.last().copied();
+                let delay = controller.last_delay();
                 controller.on_probe(id, &ProbeResult { now, delay, rtt: progress.rtt });
             }
         }
@@ -244,41 +241,6 @@ impl Connection {
             self.contents.out().missing(what, start, end);
         }
     }
-}
-
-/// The controller hears what was acknowledged, the latest of which was sent then, limited by the
-/// application or not.
-#[inline]
-fn tell_progress(
-    now: Instant,
-    path: &Path,
-    progress: &NewlyAcked,
-    (sent_at, app_limited): (Instant, bool),
-    delays: &[Delay],
-    controller: &mut dyn Controller,
-) {
-    let (send, rtt) = (&path.send, &path.send.rtt);
-    // A window that is hardly used limits nothing (RFC 9002 section 7.8). Something else does, such
-    // as the processor.
-    let flight = send.in_flight + progress.bytes;
-    let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
-    controller.on_acked(
-        path.id(),
-        &Acked {
-            now,
-            bytes: progress.bytes,
-            packets: progress.packets,
-            sent_at,
-            rtt: progress.rtt,
-            srtt: rtt.smoothed(),
-            min_rtt: rtt.minimum(),
-            delays,
-            in_flight: send.in_flight,
-            app_limited,
-            delivery_rate: send.delivery_rate(),
-            ce: progress.ce,
-        },
-    );
 }
 
 /// The controller hears of CE marks.

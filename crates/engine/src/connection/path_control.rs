@@ -3,13 +3,20 @@
 //! [governs paths over TCP](Controller::governs_connections) too: these paths send what both the
 //! controller and the kernel allow.
 
-use crate::path::send::SendPath;
+use super::path::Path;
+use crate::path::send::{NewlyAcked, SendPath};
 use crate::path::transport::PathTransport;
 use crate::route::Route;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
+use byway_control::{
+    Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Undo,
+};
 use byway_wire::{Instant, PathId};
+
+/// A congestion window counts as used only if at least 1/`USED_SHARE` of it was in flight.
+/// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8).
+const USED_SHARE: u64 = 4;
 
 /// The allowance of a path whose congestion the kernel controls: as much as its socket takes.
 const KERNEL_ALLOWANCE: Allowance =
@@ -21,11 +28,14 @@ pub(super) struct Governor {
     controller: Box<dyn Controller>,
     /// Paths in use that the kernel alone governs.
     kernels: Vec<PathId>,
+    /// The one-way delays of the ACK entry that is being read. The memory is kept, so that no ACK
+    /// allocates.
+    delays: Vec<Delay>,
 }
 
 impl Governor {
     pub const fn new(controller: Box<dyn Controller>) -> Self {
-        Self { controller, kernels: Vec::new() }
+        Self { controller, kernels: Vec::new(), delays: Vec::new() }
     }
 
     /// Tells `send` whether UDP or TCP carries the packets of a new path. If the congestion
@@ -48,6 +58,55 @@ impl Governor {
         } else {
             self.controller.open(path, opened);
         }
+    }
+
+    /// The list for the one-way delays of an ACK entry, without those of the entry before.
+    #[inline]
+    pub fn empty_delays(&mut self) -> &mut Vec<Delay> {
+        self.delays.clear();
+        &mut self.delays
+    }
+
+    /// The last one-way delay of the ACK entry, if it gave any.
+    pub fn last_delay(&self) -> Option<Delay> {
+        self.delays.last().copied()
+    }
+
+    /// Tells the controller what an ACK entry acknowledged. `latest`: when the latest of these
+    /// packets was sent, and whether the application limited it.
+    #[inline]
+    pub fn tell_progress(
+        &mut self,
+        now: Instant,
+        path: &Path,
+        progress: &NewlyAcked,
+        (sent_at, app_limited): (Instant, bool),
+    ) {
+        if self.is_kernels(path.id()) {
+            return;
+        }
+        let (send, rtt) = (&path.send, &path.send.rtt);
+        // A window that is hardly used limits nothing (RFC 9002 section 7.8). Something else does,
+        // such as the processor.
+        let flight = send.in_flight + progress.bytes;
+        let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
+        self.controller.on_acked(
+            path.id(),
+            &Acked {
+                now,
+                bytes: progress.bytes,
+                packets: progress.packets,
+                sent_at,
+                rtt: progress.rtt,
+                srtt: rtt.smoothed(),
+                min_rtt: rtt.minimum(),
+                delays: &self.delays,
+                in_flight: send.in_flight,
+                app_limited,
+                delivery_rate: send.delivery_rate(),
+                ce: progress.ce,
+            },
+        );
     }
 
     #[inline]

@@ -270,7 +270,7 @@ impl Connection {
     /// preferred kind answers.
     pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
         let now = self.session.own_time(now);
-        if core::mem::replace(&mut self.preferred, carriage) != carriage {
+        if self.paths.prefer(carriage) {
             self.scheduler.consult();
             self.settle(now);
         }
@@ -285,8 +285,7 @@ impl Connection {
         while let Some(id) = self.paths.next_after(last) {
             last = Some(id);
             let Some(path) = self.paths.get(id) else { continue };
-            let answers =
-                !path.route.is_preferred(self.preferred) && is_served(&self.paths, self.preferred, path);
+            let answers = !self.paths.is_preferred(path) && is_served(&self.paths, path);
             let Some(path) = self.paths.quietly(id) else { continue };
             match path.rest_step(now, answers) {
                 RestAction::Rest => self.rest(id),
@@ -317,7 +316,7 @@ impl Connection {
             |path: &Path| path.is_governed() && !path.route.is_proxied() && path.send.timeouts() == 0;
         let is_reached = self.paths.iter().any(direct);
         self.paths.iter().any(|path| {
-            let led = path.route.is_preferred(self.preferred) || is_served(&self.paths, self.preferred, path);
+            let led = self.paths.is_preferred(path) || is_served(&self.paths, path);
             !(led || is_reached && path.route.is_proxied())
         })
     }
@@ -376,12 +375,11 @@ impl Connection {
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
-        let preferred = self.preferred;
         let each = self.controller.governs_connections() && !self.controller.yields();
         let available = |path: &&Path| {
             path.state == PathState::Available
                 && path.address == AddressValidation::Valid
-                && (path.route.is_preferred(preferred) || may_stand_in(&self.paths, path, each))
+                && (self.paths.is_preferred(path) || may_stand_in(&self.paths, path, each))
         };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;

@@ -4,6 +4,7 @@
 use super::full_sockets::FullSockets;
 use super::path::{ChangeMark, Path, PathState};
 use super::path_table::{PathTable, after};
+use crate::path::transport::PathTransport;
 use crate::route::Route;
 use crate::seal::connection_id;
 use alloc::collections::VecDeque;
@@ -34,6 +35,8 @@ pub(super) struct Paths {
     /// The secret from which the peer's connection ids are derived.
     secret: [u8; 32],
     table: PathTable<Path>,
+    /// Whether direct paths over UDP or over TCP carry data while both answer.
+    preferred: PathTransport,
     /// Changed and not settled, in the order of the changes.
     marked: VecDeque<PathId>,
     /// Whether the controller may allow any path something else than before.
@@ -50,8 +53,18 @@ pub(super) struct Paths {
 
 impl Paths {
     pub fn new(secret: [u8; 32]) -> Self {
-        let (table, marked, full) = (PathTable::new(), VecDeque::new(), FullSockets::default());
-        Self { secret, table, marked, all: false, connections: 0, available: 0, routes: 0, ways: 0, full }
+        Self {
+            secret,
+            table: PathTable::new(),
+            preferred: PathTransport::Datagrams,
+            marked: VecDeque::new(),
+            all: false,
+            connections: 0,
+            available: 0,
+            routes: 0,
+            ways: 0,
+            full: FullSockets::default(),
+        }
     }
 
     /// Sockets by which nothing can be sent now.
@@ -131,6 +144,17 @@ impl Paths {
         self.moved();
         #[cfg(debug_assertions)]
         self.check();
+    }
+
+    /// Sets which direct paths carry data while they answer: those over UDP, or those over TCP.
+    /// Returns whether others did before.
+    pub fn prefer(&mut self, carriage: PathTransport) -> bool {
+        core::mem::replace(&mut self.preferred, carriage) != carriage
+    }
+
+    /// Whether a path of this side uses the [preferred](Route::is_preferred) transport.
+    pub fn is_preferred(&self, path: &Path) -> bool {
+        path.route.is_preferred(self.preferred)
     }
 
     /// Whether any goes over a TCP connection.
