@@ -5,7 +5,7 @@ use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::device::DeviceSource;
-use crate::driver_thread::Control;
+use crate::driver_control::Control;
 use crate::epoll_wait::{WaitEvent, Waiter};
 use crate::links::{Link, Links, SocketFull};
 use crate::pending_dials::PendingDials;

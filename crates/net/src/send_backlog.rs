@@ -1,7 +1,8 @@
 //! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they
 //! leave in one call.
 
-use crate::send_batch::{DatagramRun, MAX_MESSAGES, TrafficClass};
+use crate::send_batch::{DatagramRun, MAX_MESSAGES};
+use crate::traffic_class::TrafficClass;
 use byway_wire::{Local, Transmit};
 use smallvec::SmallVec;
 

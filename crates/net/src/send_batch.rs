@@ -4,7 +4,8 @@
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
-use byway_wire::{Dscp, Ecn, SendErrorKind, Transmit};
+use crate::traffic_class::TrafficClass;
+use byway_wire::SendErrorKind;
 use nix::sys::socket::{setsockopt, sockopt};
 use rustix::io::Errno;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg, sockopt as options};
@@ -28,33 +29,6 @@ pub(crate) struct DatagramRun<'a> {
     pub mark: TrafficClass,
     pub segment: usize,
     pub bytes: &'a [u8],
-}
-
-/// The byte of an IP header that tells how to treat the packet: type of service, or traffic class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TrafficClass(u8);
-
-impl TrafficClass {
-    /// The traffic class of a run that a machine wrote.
-    pub(crate) const fn of(transmit: &Transmit) -> Self {
-        Self::new(transmit.dscp, transmit.ecn)
-    }
-
-    /// The DSCP code point in its place in the byte, without ECN.
-    pub(crate) fn code_point(self) -> u32 {
-        u32::from(self.0 & !3)
-    }
-
-    /// The upper six bits are the code point (RFC 2474). The lower two are ECN (RFC 3168).
-    const fn new(dscp: Dscp, ecn: Ecn) -> Self {
-        let ecn = match ecn {
-            Ecn::NotEct => 0,
-            Ecn::Ect1 => 1,
-            Ecn::Ect0 => 2,
-            Ecn::Ce => 3,
-        };
-        Self(dscp.code_point() << 2 | ecn)
-    }
 }
 
 /// How far a row of runs got: `done` of them left whole, and then came `then`.
@@ -257,9 +231,9 @@ impl Socket {
     fn set_mark(&mut self, mark: TrafficClass) -> io::Result<()> {
         if self.mark != Some(mark) {
             if self.address().is_ipv4() {
-                options::set_ip_tos(&*self.io, mark.0)?;
+                options::set_ip_tos(&*self.io, mark.byte())?;
             } else {
-                options::set_ipv6_tclass(&*self.io, u32::from(mark.0))?;
+                options::set_ipv6_tclass(&*self.io, u32::from(mark.byte()))?;
             }
             self.mark = Some(mark);
         }
@@ -289,6 +263,7 @@ fn count(bytes: usize, segment: usize, counters: &Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_wire::{Dscp, Ecn};
     use quinn_udp::{EcnCodepoint, UdpSockRef};
     use std::net::UdpSocket;
     use std::time::Duration;

@@ -2,7 +2,7 @@
 //! receives many), ECN marks, kernel receive timestamps and large buffers. The don't-fragment bit
 //! makes the system refuse datagrams larger than the interface's MTU.
 
-use crate::send_batch::TrafficClass;
+use crate::traffic_class::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};

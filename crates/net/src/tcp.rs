@@ -2,10 +2,11 @@
 //! that drop UDP. The kernel gets little more data than it can send at once, because data in its
 //! buffer cannot move to another path.
 
-use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
+use crate::connection_permit::ConnectionPermit;
+use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult};
 use crate::statistics::Counters;
 use crate::tcp_limits::{TcpCongestion, TcpLimits};
-use crate::tcp_listener::ConnectionPermit;
+use crate::traffic_class::TrafficClass;
 use byway_wire::framing::{LENGTH_PREFIX_LEN, TcpFrames, prefix};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
 use smallvec::SmallVec;
