@@ -71,6 +71,7 @@ mod path_status;
 mod peer;
 mod receive_queue;
 mod session;
+mod shared_buffers;
 mod shared_object;
 mod shared_stream;
 mod shared_value;

@@ -3,8 +3,9 @@
 use crate::datagrams::Datagrams;
 use crate::error::{ConnectError, ConnectionError, Error};
 use crate::path_status::StatusSnapshot;
+use crate::shared_buffers::SharedBuffers;
 use crate::shared_object::{InboundObject, OutboundObject};
-use crate::shared_stream::{SharedBuffers, SharedStream};
+use crate::shared_stream::SharedStream;
 use crate::shared_value::Shared;
 use byway_engine::Handle;
 use byway_net::Waker;

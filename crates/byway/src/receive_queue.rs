@@ -1,7 +1,7 @@
 //! Bytes that wait for the application: pieces as they came, and between them what is too little
 //! for that, gathered.
 
-use crate::shared_stream::SharedBuffers;
+use crate::shared_buffers::SharedBuffers;
 use crate::uninit_buffer::FilledBuffer;
 use std::collections::VecDeque;
 

@@ -5,8 +5,9 @@ use crate::control_records::{ControlRecord, EndKind, Records, is_initiators, rec
 use crate::error::{ConnectionError, FAULT_CODE, ended, refused};
 use crate::loop_commands::{Connecting, PeerCell, first_stream};
 use crate::path_status::{StatusSampler, StatusSnapshot};
+use crate::shared_buffers::SharedBuffers;
 use crate::shared_object::{InboundObject, OutboundObject};
-use crate::shared_stream::{SharedBuffers, SharedStream};
+use crate::shared_stream::SharedStream;
 use crate::stream_pump::StreamPump;
 use byway_engine::Connection;
 use byway_engine::connection::{Event, close};

@@ -178,7 +178,7 @@ impl SendStream {
     fn put(
         sending: &mut Sending,
         bytes: &[u8],
-        spare: &crate::shared_stream::SharedBuffers,
+        spare: &crate::shared_buffers::SharedBuffers,
     ) -> Option<Result<usize, StreamError>> {
         if let Some(error) = sending.refusal() {
             return Some(Err(error));

@@ -4,7 +4,8 @@
 use crate::control_records::EndKind;
 use crate::error::StreamError;
 use crate::receive_queue::ByteQueue;
-use crate::shared_stream::{PooledBuffer, STREAM_BUFFER_BYTES, SharedBuffers, SharedStream, StreamEnd};
+use crate::shared_buffers::{PooledBuffer, SharedBuffers};
+use crate::shared_stream::{STREAM_BUFFER_BYTES, SharedStream, StreamEnd};
 use bytes::Bytes;
 use byway_engine::data::{Incoming, Outgoing};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Builds devices, addresses, neighbours and routes in each network namespace by the program `ip`.
 
+use crate::keeper_error::KeeperError;
 use crate::lab_blueprint::{Blueprint, Host, mac};
-use crate::lab_process::KeeperError;
 use crate::namespaces;
 use crate::netlink::Ethtool;
 use crate::packet_socket::Port;

@@ -39,14 +39,16 @@ pub mod wakeup_lead;
 
 mod devices;
 mod frame_forwarding;
+mod keeper_error;
 mod namespaces;
 mod netlink;
 mod packet_socket;
 
 pub use enter_host::enter;
+pub use keeper_error::KeeperError;
 pub use lab_blueprint::{Blueprint, BlueprintError};
 pub use lab_directory::{HostRecord, Lab, LabDirectory, LabRecord};
-pub use lab_process::{KeeperError, keep, prepare};
+pub use lab_process::{keep, prepare};
 pub use lab_status::{LinkStatus, Status};
 pub use lateness::Lateness;
 pub use simplex_link::SimplexLink;

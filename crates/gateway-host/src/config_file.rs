@@ -1,11 +1,12 @@
 //! `gw.toml`: what a gateway is told, and the line of every mistake in it. `docs/gateway.md` says
 //! what it may say.
 
+mod config_source;
 mod relay;
 mod text;
 
+pub use config_source::ConfigError;
 pub use relay::{RELAY_PORT, RelayConfig};
-pub use text::ConfigError;
 
 use crate::GatewayError;
 use byway_control::{ChoiceError, Class, ControllerChoice, SenderKind, controller};
@@ -24,12 +25,13 @@ use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::state_directory::StateDir;
 use byway_wire::Dscp;
 use byway_wire::relay::Word;
+use config_source::{As, ConfigSource};
 use relay::RelayText;
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use text::{ConfigSource, File, GatewayText, GuestText, OptionsText, PeerText};
+use text::{File, GatewayText, GuestText, OptionsText, PeerText};
 use toml::Spanned;
 
 /// The default UDP port of a gateway.
@@ -147,7 +149,7 @@ impl GatewayConfig {
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let directory = file.parent().unwrap_or(Path::new(""));
         let place = ConfigSource { file, text };
-        let (File { gateway, peer, rule, relay, guest, .. }, options) = place.read()?;
+        let (File { gateway, peer, rule, relay, guest, .. }, options) = File::read(&place)?;
         let Some(gateway) = gateway else {
             return Err(place.whole("there is no [gateway] table: say there what this gateway serves"));
         };
@@ -174,11 +176,7 @@ impl GatewayConfig {
             file: file.to_owned(),
             exposed,
             key: gateway.key.map(|key| directory.join(key)),
-            listen: gateway
-                .listen
-                .iter()
-                .map(|asked: &text::As<Endpoint>| asked.0.or_port(GATEWAY_PORT))
-                .collect(),
+            listen: gateway.listen.iter().map(|asked: &As<Endpoint>| asked.0.or_port(GATEWAY_PORT)).collect(),
             tun,
             mark,
             status: gateway.status.map(|status| directory.join(status)),

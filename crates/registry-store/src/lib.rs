@@ -3,7 +3,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`operator_store`] | what every store can do for its operator, and how one is opened by its name |
+//! | [`operator_store`] | how an operator opens a store by its name, and the words in it |
+//! | `store_operations` | what every store can do for its operator |
 //! | [`sqlite`] | one file, one writer |
 //! | `operator_http` | pages for operators, over HTTP on loopback |
 //! | [`operator_view`] | what an operator is shown |
@@ -19,6 +20,7 @@ pub mod operator_view;
 pub mod postgres;
 pub mod registry_process;
 pub mod sqlite;
+mod store_operations;
 
 pub use operator_store::{Issue, OperatorStore, StoreError, open};
 pub use registry_process::{RegistryError, RegistryPlan, Running};

@@ -3,7 +3,7 @@
 //! misses one. The next request replaces a lost connection.
 
 use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
-use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
+use crate::store_operations::{Issue, OperatorStore, Revoked, StoreError};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{

@@ -2,7 +2,7 @@
 //! operator wait for it.
 
 use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
-use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
+use crate::store_operations::{Issue, OperatorStore, Revoked, StoreError};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{

@@ -1,7 +1,7 @@
 //! `[relay]`: a relay beside the gateway, for its peers, and for a registry's clients if one is
 //! named.
 
-use super::text::{As, ConfigError, ConfigSource};
+use super::config_source::{As, ConfigError, ConfigSource};
 use byway_gateway::Prefix;
 use byway_registry::word::{RegistryWord, WordKind};
 use byway_transfer::address::Endpoint;

@@ -1,5 +1,6 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
+use super::config_source::{As, ConfigError, ConfigSource};
 use super::relay::RelayText;
 use byway_gateway::gateway_options::{GATEWAY_OPTIONS, GatewayOption, Value as OptionValue, ValueKind};
 use byway_gateway::rules::Rule;
@@ -8,30 +9,13 @@ use byway_gateway::{Ports, Prefix};
 use byway_transfer::address::Endpoint;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::units::{parse_duration, parse_size};
-use byway_wire::checked_text::MAX_LEN;
-use core::ops::Range;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use thiserror::Error as ThisError;
+use std::path::PathBuf;
 use toml::{Spanned, Value};
-
-/// A mistake in a configuration file.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("{}:{line}: {what}", file.display())]
-pub struct ConfigError {
-    /// The file's path.
-    pub file: PathBuf,
-    /// The line of the mistake, counted from 1.
-    pub line: usize,
-    /// The mistake, and what was expected.
-    pub what: String,
-}
 
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +32,22 @@ pub(super) struct File {
     pub relay: Option<RelayText>,
     #[serde(default)]
     pub guest: Vec<Spanned<GuestText>>,
+}
+
+impl File {
+    /// Parses the file: its tables, and its options.
+    pub fn read(source: &ConfigSource<'_>) -> Result<(Self, OptionsText), ConfigError> {
+        let wrong = |error: toml::de::Error| {
+            let what = error.message().trim().replace('\n', ", ");
+            source.at(error.span().unwrap_or_default(), &what)
+        };
+        let options: OptionsText = toml::from_str(source.text).map_err(wrong)?;
+        if let Some((key, value, known)) = options.unknown() {
+            let what = format!("unknown field `{key}`, expected one of `{}`", known.join("`, `"));
+            return Err(source.at(value.span(), &what));
+        }
+        Ok((toml::from_str(source.text).map_err(wrong)?, options))
+    }
 }
 
 /// The keys of `[gateway]` that are not options.
@@ -146,20 +146,9 @@ pub(super) struct GuestText {
     pub ports: Option<Spanned<Vec<Ports>>>,
 }
 
-/// A value that is parsed from a string.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct As<T>(pub T);
-
 /// Hosts, as a prefix or as a table with ports.
 #[derive(Clone, Debug)]
 pub(super) struct ServedText(pub Served);
-
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for As<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(As).map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
-    }
-}
 
 impl<'de> Deserialize<'de> for ServedText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -183,55 +172,5 @@ impl<'de> Visitor<'de> for ServedVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServedText, A::Error> {
         Served::deserialize(MapAccessDeserializer::new(map)).map(ServedText)
-    }
-}
-
-/// A configuration file's path and text, for the line numbers in errors.
-pub(super) struct ConfigSource<'a> {
-    pub file: &'a Path,
-    pub text: &'a str,
-}
-
-impl ConfigSource<'_> {
-    /// Parses the file: its tables, and its options.
-    pub fn read(&self) -> Result<(File, OptionsText), ConfigError> {
-        let wrong = |error: toml::de::Error| {
-            let what = error.message().trim().replace('\n', ", ");
-            self.at(error.span().unwrap_or_default(), &what)
-        };
-        let options: OptionsText = toml::from_str(self.text).map_err(wrong)?;
-        if let Some((key, value, known)) = options.unknown() {
-            let what = format!("unknown field `{key}`, expected one of `{}`", known.join("`, `"));
-            return Err(self.at(value.span(), &what));
-        }
-        Ok((toml::from_str(self.text).map_err(wrong)?, options))
-    }
-
-    pub fn at(&self, span: Range<usize>, what: &str) -> ConfigError {
-        let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
-        ConfigError { file: self.file.to_owned(), line, what: what.to_owned() }
-    }
-
-    pub fn whole(&self, what: &str) -> ConfigError {
-        self.at(0..0, what)
-    }
-
-    /// Parses a word, written as text or as `@FILE`. Errors do not quote it, because it is a
-    /// secret.
-    pub fn word<T>(&self, directory: &Path, told: &Spanned<String>) -> Result<T, ConfigError>
-    where
-        T: FromStr<Err: fmt::Display>,
-    {
-        let word = told.as_ref();
-        let Some(file) = word.strip_prefix('@') else {
-            return word.trim().parse().map_err(|error: T::Err| self.at(told.span(), &error.to_string()));
-        };
-        let file = directory.join(file);
-        let wrong = |error: &dyn fmt::Display| self.at(told.span(), &format!("{}: {error}", file.display()));
-        let mut text = String::new();
-        std::fs::File::open(&file)
-            .and_then(|open| open.take(MAX_LEN as u64 + 1).read_to_string(&mut text))
-            .map_err(|error| wrong(&error))?;
-        text.trim().parse().map_err(|error: T::Err| wrong(&error))
     }
 }
