@@ -54,8 +54,8 @@ mod source_status;
 mod told_once;
 
 pub use error::SourceError;
-pub use plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
-pub use rate::PathRates;
+pub use plan::{OverflowPolicy, SourceEvent, SourcePlan};
+pub use rate::{ControllerReading, PathRates};
 pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::Sink;
 pub use sink_access::AllowedSource;

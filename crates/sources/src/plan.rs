@@ -1,5 +1,6 @@
 //! What a source is told, and what it tells.
 
+use crate::rate::ControllerReading;
 use crate::record_input::Feed;
 use crate::source_name::Name;
 use crate::source_status::SourceStatus;
@@ -17,16 +18,6 @@ pub enum OverflowPolicy {
     Back,
     /// The oldest are given up.
     GivenUp,
-}
-
-/// The reading of figure 2 of Wang et al. by which a source sets the rates of its paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ControllerReading {
-    /// No path's probability to be raised falls below 1 %, or half of its equal share.
-    #[default]
-    Recommended,
-    /// Figure 2 word by word: the probability of a path may vanish.
-    Literal,
 }
 
 /// How to send records.

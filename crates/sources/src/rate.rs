@@ -3,7 +3,6 @@
 //! Its input is each path's delivered rate: the bytes between the first packets of two successive
 //! control intervals, divided by the time between these packets' arrivals at the sink.
 
-use crate::plan::ControllerReading;
 use byway_control::wang::{RateController, WangOptions};
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Duration, Instant, PathId};
@@ -46,6 +45,16 @@ const MIN_WINDOW_SECONDS: f64 = 0.5;
 const MAX_WINDOW_SECONDS: f64 = 1.0;
 /// Packets that a path may have in flight, even at a low rate.
 const MIN_WINDOW_PACKETS: f64 = 4.0;
+
+/// The reading of figure 2 of Wang et al. by which a source sets the rates of its paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ControllerReading {
+    /// No path's probability to be raised falls below 1 %, or half of its equal share.
+    #[default]
+    Recommended,
+    /// Figure 2 word by word: the probability of a path may vanish.
+    Literal,
+}
 
 /// Values that a source and its session's congestion controller share.
 #[derive(Debug)]

@@ -3,9 +3,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::sink_plan::FileChange;
-use crate::source_file::{OpenFault, SourceFile};
-use crate::source_name::Name;
-use byway_engine::handshake::PublicKey;
+use crate::source_file::{Block, NOTES_DIRECTORY, OpenFault, OpenRequest, SourceFile};
 use byway_net::Waker;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// The directory of the notes, in the sink's directory.
-pub const NOTES_DIRECTORY: &str = ".byway-sink";
 /// How long after a failure a disk is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Time between two checks whether each file is still at its path.
@@ -31,33 +27,6 @@ pub enum FileRequest {
     Write(u64, Block),
     /// The session with this number writes nothing more. Its file is closed.
     Close(u64),
-}
-
-/// Who asks for a file.
-#[derive(Clone, Debug)]
-pub struct OpenRequest {
-    /// The name of the source.
-    pub name: Name,
-    /// The public key of the source's host.
-    pub key: PublicKey,
-    /// Whether the operator allowed this key for the name. If so, it gets the name from any earlier
-    /// owner.
-    pub is_listed: bool,
-    /// The identity of the source's run, which each process draws at random.
-    pub run: [u8; 16],
-    /// Whether each record of the source ends with a line feed.
-    pub has_lines: bool,
-}
-
-/// Records in a row.
-#[derive(Debug, Default)]
-pub struct Block {
-    /// Their bytes.
-    pub bytes: Vec<u8>,
-    /// The number of records in the block.
-    pub records: u64,
-    /// Numbers before the records, or among them, that have no record.
-    pub lost: u64,
 }
 
 /// A reply of the thread that writes files. The first value is the session's number.

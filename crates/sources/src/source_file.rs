@@ -5,8 +5,9 @@
 
 use crate::checkpoint::{Checkpoint, SLOT_LEN};
 use crate::endpoint::NAME_BOUND_CODE;
-use crate::sink_files::{Block, NOTES_DIRECTORY, OpenRequest};
 use crate::sink_plan::FileChange;
+use crate::source_name::Name;
+use byway_engine::handshake;
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity::PublicKey;
 use std::borrow::Cow;
@@ -15,8 +16,37 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+/// The directory of the notes, in the sink's directory.
+pub const NOTES_DIRECTORY: &str = ".byway-sink";
 /// How many times in a row a block is tried if its file is emptied or deleted meanwhile.
 const MAX_TRIES: usize = 8;
+
+/// Who asks for a file.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// The name of the source.
+    pub name: Name,
+    /// The public key of the source's host.
+    pub key: handshake::PublicKey,
+    /// Whether the operator allowed this key for the name. If so, it gets the name from any earlier
+    /// owner.
+    pub is_listed: bool,
+    /// The identity of the source's run, which each process draws at random.
+    pub run: [u8; 16],
+    /// Whether each record of the source ends with a line feed.
+    pub has_lines: bool,
+}
+
+/// Records in a row.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// The number of records in the block.
+    pub records: u64,
+    /// Numbers before the records, or among them, that have no record.
+    pub lost: u64,
+}
 
 /// A source's file at the sink, and its notes.
 pub struct SourceFile {

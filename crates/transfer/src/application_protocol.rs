@@ -4,12 +4,15 @@
 //! version 1 (1), kind 4 (1), permission (16), length (1), protocol; what follows is for later versions
 //! ```
 
-use crate::hello_preamble::{APPLICATION_KIND, PREAMBLE_VERSION, PreambleError};
 use crate::secret::Secret;
 use byway_wire::{DecodeError, Reader};
 use std::fmt;
 use std::str::FromStr;
 
+/// The version of the data in a HELLO, which each kind begins with.
+pub(crate) const PREAMBLE_VERSION: u8 = 1;
+/// The kind of a connection of an application.
+pub(crate) const APPLICATION_KIND: u8 = 4;
 /// Bytes of the longest name of a protocol.
 pub const PROTOCOL_MAX: usize = 32;
 
@@ -94,7 +97,7 @@ impl Application {
     }
 
     /// Reads the fields after the version and the kind.
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, PreambleError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let permission = Secret::new(reader.array()?);
         let length = usize::from(reader.u8()?);
         let protocol = Protocol::from_bytes(reader.bytes(length)?)

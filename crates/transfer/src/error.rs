@@ -2,7 +2,7 @@
 //! what to do about it.
 
 use crate::session::no_answer::NoAnswer;
-use crate::state_directory::StateError;
+use crate::state_directory::state_error::StateError;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;

@@ -11,15 +11,11 @@
 //! id. In a ping it may be the id of another session of the same sender. The receiver then answers
 //! whether it has that session ([`CloseCode`](crate::CloseCode), 8 or 9). 0: nothing is asked.
 
-use crate::application_protocol::{Application, Protocol};
+use crate::application_protocol::{APPLICATION_KIND, Application, PREAMBLE_VERSION, Protocol};
 use crate::secret::Secret;
 use byway_control::Class;
 use byway_wire::{DecodeError, Reader, Writer};
 
-/// The version of the preamble.
-pub(crate) const PREAMBLE_VERSION: u8 = 1;
-/// The kind of a connection of an application.
-pub(crate) const APPLICATION_KIND: u8 = 4;
 /// Bytes of the longest preamble.
 const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
@@ -91,7 +87,7 @@ impl FirstMessage {
             1 => ConnectionPurpose::Pipe,
             2 => ConnectionPurpose::Ping,
             3 => ConnectionPurpose::Forward(Class::Background),
-            APPLICATION_KIND => return Application::read(&mut reader).map(Self::Application),
+            APPLICATION_KIND => return Ok(Self::Application(Application::read(&mut reader)?)),
             _ => return Err(DecodeError::Range("kind of transfer").into()),
         };
         let mut preamble =

@@ -1,10 +1,12 @@
 //! A relay that runs: the machine of `byway-relay` on sockets, and the handle by which a program
 //! runs it.
 
+mod run_event;
 mod saved_state;
 mod state_writer;
 mod uplink_counters;
 
+pub use run_event::{RelayRunEvent, RelaySummary};
 pub use saved_state::{KeptRange, NotKept, SavedState};
 
 use crate::error::Error;
@@ -15,8 +17,7 @@ use byway_net::{
     unix_millis, unix_seconds,
 };
 use byway_relay::{
-    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Config, LendingConfig, LendingState, LendingTrouble, Load,
-    LogEvent, Policy, Relay, RelayCounters, Used,
+    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Config, LendingConfig, LendingTrouble, Policy, Relay,
 };
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{
@@ -24,7 +25,6 @@ use byway_wire::relay::{
 };
 use byway_wire::{Duration, Instant, Machine as _};
 use state_writer::{ReserveOffer, Snapshot, StateWriter};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,38 +127,6 @@ pub struct LendLine {
     pub rate: Option<u64>,
     /// Where the line leads.
     pub towards: IpAddr,
-}
-
-/// An event of a running relay.
-#[derive(Debug)]
-pub enum RelayRunEvent {
-    /// The counters of the relay, as requested.
-    Relayed(Box<RelaySummary>),
-    /// The relay dropped a datagram.
-    Dropped(LogEvent),
-    /// The counts could not be written to disk. The relay goes on, and tries again.
-    NotKept(io::Error),
-    /// The counts are written to disk again.
-    KeptAgain,
-    /// The relay lends nothing for this reason. `None`: it lends again.
-    Lends(Option<LendingTrouble>),
-}
-
-/// The counters of a relay since its start, and its present state.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RelaySummary {
-    /// What the relay counted since its start.
-    pub counters: RelayCounters,
-    /// Bytes carried on this day and in this month, over restarts.
-    pub used: Used,
-    /// The relay's load now.
-    pub load: Load,
-    /// How often the counts could not be written to disk.
-    pub not_kept: u64,
-    /// The number of open TCP connections.
-    pub connections: usize,
-    /// How much the relay lends. `None`: it is not on an end host that lends its line.
-    pub lending: Option<LendingState>,
 }
 
 /// What a registry is told when the relay enrols.
@@ -382,17 +350,7 @@ impl Relaying {
             keeper.keep(&Snapshot::last(&mut finished.machine, now));
         }
         finished.outcome?;
-        Ok(RelaySummary::of(&mut finished.machine, now, &self.flags))
-    }
-}
-
-impl RelaySummary {
-    fn of(relay: &mut Relay, now: Instant, flags: &RelayFlags) -> Self {
-        let (used, load) = (relay.used(now), relay.load(now));
-        let lending = relay.lending().map(|lending| lending.state());
-        let not_kept = flags.not_kept.load(Ordering::Relaxed);
-        let connections = relay.connections();
-        Self { counters: *relay.counters(), used, load, not_kept, connections, lending }
+        Ok(RelaySummary::of(&mut finished.machine, now, self.flags.not_kept.load(Ordering::Relaxed)))
     }
 }
 
@@ -536,7 +494,7 @@ impl Owner for Operator {
             self.trouble = trouble;
         }
         if self.flags.report.swap(false, Ordering::AcqRel) {
-            let relayed = RelaySummary::of(relay, now, &self.flags);
+            let relayed = RelaySummary::of(relay, now, self.flags.not_kept.load(Ordering::Relaxed));
             let _ = self.news.try_send(RelayRunEvent::Relayed(Box::new(relayed)));
         }
         LoopControl::Continue

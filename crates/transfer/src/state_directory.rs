@@ -2,78 +2,31 @@
 //! ([`byway_files::Journals`]) and ticket secrets ([`TicketState`]). A key file has one line: a
 //! prefix for the kind of key, 32 secret bytes, a checksum ([`byway_wire::checked_text`]).
 
+mod draft_file;
+pub(crate) mod state_error;
 mod ticket_state;
 
+pub(crate) use draft_file::put;
+pub use state_error::StateError;
 pub use ticket_state::TicketState;
 
 use crate::identity::Identity;
 use crate::secret::Secret;
 use byway_wire::checked_text::{self, TextError};
+use draft_file::{DraftFile, sync_parent};
+use state_error::Result;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 use zeroize::Zeroize;
 
 /// The file of the host's key pair.
 const IDENTITY_FILE: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
 /// The file of a relay's key.
 const RELAY_KEY_FILE: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
-
-/// Why a file of the state directory cannot be written or used.
-#[derive(Debug, Error)]
-pub enum StateError {
-    /// No directory was given, and the environment names none.
-    #[error("neither HOME nor XDG_DATA_HOME says where keys are kept: give --state-dir DIR")]
-    NoHome,
-    /// The system gives no randomness.
-    #[error("the system gives no randomness: {0}")]
-    NoRandomness(getrandom::Error),
-    /// The operating system reported an error.
-    #[error("cannot {what} {}", .path.display())]
-    Io {
-        /// What byway tried to do, as words of a sentence.
-        what: String,
-        /// To which file or directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A key may have been seen.
-    #[error(
-        "the {what} in {shown} can be read by others (mode {mode:03o}): run `chmod 600 {shown}`, \
-         or remove it for a new one if somebody did read it",
-        shown = .path.display()
-    )]
-    Exposed {
-        /// The kind of key.
-        what: &'static str,
-        /// The file's path.
-        path: PathBuf,
-        /// The file's mode.
-        mode: u32,
-    },
-    /// A file that should hold a key holds something else.
-    #[error("{} {holds}: put back a copy, or remove the file for a new one", .path.display())]
-    Damaged {
-        /// The file's path.
-        path: PathBuf,
-        /// The text that the file holds.
-        holds: String,
-    },
-}
-
-impl StateError {
-    fn io(what: impl Into<String>, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let (what, path) = (what.into(), path.to_owned());
-        move |source| Self::Io { what, path, source }
-    }
-}
-
-type Result<T> = std::result::Result<T, StateError>;
 
 /// The directory with all files that byway keeps between runs.
 #[derive(Clone, Debug)]
@@ -175,16 +128,6 @@ impl StateDir {
     }
 }
 
-/// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever
-/// happens meanwhile.
-pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
-    let draft = DraftFile::write(path, text)?;
-    fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
-}
-
 /// A kind of key file: its prefix and its name in errors.
 struct KeyFile {
     prefix: &'static str,
@@ -258,43 +201,6 @@ impl KeyFile {
         key.zeroize();
         Ok(Secret::new(line))
     }
-}
-
-/// A file beside the one it is to become; gone when dropped, whether it became that or not.
-struct DraftFile {
-    path: PathBuf,
-}
-
-impl DraftFile {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn write(target: &Path, text: &str) -> io::Result<Self> {
-        let mut nonce = [0; 8];
-        getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{:016x}.tmp", u64::from_be_bytes(nonce)));
-        let path = target.with_file_name(name);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        let draft = Self { path };
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        Ok(draft)
-    }
-}
-
-impl Drop for DraftFile {
-    fn drop(&mut self) {
-        // Renamed away: nothing to remove. Else: a leftover at worst, harmless and readable by its
-        // owner only.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
 }
 
 #[cfg(test)]

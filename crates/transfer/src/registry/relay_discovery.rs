@@ -1,7 +1,7 @@
 //! Relays that a registry offers, for whoever runs for long: asked for from a socket of its own,
 //! and again before they end.
 
-use super::{FindPlan, Finder};
+use super::transfer_relays::{FindPlan, Finder};
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::identity::Identity;

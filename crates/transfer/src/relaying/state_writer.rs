@@ -1,7 +1,7 @@
 //! Saves to disk what a relay has to know after a restart. It does so on a thread of its own, so
 //! that a slow or full disk holds up no packet.
 
-use super::RelayRunEvent;
+use super::run_event::RelayRunEvent;
 use super::saved_state::{MAX_FILE_BYTES, SavedState};
 use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};

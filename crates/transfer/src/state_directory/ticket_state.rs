@@ -1,7 +1,8 @@
 //! What makes a ticket good beyond the process that printed it: the permission in it, the port, and
 //! whose it is.
 
-use super::{DraftFile, Result, StateError, sync_parent};
+use super::draft_file::{DraftFile, sync_parent};
+use super::state_error::{Result, StateError};
 use crate::identity::PublicKey;
 use crate::secret::Secret;
 use byway_wire::checked_text;
