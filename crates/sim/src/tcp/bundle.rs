@@ -1,7 +1,8 @@
 //! What the paths of a flow share: the controller, the data, and the paths to open.
 
+use super::flow::{Flow, Subflow, SubflowReport};
+use super::options::TcpConfig;
 use super::supply::Supply;
-use super::{Flow, Subflow, SubflowReport, TcpConfig};
 use byway_control::{Controller, Opened};
 use byway_wire::{Instant, PathId};
 

@@ -1,11 +1,12 @@
 //! One TCP connection: its handshake, its two directions and its timers.
 
 use super::bundle::Bundle;
+use super::flow::{SubflowReport, SubflowState};
+use super::options::{Recovery, TcpConfig};
 use super::receive::{ReadPattern, Receive};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::segment::{Segment, SynFields, stamp};
-use super::{Recovery, SubflowReport, SubflowState, TcpConfig};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 

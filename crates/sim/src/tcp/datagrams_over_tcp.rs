@@ -1,7 +1,7 @@
 //! A node on a host that has TCP: datagrams in frames over the connections that it dials and
 //! accepts.
 
-use super::host::ServerConfig;
+use super::server_config::ServerConfig;
 use super::stack::{ByHand, Stack};
 use crate::world::Node;
 use byway_wire::framing::LENGTH_PREFIX_LEN;

@@ -1,6 +1,6 @@
 //! What a host is asked to send, and what it says of it.
 
-use super::TcpConfig;
+use super::options::TcpConfig;
 use byway_control::newreno::{NewReno, NewRenoOptions as Reno};
 use byway_control::{Controller, Opened, UncoupledPaths};
 use byway_wire::{Duration, Instant, Local};

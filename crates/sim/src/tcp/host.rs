@@ -1,27 +1,10 @@
 //! A host with any number of flows, client and server at once.
 
+use super::bundle::Bundle;
+use super::flow::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport};
+use super::server_config::ServerConfig;
 use super::stack::Stack;
-use super::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport, TcpConfig, newreno};
-use byway_control::Controller;
 use byway_wire::{Input, Instant, Machine, PathId, Transmit, TransmitBuffer};
-
-/// How a host serves connections that others open.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// The options of this end.
-    pub options: TcpConfig,
-    /// Makes the controller of each connection on which this end answers with data.
-    pub controller: fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>,
-    /// From each instant on, the bits per second that the application takes from each connection;
-    /// `None`: all at once. Empty: all at once, always.
-    pub reading: Vec<(Instant, Option<u64>)>,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self { options: TcpConfig::default(), controller: |_, _| newreno(), reading: Vec::new() }
-    }
-}
 
 /// A TCP host. It accepts every connection, takes all data, and answers those that ask for an
 /// answer.
@@ -70,7 +53,7 @@ impl TcpHost {
         self.change(flow, |bundle| bundle.stop = now);
     }
 
-    fn change(&mut self, flow: FlowId, change: impl FnOnce(&mut super::bundle::Bundle)) {
+    fn change(&mut self, flow: FlowId, change: impl FnOnce(&mut Bundle)) {
         if let Some(&index) = self.flows.get(flow.0 as usize) {
             self.stack.with_bundle(index, change);
         }

@@ -20,6 +20,7 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sending;
+mod server_config;
 mod stack;
 mod supply;
 mod tail;
@@ -30,7 +31,8 @@ pub use datagrams_over_tcp::{FrameBytes, TcpCarried, tcp_address};
 pub use flow::{
     Demand, Flow, FlowId, FlowReport, FlowTag, ReceiverReport, Subflow, SubflowReport, SubflowState, newreno,
 };
-pub use host::{ServerConfig, TcpHost};
+pub use host::TcpHost;
 pub use options::{MSS_BYTES, Recovery, TcpConfig};
 pub use packets::Packets;
 pub use relay::TcpRelay;
+pub use server_config::ServerConfig;

@@ -1,6 +1,6 @@
 //! What a receiver has: data in order, data out of order, and what it owes the sender.
 
-use super::TcpConfig;
+use super::options::TcpConfig;
 use super::pace::Pace;
 use super::ranges::Ranges;
 use super::segment::{MAX_SACKS, Segment};

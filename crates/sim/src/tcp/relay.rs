@@ -1,7 +1,8 @@
 //! A relay that ends TCP on one side and begins another TCP on the other.
 
+use super::flow::{FlowTag, Subflow};
+use super::options::TcpConfig;
 use super::stack::{Onward, Stack};
-use super::{FlowTag, Subflow, TcpConfig};
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 
 /// A TCP relay. It accepts every connection, and carries the data on over its own connection to one

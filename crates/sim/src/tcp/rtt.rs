@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout, RFC 6298.
 
-use super::{Recovery, TcpConfig};
+use super::options::{Recovery, TcpConfig};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 

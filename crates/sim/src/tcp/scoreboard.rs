@@ -9,16 +9,17 @@
 //! | after a timeout | it has not arrived, unless the timeout was too early (RFC 4015) |
 
 mod rack_tlp;
+mod tail_probe;
 
+use super::options::{Recovery, TcpConfig};
 use super::rack::Rack;
 use super::ranges::Ranges;
 use super::rtt::Rtt;
 use super::segment::stamp;
-use super::{Recovery, TcpConfig};
 use byway_wire::{Duration, Instant};
-pub(super) use rack_tlp::TIMER_SLACK;
-use rack_tlp::TailProbe;
 use std::collections::VecDeque;
+pub(super) use tail_probe::TIMER_SLACK;
+use tail_probe::TailProbe;
 
 /// Later arrivals that make a loss (RFC 6675, DupThresh).
 const DUP_THRESH: u32 = 3;

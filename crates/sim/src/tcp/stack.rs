@@ -1,23 +1,24 @@
 //! Connections, bundles and their timers: the machine under hosts, web clients and relays.
 
+mod manual_connections;
 mod manual_io;
 mod paths;
 
 use super::ack_processing::{ConnectionFate, LINGER_TIME};
 use super::bundle::Bundle;
 use super::connection::{Connection, NO_ENTRY, TcpState};
-use super::host::ServerConfig;
+use super::flow::{Demand, Flow, FlowTag, ReceiverReport};
 use super::pace::Pace;
 use super::receive::ReadPattern;
 use super::segment::{
     FLAG_ACK, FLAG_RST, FLAG_SYN, MAX_HEADER_LEN, Segment, SynFields, nanos_between, stamp,
 };
-use super::{Demand, Flow, FlowTag, ReceiverReport};
+use super::server_config::ServerConfig;
 use crate::random::Random;
 use byway_control::Opened;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Transmit, TransmitBuffer};
 use core::net::{IpAddr, SocketAddr};
-pub(super) use manual_io::{ByHand, Onward};
+pub(super) use manual_connections::{ByHand, Onward};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 

@@ -1,7 +1,8 @@
 //! A graph becomes links of a world.
 
+use super::direction::Direction;
 use super::error::TopologyError;
-use super::graph::{Direction, Graph};
+use super::graph::Graph;
 use crate::pipe::PipeConfig;
 use crate::world::{LinkId, RouteSource, World};
 use core::net::IpAddr;

@@ -1,22 +1,11 @@
 //! Named nodes, and what joins them.
 
+use super::direction::Direction;
 use super::error::TopologyError;
-use super::routing::RouteCache;
+use super::route_cache::RouteCache;
 use crate::pipe::PipeConfig;
 use byway_wire::time::nanos;
 use std::collections::BTreeMap;
-
-/// One direction of an edge of a [`Graph`]. It is valid only in that graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Direction(pub(super) u32);
-
-impl Direction {
-    /// The other direction of the same edge.
-    #[must_use]
-    pub const fn reversed(self) -> Self {
-        Self(self.0 ^ 1)
-    }
-}
 
 /// A direction of an edge, with its pipe.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! What a way is like before anything runs: delay, bottleneck, and how much memory a plan may need.
 
-use super::graph::{Direction, Graph};
+use super::direction::Direction;
+use super::graph::Graph;
 use crate::pipe::{Change, PipeConfig};
 use byway_wire::Duration;
 use byway_wire::time::nanos;

@@ -23,6 +23,7 @@
 
 mod bmc;
 mod build;
+mod direction;
 mod dumbbell;
 mod error;
 mod graph;
@@ -34,13 +35,15 @@ mod mpath;
 mod parameters;
 mod random_graph;
 mod registry;
+mod route_cache;
 mod routing;
 mod wang;
 
 pub use build::Built;
+pub use direction::Direction;
 pub use dumbbell::{BundlePath, bundle, dumbbell};
 pub use error::TopologyError;
-pub use graph::{Direction, Graph};
+pub use graph::Graph;
 pub use internet::{Internet, internet};
 pub use measure::{MEMORY_PER_PACKET, Traffic, bdp_packets};
 pub use parameters::{Parameter, Parameters};

@@ -1,36 +1,12 @@
 //! Which way packets go: the cheapest, the same on every machine and in whatever order the network
 //! was written down.
 
+use super::direction::Direction;
 use super::error::TopologyError;
-use super::graph::{Direction, Graph};
+use super::graph::Graph;
+use super::route_cache::{Arc, Reached};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::sync::OnceLock;
-
-/// An edge, as Dijkstra's algorithm needs it: a compact copy of the graph's data. It makes searches
-/// faster, since a graph of thousands of nodes is searched hundreds of times.
-#[derive(Clone, Copy, Debug)]
-struct Arc {
-    to: u32,
-    cost: u64,
-    direction: Direction,
-}
-
-/// How a node is reached: from which, and by which direction.
-type Reached = Option<(u32, Direction)>;
-
-/// The routes found so far. They are computed on demand, and forgotten when the network changes.
-#[derive(Clone, Debug)]
-struct Routes {
-    /// For each node, its edges to neighbours.
-    arcs: Vec<Vec<Arc>>,
-    /// Per root, how each node is reached.
-    trees: Vec<OnceLock<Vec<Reached>>>,
-}
-
-/// The cache of a graph's routes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct RouteCache(OnceLock<Routes>);
 
 impl Graph {
     /// The route of least propagation delay, or least [cost](Self::set_cost) where set. Among equal
@@ -79,11 +55,7 @@ impl Graph {
 
     /// The tree of a root. Nodes are numbered by this graph alone, so every number is an index.
     fn tree(&self, root: u32) -> &[Reached] {
-        let routes = self.trees.0.get_or_init(|| Routes {
-            arcs: (0..self.size() as u32).map(|node| self.arcs(node)).collect(),
-            trees: vec![OnceLock::new(); self.size()],
-        });
-        routes.trees[root as usize].get_or_init(|| self.grow(&routes.arcs, root))
+        self.trees.tree(root, self.size(), |node| self.arcs(node), |arcs| self.grow(arcs, root))
     }
 
     fn arcs(&self, node: u32) -> Vec<Arc> {

@@ -1,8 +1,8 @@
 //! The books as those who look at a world see them, and whether they say what is there.
 
 use super::LinkId;
-use super::eventless_links::Feeder;
 use super::events::EventSubject;
+use super::feeder::Feeder;
 use super::network::{CHAIN_END, Edge, Network};
 use super::trace::Trace;
 use crate::counters::LinkCounters;

@@ -8,21 +8,11 @@
 //! | 15 ms, first exit from B | an event; `catch_up` offers the packet to B as if at 10 ms |
 //! | 12 ms, if `run_until` returns | `catch_up` is called then, since a caller may read B's state |
 
-use super::LinkId;
 use super::events::PacketInFlight;
+use super::feeder::Feeder;
+use super::link_id::LinkId;
 use super::network::{Edge, EdgeLink, Network};
 use byway_wire::Instant;
-
-/// The link from which packets reach another link, over all chains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Feeder {
-    /// No link alone leads here.
-    Nobody,
-    /// All packets of the link come from this link.
-    Link(u32),
-    /// A node, or several links.
-    Many,
-}
 
 impl Network {
     /// Notes a chain that is new at `now`, and which of its links may be looked at late from then

@@ -15,13 +15,16 @@ mod driven_node;
 mod event_loop;
 mod eventless_links;
 mod events;
+mod feeder;
 mod interventions;
+mod link_id;
 mod network;
 mod observers;
 mod trace;
 
 pub use driven_node::{Handle, Node, NodeId};
-pub use network::{LinkId, StrayCounters};
+pub use link_id::LinkId;
+pub use network::StrayCounters;
 pub use observers::{CaptureDirection, Captured, LinkEvent, LinkFact};
 
 use crate::clock::Clock;

@@ -1,7 +1,8 @@
 //! Links, routes and packets under way between the nodes, with the books that must balance.
 
-use super::eventless_links::Feeder;
 use super::events::{Event, EventSubject, Events, PacketInFlight};
+use super::feeder::Feeder;
+use super::link_id::LinkId;
 use super::observers::{LinkEvent, LinkFact, Observer};
 use super::trace::Trace;
 use crate::counters::LinkCounters;
@@ -12,10 +13,6 @@ use core::any::Any;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Which link. Numbered in the order of [`World::link`](crate::World::link).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LinkId(pub u32);
 
 /// Packets that went astray outside of any link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,6 +1,7 @@
 //! What can be seen of a world while it runs.
 
-use super::{LinkId, NodeId};
+use super::driven_node::NodeId;
+use super::link_id::LinkId;
 use crate::link::{DropReason, Occupancy};
 use byway_wire::{Duration, Ecn, Instant, Local};
 use core::net::SocketAddr;

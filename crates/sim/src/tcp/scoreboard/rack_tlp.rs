@@ -1,22 +1,10 @@
 //! What RACK-TLP (RFC 8985) adds to a scoreboard. It finds losses by time, and probes the tail.
 
+use super::tail_probe::{TIMER_SLACK, TailProbe};
 use super::{DetectedLosses, OutgoingSegment, Scoreboard};
 use crate::tcp::rtt::Rtt;
+use byway_wire::Instant;
 use byway_wire::time::nanos;
-use byway_wire::{Duration, Instant};
-
-/// What Linux adds to a RACK or probe timer (`TCP_TIMEOUT_MIN`): two ticks of a clock with 250
-/// ticks a second.
-pub(in crate::tcp) const TIMER_SLACK: Duration = Duration::from_millis(8);
-
-/// A tail loss probe in flight (RFC 8985, 7.1).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TailProbe {
-    /// TLP.end_seq: the number whose acknowledgment ends the probe.
-    pub(super) end: u64,
-    /// The transmission that sent the last segment again; `None`: the probe was new data.
-    pub(super) again: Option<u64>,
-}
 
 impl Scoreboard {
     /// Finds losses with RACK (RFC 8985, 6.2, step 5). It does so also when nothing came and

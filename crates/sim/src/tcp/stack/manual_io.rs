@@ -2,42 +2,14 @@
 //! where what comes on one leaves on another.
 
 use super::Stack;
+use super::manual_connections::{ByHand, Pair};
 use crate::tcp::ack_processing::ConnectionFate;
 use crate::tcp::connection::{Connection, TcpState};
+use crate::tcp::flow::{Demand, Flow, newreno};
 use crate::tcp::receive::ReadPattern;
-use crate::tcp::{Demand, Flow, Subflow, TcpConfig, newreno};
 use byway_control::Opened;
 use byway_wire::{Instant, Local};
 use core::net::SocketAddr;
-
-/// A connection of a stack: the slot is this connection's as long as it has this port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) struct ByHand {
-    pub slot: u32,
-    pub port: u32,
-}
-
-/// Where a relay forwards received data.
-#[derive(Clone, Debug)]
-pub(in crate::tcp) struct Onward {
-    pub to: Subflow,
-    pub options: TcpConfig,
-    pub pairs: Vec<Pair>,
-}
-
-/// An accepted connection, and the flow that forwards its data.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct Pair {
-    slot: u32,
-    /// The port of the connection. The slot belongs to it only while the port is the same.
-    port: u32,
-    pub bundle: u32,
-    /// Bytes that came in order.
-    pub came: u64,
-    /// Bytes that came in order and that the next end has acknowledged.
-    pub gone: u64,
-    ended: bool,
-}
 
 impl Stack {
     /// Opens a connection with `tag` in its SYN. `None`: all slots are in use.
