@@ -2,6 +2,7 @@
 
 mod exchange;
 mod gateways;
+mod path_choice;
 
 use byway_control::ControllerChoice;
 use byway_sim::PipeConfig;
@@ -10,6 +11,7 @@ use byway_sim::pipe::{GilbertElliott, Stalls};
 use byway_wire::Duration;
 pub use exchange::{Attack, ClockSetup, EndChange, EndChoice, ExchangeOptions, StreamSetup, UdpFilter};
 pub use gateways::Gateways;
+pub use path_choice::PathChoice;
 use std::collections::BTreeMap;
 
 /// A world with its traffic and changes, without a seed.
@@ -268,19 +270,6 @@ pub enum NodeChoice {
     Node(String),
     /// At a node chosen by the seed among those whose names begin so; never both ends at one.
     Any(String),
-}
-
-/// A route through the network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathChoice {
-    /// The route that the routers choose.
-    Direct,
-    /// The route through this node.
-    Through(String),
-    /// Through nodes chosen by the seed: how their names begin, and how many are chosen.
-    Any(String, usize),
-    /// Routes through relays that the registry offers.
-    Registry,
 }
 
 /// The program that carries a transfer.

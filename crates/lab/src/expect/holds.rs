@@ -1,6 +1,7 @@
 //! How many claims of an experiment hold: as published, by a second reading, and by byway's law.
 
-use super::{ClaimResult, Reading, Verdict};
+use super::outcome::{ClaimResult, Verdict};
+use super::reading::Reading;
 
 /// Counts of claims. A claim of the paper and its second readings count as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,19 +7,19 @@ mod holds;
 mod judge;
 mod outcome;
 mod read;
+mod reading;
 pub mod table;
 pub mod write;
 
 pub use holds::Holds;
 pub use outcome::{ClaimResult, ColumnResult, Judged, Measured, Missing, Outcome, Verdict, trace_of};
+pub use reading::Reading;
 
 use crate::figure::FigureSpec;
 use crate::measure::{Measure, Records, Selection, Undefined};
 use crate::plan::Mode;
 use core::ops::Range;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use thiserror::Error;
 
 /// The claims about the results of a plan.
@@ -108,28 +108,6 @@ pub struct Show {
     /// The unit of the measure.
     pub unit: String,
     span: Range<usize>,
-}
-
-/// How a claim of a paper is read, or whether it is about byway's own law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reading {
-    /// The literal words of the paper.
-    Strict,
-    /// Another reading. The experiment's README declares it, with the sentence on which it rests.
-    Second,
-    /// byway's own law in the place of the paper's, or a claim that no paper makes.
-    Ours,
-}
-
-impl fmt::Display for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Strict => "strict",
-            Self::Second => "second",
-            Self::Ours => "ours",
-        })
-    }
 }
 
 /// A mistake in an expectation, and its line.

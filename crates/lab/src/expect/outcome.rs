@@ -1,6 +1,6 @@
 //! What came out, as data.
 
-use super::Reading;
+use super::reading::Reading;
 use crate::plan::Mode;
 use crate::record::Record;
 use crate::stats::{self, Interval};

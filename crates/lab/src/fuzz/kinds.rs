@@ -1,6 +1,6 @@
 //! Which kinds of world a random world belongs to. A test counts them, so that none is forgotten.
 
-use super::{exchanges, happenings};
+use super::world_facts::{exchanges, happenings};
 use crate::setup::{Carrier, Changed, EndChange, PathChoice, Setup};
 use std::collections::BTreeSet;
 

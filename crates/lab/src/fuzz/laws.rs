@@ -1,6 +1,6 @@
 //! What must hold of the record of a random world.
 
-use super::pace;
+use super::{pace, world_facts};
 use crate::record::{ExchangeRecord, Record, RequestRecord, TransferRecord};
 use crate::setup::{Carrier, Changed, Demand, ExchangeOptions, Setup, Transfer};
 use byway_engine::ConnectError;
@@ -130,7 +130,7 @@ fn sound(
             ));
         }
     }
-    let trouble_end = super::trouble_end(setup).as_secs_f64();
+    let trouble_end = world_facts::trouble_end(setup).as_secs_f64();
     // Nothing was heard of the peer, or none of the data arrived, for a minute.
     let losses = [close::IDLE_CODE, close::STANDSTILL_CODE].map(|code| format!("closed with code {code}:"));
     for lost in &exchange.lost {

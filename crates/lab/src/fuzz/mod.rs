@@ -10,6 +10,7 @@
 //! | `laws` | what must hold of a record |
 //! | `pace` | how long a transfer may take |
 //! | `kinds` | which kinds of world a world belongs to |
+//! | `world_facts` | what a setup says of its exchanges and troubles |
 
 mod draw;
 mod kinds;
@@ -18,12 +19,10 @@ mod network;
 mod pace;
 mod traffic;
 mod troubles;
+mod world_facts;
 
 use crate::record::Record;
-use crate::setup::{
-    Attack, Carrier, Changed, Demand, EndChange, ExchangeOptions, LendLimit, Network, PathChoice,
-    RegistrySetup, Setup,
-};
+use crate::setup::{Attack, Carrier, Changed, LendLimit, Network, PathChoice, RegistrySetup, Setup};
 use crate::world::{self, RunError};
 use byway_sim::Random;
 use byway_wire::Duration;
@@ -32,10 +31,8 @@ pub use kinds::WorldKind;
 use network::NetworkDraw;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use troubles::Troubles;
+use world_facts::TROUBLE_END_SECONDS;
 
-/// Faults and changes happen before this second, but for long sleeps; afterwards the network is as
-/// good as it began.
-const TROUBLE_END_SECONDS: u64 = 40;
 /// A world with unfinished transfers ends this many seconds after the last trouble.
 const MAX_RUN_SECONDS: u64 = 1_200;
 
@@ -156,45 +153,6 @@ fn keep_promises(setup: &mut Setup) {
             }
         }
     }
-}
-
-/// The exchanges of a world, with their names.
-fn exchanges(setup: &Setup) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
-    setup.transfers.iter().filter_map(|transfer| match &transfer.carrier {
-        Carrier::Exchange(options) => Some((transfer.name.as_str(), options)),
-        _ => None,
-    })
-}
-
-/// The changes at the ends of one transfer, with their times.
-fn happenings<'a>(
-    setup: &'a Setup,
-    name: &'a str,
-) -> impl Iterator<Item = (Duration, crate::setup::EndChoice, EndChange)> + 'a {
-    setup.changes.iter().filter_map(move |change| match &change.what {
-        Changed::End { transfer, end, what } if transfer == name => Some((change.at, *end, *what)),
-        _ => None,
-    })
-}
-
-/// When the last change has come and every partition is over.
-fn trouble_end(setup: &Setup) -> Duration {
-    let changes = setup.changes.iter().map(|change| change.at);
-    let partitions = setup.network.links.iter().flat_map(|link| &link.spec.partitions).map(|dark| dark.1);
-    let steps = exchanges(setup).flat_map(|(_, options)| [options.sender_clock, options.receiver_clock]);
-    let steps = steps.filter_map(|clock| clock.step).map(|step| step.0);
-    let stops = setup.cross.iter().filter_map(|cross| cross.stop);
-    changes.chain(partitions).chain(steps).chain(stops).max().unwrap_or_default()
-}
-
-/// Bytes that a transfer moves in both directions, if that is a number.
-fn bytes(demand: &Demand, carrier: &Carrier) -> Option<u64> {
-    let Demand::Size(size) = demand else { return None };
-    let Carrier::Exchange(options) = carrier else { return Some(*size) };
-    let back: u64 = options.objects_back.iter().sum();
-    let streams = options.streams.iter();
-    let streams: u64 = streams.map(|stream| stream.answer + stream.reset_after.unwrap_or_default()).sum();
-    Some(size + back + streams)
 }
 
 #[cfg(test)]

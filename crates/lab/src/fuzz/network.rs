@@ -1,7 +1,7 @@
 //! A random network: two sites, one with a second uplink perhaps, a line between them, and relays.
 
-use super::TROUBLE_END_SECONDS;
 use super::draw::{millis, one, rate, seconds, sometimes};
+use super::world_facts::TROUBLE_END_SECONDS;
 use crate::setup::{Discipline, LinkSetup, LinkSpec, QueueLimit};
 use byway_sim::Random;
 use byway_wire::Duration;

@@ -1,6 +1,6 @@
 //! How long a transfer may take: a generous bound from the best line that is left to it.
 
-use super::{exchanges, happenings, trouble_end};
+use super::world_facts::{self, exchanges, happenings, trouble_end};
 use crate::record::Record;
 use crate::setup::{
     Carrier, Changed, EndChange, LinkSpec, NodeChoice, PathChoice, QueueLimit, Setup, Transfer,
@@ -22,7 +22,7 @@ const MATHIS_FACTOR: f64 = 1.22;
 
 /// The second by which a transfer is done. `None`: nothing is promised.
 pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) -> Option<f64> {
-    let bytes = super::bytes(&transfer.demand, &transfer.carrier)? as f64;
+    let bytes = world_facts::bytes(&transfer.demand, &transfer.carrier)? as f64;
     if !matches!(transfer.carrier, Carrier::Session(_) | Carrier::Exchange(_)) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Random transfers, requests and cross traffic over a random network.
 
-use super::TROUBLE_END_SECONDS;
 use super::draw::{bytes, millis, one, rate, seconds};
 use super::network::NetworkDraw;
+use super::world_facts::TROUBLE_END_SECONDS;
 use crate::setup::{
     Arrivals, Carrier, ClockSetup, Cross, Demand, ExchangeOptions, NodeChoice, PathChoice, Requests,
     SessionOptions, Sizes, StreamSetup, TcpOptions, Transfer,

@@ -1,9 +1,9 @@
 //! What happens to a random world: lines change, middleboxes drop UDP, hosts restart, sleep and
 //! move, relays and the registry crash. All of it is over at a known time.
 
-use super::TROUBLE_END_SECONDS;
 use super::draw::{millis, one, rate, seconds};
 use super::network::NetworkDraw;
+use super::world_facts::TROUBLE_END_SECONDS;
 use crate::setup::{
     Carrier, Change, Changed, EndChange, EndChoice, ExchangeOptions, PathChoice, Transfer, UdpFilter,
 };

@@ -1,6 +1,6 @@
 //! What is asked of gateways.
 
-use super::Undefined;
+use super::undefined_value::Undefined;
 use crate::record::{GatewayRecord, Record};
 use crate::spelling;
 use crate::stats;

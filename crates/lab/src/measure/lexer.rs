@@ -1,7 +1,7 @@
 //! Takes a measure apart. What a word may hold depends on where it stands, so the parser asks for
 //! what it expects.
 
-use super::MeasureError;
+use super::measure_error::MeasureError;
 
 /// The next piece of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,9 +3,12 @@
 
 use super::functions::{self, FUNCTION_SIGNATURES, Function, Parameter, Signature};
 use super::lexer::{Lexer, Token};
-use super::tree::{Argument, AxisChoice, Call, Expr, Op, Over};
-use super::{MAX_TEXT_LEN, MEMBER_NAME, MeasureError};
+use super::measure_error::MeasureError;
+use super::tree::{Argument, AxisChoice, Call, Expr, MEMBER_NAME, Op, Over};
 use crate::spelling;
+
+/// The longest measure, in bytes.
+pub const MAX_TEXT_LEN: usize = 4096;
 
 /// How deep a tree may be, operators, brackets and calls together.
 const MAX_DEPTH: usize = 64;

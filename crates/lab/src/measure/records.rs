@@ -1,7 +1,7 @@
 //! All runs of an experiment, found by variant and seed.
 
-use super::Undefined;
 use super::tree::AxisChoice;
+use super::undefined_value::Undefined;
 use crate::plan::units;
 use crate::record::Record;
 use crate::spelling;

@@ -1,7 +1,7 @@
 //! What is asked of requests: how long people waited.
 
-use super::Undefined;
 use super::series::Window;
+use super::undefined_value::Undefined;
 use crate::record::{Record, RequestRecord, RequestsRecord};
 use crate::{request_times, spelling};
 

@@ -1,6 +1,6 @@
 //! Series of samples: what had come by a second, and how much in a window.
 
-use super::Undefined;
+use super::undefined_value::Undefined;
 use crate::record::Record;
 
 /// A part of a run, in seconds.

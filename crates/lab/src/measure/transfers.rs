@@ -1,7 +1,7 @@
 //! What is asked of transfers and their paths.
 
-use super::Undefined;
 use super::series::{self, Window};
+use super::undefined_value::Undefined;
 use crate::record::{PathRecord, Record, TransferRecord};
 use crate::spelling;
 use crate::stats;

@@ -3,6 +3,9 @@
 use super::functions::Function;
 use core::ops::Range;
 
+/// How the member is called that `members(group)` has come to.
+pub(super) const MEMBER_NAME: &str = "it";
+
 /// An expression of a measure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {

@@ -2,7 +2,7 @@
 
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError, quantity};
-use super::transfers::datagram;
+use super::shared_keys::datagram;
 use super::units::{self, QuantityKind};
 use crate::setup::{ClockSetup, ExchangeOptions, StreamSetup};
 use byway_wire::Duration;

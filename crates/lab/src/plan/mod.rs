@@ -8,6 +8,7 @@ mod gateways;
 mod node;
 mod reader;
 mod sections;
+mod shared_keys;
 mod sweep;
 mod transfers;
 pub mod units;
@@ -17,7 +18,10 @@ use crate::Setup;
 use core::ops::Range;
 use node::{Node, Table, Value};
 use reader::{Axes, Reader, SpannedError};
+pub use sections::MAX_SEED;
+use sections::PlanHead;
 use sweep::Sweep;
+pub use sweep::{Axis, Overrides};
 use thiserror::Error;
 pub use write::plan_text;
 
@@ -72,32 +76,6 @@ impl Mode {
     }
 }
 
-/// The changes to the plan from the command line.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// How many seeds the plan runs with.
-    pub seeds: Option<u32>,
-    /// Values of axes of the sweep.
-    pub sweep: Vec<(String, Vec<String>)>,
-}
-
-impl Overrides {
-    /// Whether the command line changes nothing.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.seeds.is_none() && self.sweep.is_empty()
-    }
-}
-
-/// An axis of the sweep.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// The name of the axis.
-    pub name: String,
-    /// The labels of the axis in the order of the plan.
-    pub labels: Vec<String>,
-}
-
 /// A plan that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -128,9 +106,6 @@ pub struct PlanError {
     /// What was found, and what was expected.
     pub what: String,
 }
-
-/// The largest first seed of a plan: all whole numbers up to it are numbers of a plan.
-pub const MAX_SEED: u64 = 1 << 53;
 
 /// The most variants of one plan.
 const MAX_VARIANTS: usize = 10_000;
@@ -237,22 +212,14 @@ fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), SpannedError> {
 
 fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
     let sweep = Sweep::read(table.get("sweep"), table.get("skip"), overrides)?;
-    let mut plan = Plan {
-        title: String::new(),
-        seeds: 0,
-        first_seed: 0,
-        axes: sweep.axes(),
-        variants: Vec::new(),
-        only_simulated: None,
-        seeds_agree: None,
-    };
+    let (mut head, mut variants) = (PlanHead::default(), Vec::new());
     for variant in sweep.variants(MAX_VARIANTS)? {
         let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
         let labels = variant.iter().map(|(name, label, _)| (name.clone(), label.clone())).collect();
         let reader = Reader::new(table, 0..0, &axes);
-        let setup = sections::variant(&reader, labels, &mut plan)?;
-        plan.variants.push(setup);
+        variants.push(sections::variant(&reader, labels, &mut head)?);
     }
-    plan.seeds = overrides.seeds.unwrap_or(plan.seeds);
-    Ok(plan)
+    let PlanHead { title, seeds, first_seed, only_simulated, seeds_agree } = head;
+    let seeds = overrides.seeds.unwrap_or(seeds);
+    Ok(Plan { title, seeds, first_seed, axes: sweep.axes(), variants, only_simulated, seeds_agree })
 }

@@ -2,44 +2,55 @@
 
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
+use super::shared_keys::{MAX_COPIES, congestion, listed, mtu, name, pair, tcp, when};
 use super::units::{self, QuantityKind};
-use super::{MAX_SEED, Plan};
 use super::{changes, gateways, transfers};
 use crate::setup::{
     Arrivals, Cross, Discipline, LendLimit, LinkSetup, LinkSpec, Network, PathChoice, QueueLimit,
-    RegistrySetup, Requests, Setup, Sizes, TcpOptions, Transfer,
+    RegistrySetup, Requests, Setup, Sizes, Transfer,
 };
-use byway_control::{ChoiceError, ControllerChoice};
 use byway_sim::aqm::FqCodelConfig;
 use byway_sim::pipe::Stalls;
 use byway_wire::Duration;
 
-/// The most copies of one transfer.
-pub(super) const MAX_COPIES: u32 = 10_000;
 /// The most queues of FQ-CoDel, and the most bytes of its quantum.
 const MAX_QUEUES: u32 = 65_536;
 const MAX_QUANTUM_BYTES: u32 = 1_000_000;
 
-/// Bytes of the largest packet of a link: no link of the Internet has less than 68 (RFC 791), and
-/// no packet has more than 65,535.
-const MTU_RANGE: core::ops::RangeInclusive<f64> = 68.0..=65_535.0;
+/// The largest first seed of a plan: all whole numbers up to it are numbers of a plan.
+pub const MAX_SEED: u64 = 1 << 53;
 
-/// Reads a variant with the labels `axes`. Settings of all variants are stored in `plan`.
+/// What a plan says of all its variants.
+#[derive(Debug, Default)]
+pub(super) struct PlanHead {
+    /// The question in one line.
+    pub title: String,
+    /// How many seeds.
+    pub seeds: u32,
+    /// The first seed. The others follow in steps of 1.
+    pub first_seed: u64,
+    /// Why the plan cannot be run with real programs. `None`: it can.
+    pub only_simulated: Option<String>,
+    /// Why different seeds may give the same values. `None`: they should not.
+    pub seeds_agree: Option<String>,
+}
+
+/// Reads a variant with the labels `axes`. Settings of all variants are stored in `head`.
 pub(super) fn variant(
     reader: &Reader<'_>,
     axes: Vec<(String, String)>,
-    plan: &mut Plan,
+    head: &mut PlanHead,
 ) -> Result<Setup, SpannedError> {
     // Read before, since they make the variants.
     reader.knows(&["sweep", "skip"]);
-    plan.title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
-    plan.only_simulated = reader.text("only_simulated")?;
-    plan.seeds_agree = reader.text("seeds_agree")?;
-    plan.seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
-    if plan.seeds == 0 {
+    head.title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
+    head.only_simulated = reader.text("only_simulated")?;
+    head.seeds_agree = reader.text("seeds_agree")?;
+    head.seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
+    if head.seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
     }
-    plan.first_seed = match reader.number("first_seed")? {
+    head.first_seed = match reader.number("first_seed")? {
         None => 1,
         Some(seed) if (0.0..=MAX_SEED as f64).contains(&seed) && libm::trunc(seed) == seed => seed as u64,
         Some(_) => {
@@ -108,30 +119,6 @@ pub(super) fn variant(
 
 fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {
     lists.into_iter().flatten().collect()
-}
-
-pub(super) fn when(reader: &Reader<'_>) -> Result<bool, SpannedError> {
-    Ok(reader.truth("when")?.unwrap_or(true))
-}
-
-pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, SpannedError> {
-    match reader.texts(key)? {
-        None => Ok(None),
-        Some(names) => match <[String; 2]>::try_from(names) {
-            Ok([a, b]) if a != b => Ok(Some((a, b))),
-            _ => reader.wrong(key, "expected two nodes such as [\"A\", \"B\"]"),
-        },
-    }
-}
-
-/// Reads the name under `key`.
-pub(super) fn name(reader: &Reader<'_>, key: &str) -> Result<String, SpannedError> {
-    let name = reader.needed(key, "a name", reader.text(key)?)?;
-    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return reader.wrong(key, "expected letters, digits, - and _, a letter first");
-    }
-    Ok(name)
 }
 
 fn link(reader: &Reader<'_>) -> Result<Vec<LinkSetup>, SpannedError> {
@@ -205,17 +192,6 @@ fn line(reader: &Reader<'_>) -> Result<LinkSpec, SpannedError> {
     })
 }
 
-/// The largest packet of a link, in bytes.
-pub(super) fn mtu(reader: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
-    match reader.quantity("mtu", &[QuantityKind::Size, QuantityKind::Number])? {
-        None => Ok(None),
-        Some((_, bytes)) if MTU_RANGE.contains(&bytes) && libm::trunc(bytes) == bytes => {
-            Ok(Some(bytes as usize))
-        }
-        Some(_) => reader.wrong("mtu", "expected 68 B to 65535 B"),
-    }
-}
-
 fn discipline(reader: &Reader<'_>) -> Result<Discipline, SpannedError> {
     let expected = "\"red\", \"codel\" or \"fq-codel\"";
     let kind = reader.needed("kind", expected, reader.text("kind")?)?;
@@ -284,70 +260,6 @@ fn registry(reader: &Reader<'_>) -> Result<Option<RegistrySetup>, SpannedError> 
     });
     let lend = lend.transpose()?;
     Ok(present.then_some(RegistrySetup { at, relays, lend }))
-}
-
-pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<PathChoice>, SpannedError> {
-    let ways = listed(reader, "paths")?;
-    if ways.contains(&PathChoice::Registry) && !ways.contains(&PathChoice::Direct) {
-        return reader.wrong("paths", "relays of the registry are offered to the receiver over \"direct\"");
-    }
-    Ok(ways)
-}
-
-/// Reads the routes under `key`. The default is the direct one.
-fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<PathChoice>, SpannedError> {
-    let mut ways = Vec::new();
-    for text in reader.texts(key)?.unwrap_or_else(|| vec!["direct".into()]) {
-        let way = match text.split_once('*') {
-            _ if text == "direct" => PathChoice::Direct,
-            _ if text == "registry" => PathChoice::Registry,
-            // "R*8": eight of the nodes that begin with R.
-            Some((prefix, count)) => match count.parse() {
-                Ok(count) if count > 0 => PathChoice::Any(prefix.to_owned(), count),
-                _ => return reader.wrong(key, format!("{text:?}: expected for example \"R*8\"")),
-            },
-            None => PathChoice::Through(text),
-        };
-        if ways.contains(&way) {
-            return reader.wrong(key, "a way stands there twice");
-        }
-        ways.push(way);
-    }
-    if ways.is_empty() {
-        return reader.wrong(key, "expected at least one way");
-    }
-    Ok(ways)
-}
-
-pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<ControllerChoice, SpannedError> {
-    let text = reader.text("congestion")?.unwrap_or_else(|| otherwise.to_owned());
-    let mut choice: ControllerChoice =
-        text.parse().or_else(|error: ChoiceError| reader.wrong("congestion", error.to_string()))?;
-    choice.options.extend(reader.table("options", |options| options.numbers())?.unwrap_or_default());
-    Ok(choice)
-}
-
-pub(super) fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
-    let read = reader.table("tcp", |tcp| {
-        let usual = match tcp.text("host")?.as_deref() {
-            None | Some("papers") => TcpOptions::default(),
-            Some("linux") => TcpOptions::linux(),
-            Some(other) => {
-                return tcp.wrong("host", format!("expected \"linux\" or \"papers\", found {other:?}"));
-            }
-        };
-        Ok(TcpOptions {
-            linux: usual.linux,
-            delayed_ack: tcp.truth("delayed_ack")?.unwrap_or(usual.delayed_ack),
-            receive_window: tcp.size("receive_window")?,
-            min_rto: tcp.time("min_rto")?.unwrap_or(usual.min_rto),
-            initial_window: tcp.count("initial_window", 1_000)?.unwrap_or(usual.initial_window),
-            sack: tcp.truth("sack")?.unwrap_or(usual.sack),
-            mss: tcp.count("mss", 9_000)?.unwrap_or(usual.mss),
-            relay_packets: tcp.count("relay_packets", 1_000_000)?.unwrap_or(usual.relay_packets),
-        })
-    })?;
-    Ok(read.unwrap_or_default())
 }
 
 fn requests(reader: &Reader<'_>) -> Result<Requests, SpannedError> {

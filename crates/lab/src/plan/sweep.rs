@@ -1,8 +1,33 @@
 //! Axes and their combinations.
 
-use super::node::{Node, Value};
+use super::node::{Node, Table, Value};
 use super::reader::SpannedError;
-use super::{Axis, Overrides};
+
+/// The changes to the plan from the command line.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// How many seeds the plan runs with.
+    pub seeds: Option<u32>,
+    /// Values of axes of the sweep.
+    pub sweep: Vec<(String, Vec<String>)>,
+}
+
+impl Overrides {
+    /// Whether the command line changes nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.seeds.is_none() && self.sweep.is_empty()
+    }
+}
+
+/// An axis of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The name of the axis.
+    pub name: String,
+    /// The labels of the axis in the order of the plan.
+    pub labels: Vec<String>,
+}
 
 /// The value of one axis in a variant: the axis's name, the label, and the value.
 pub(super) type AxisValue = (String, String, Node);
@@ -26,7 +51,7 @@ pub(super) fn narrowed(old: &Node, new: &Node) -> Node {
             known.iter().find(|(known, _)| *known == label).map_or_else(|| node.clone(), |(_, v)| v.clone());
         (label, node.span.clone(), value)
     });
-    Node { value: Value::Table(super::Table(kept.collect())), span: new.span.clone() }
+    Node { value: Value::Table(Table(kept.collect())), span: new.span.clone() }
 }
 
 /// Labels and values of an axis: a list, or a table of labels.

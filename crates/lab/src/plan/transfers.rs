@@ -2,12 +2,11 @@
 
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
-use super::sections::{MAX_COPIES, congestion, name, tcp, ways, when};
+use super::shared_keys::{MAX_COPIES, congestion, datagram, name, tcp, ways, when};
 use super::units::{self, QuantityKind};
 use super::{exchange, gateways};
 use crate::setup::{Carrier, Demand, Gateways, NodeChoice, PathChoice, SessionOptions, Transfer};
 use byway_wire::Duration;
-use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
 fn end(reader: &Reader<'_>, key: &str) -> Result<NodeChoice, SpannedError> {
     let any = format!("{key}_any");
@@ -35,15 +34,6 @@ fn session(reader: &Reader<'_>) -> Result<SessionOptions, SpannedError> {
         })
     })?;
     Ok(read.unwrap_or_default())
-}
-
-pub(super) fn datagram(session: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
-    match session.count("datagram", MAX_DATAGRAM as u32)? {
-        Some(bytes) if (bytes as usize) < BASE_DATAGRAM => {
-            session.wrong("datagram", format!("expected at least {BASE_DATAGRAM} bytes, found {bytes}"))
-        }
-        bytes => Ok(bytes.map(|bytes| bytes as usize)),
-    }
 }
 
 fn demand(reader: &Reader<'_>) -> Result<Demand, SpannedError> {

@@ -2,8 +2,8 @@
 //! figure. They are the worst of seeds 1 to 5 in the quick form, and of seed 1 elsewhere. A miss
 //! that is worse than that fails.
 
+use super::bound::Limit;
 use super::bounds;
-use super::judge::Limit;
 use crate::acceptance::{Acceptance, MissedBounds};
 
 /// Bound, scene, figure and value, apart by tabs.

@@ -2,8 +2,9 @@
 //! columns per congestion control. `shades` chooses which two measured quantities the columns show,
 //! by the traffic that competes with the transfers.
 
+use super::bound::Figure;
 use super::grid::{Foreground, Scene};
-use super::judge::{Board, Figure};
+use super::judge::Board;
 use super::measure::Figures;
 use std::fmt::Write as _;
 

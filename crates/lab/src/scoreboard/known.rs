@@ -3,7 +3,7 @@
 //!
 //! [`PRODUCT_LAW`]: super::grid::PRODUCT_LAW
 
-use super::judge::KnownFailure;
+use super::bound::KnownFailure;
 
 /// A packet takes 6 to 12 ms there, and requests alone load the line by .4 to .8.
 const THIN_LINE_REASON: &str = "a queue is four packets in a row that wait: 50 to 100 ms at 1 and 2 Mbit/s";

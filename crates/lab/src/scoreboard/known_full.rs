@@ -2,7 +2,7 @@
 //! not been traced. `known` has the misses in the quick scoreboard, `docs/scoreboard.md` says by
 //! how much each is missed.
 
-use super::judge::KnownFailure;
+use super::bound::KnownFailure;
 
 /// Every known miss of scenes that the quick form does not have.
 pub const KNOWN_FULL_FAILURES: &[KnownFailure] = &[

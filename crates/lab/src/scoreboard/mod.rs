@@ -9,6 +9,7 @@
 //! | `times` | how long a scene lasts |
 //! | `world` | turns a scene into a plan |
 //! | `cell`, `measure` | runs cells; computes the values of a row |
+//! | `bound` | what a bound is: a figure of a scene and its limit |
 //! | `bounds` | the bounds that byway's class `background` must meet |
 //! | `known` | the bounds that `background` is known to miss |
 //! | `known_full` | more such bounds, for scenes that a quick scoreboard leaves out |
@@ -18,6 +19,7 @@
 //! | `heatmap` | a picture of all rows |
 
 mod accepted;
+pub mod bound;
 pub mod bounds;
 mod cases;
 pub mod cell;
@@ -32,11 +34,12 @@ pub mod selection;
 mod times;
 pub mod world;
 
+pub use bound::Figure;
 pub use cases::TransferMix;
 pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
 pub use grid::{
     Bottleneck, Foreground, Form, GRID_LINES, Law, LineHalf, PRODUCT_LAW, Scene, TRANSFER_COUNTS, scenes,
 };
-pub use judge::{Board, BoundMiss, BoundResult, Figure, judge};
+pub use judge::{Board, BoundMiss, BoundResult, judge};
 pub use measure::Figures;
 pub use selection::{CellFilter, CellSelection, LineSet};

@@ -1,6 +1,6 @@
 //! Two gateways that carry the flows of the hosts behind them.
 
-use super::PathChoice;
+use super::path_choice::PathChoice;
 use byway_control::ControllerChoice;
 use byway_gateway::machine::Settings;
 

@@ -1,8 +1,8 @@
 //! Jitter where hosts enter the network. Drop-tail queues can lock flows to each other, so that one
 //! of them loses every time. Real hosts and their lines vary enough to prevent it.
 
-use super::RunError;
 use super::layout::PlacedTransfer;
+use super::run_error::RunError;
 use crate::setup::Setup;
 use byway_sim::topology::Graph;
 

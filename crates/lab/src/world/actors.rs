@@ -1,11 +1,11 @@
 //! A plan's transfers, requests and cross traffic as nodes of a world.
 
-use super::RunError;
 use super::exchange::{CallerTask, ExchangeHosts, ExchangeSites};
 use super::gateways::{self, GatewayPair, PlannedGateways};
 use super::layout::{self, DIRECT_WAY, Layout, PlacedTransfer};
 use super::registry::{RegistryBuilder, RegistryClient, RegistryNode, SharedOffers};
-use super::relays::RelayNodes;
+use super::relays::{RELAY_PORT, RelayNodes};
+use super::run_error::RunError;
 use super::session::{SendTask, SessionReceiver, SessionSender, SessionSetup, Ticket};
 use super::supply::Supply;
 use super::tcp;
@@ -30,7 +30,6 @@ use std::rc::Rc;
 /// UDP ports of the simulated hosts, to tell them apart in a trace.
 const SENDER_PORT: u16 = 5000;
 const RECEIVER_PORT: u16 = 4000;
-pub(super) const RELAY_PORT: u16 = 4748;
 const HTTP_PORT: u16 = 80;
 const REGISTRY_PORT: u16 = 4750;
 

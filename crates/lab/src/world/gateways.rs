@@ -2,9 +2,9 @@
 //! host behind a gateway has a door (`HostPort`), which turns the host's simulated segments into IP
 //! packets and back.
 
-use super::RunError;
 use super::layout::Layout;
-use super::relays::RelayNodes;
+use super::relays::{RELAY_PORT, RelayNodes};
+use super::run_error::RunError;
 use crate::setup::{Gateways, PathChoice};
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
@@ -205,7 +205,7 @@ impl PlannedGateways {
                 continue;
             };
             for words in &mut words {
-                words.extend(relays.word(node, seed, None, || layout.address(super::actors::RELAY_PORT)));
+                words.extend(relays.word(node, seed, None, || layout.address(RELAY_PORT)));
             }
             let relay = words.iter().flatten().last().and_then(|word| word.relays().first().copied());
             let Some(relay) = relay else {

@@ -1,8 +1,8 @@
 //! What happens to hosts, relays and middleboxes at a time that the plan names.
 
-use super::RunError;
 use super::actors::Actors;
 use super::middleboxes::Middleboxes;
+use super::run_error::RunError;
 use super::transfers::TransferHosts;
 use crate::setup::{Changed, EndChange, EndChoice, Setup, UdpFilter};
 use byway_sim::topology::{Built, Direction, Graph};

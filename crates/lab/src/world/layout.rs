@@ -1,6 +1,6 @@
 //! Who sits where: addresses of hosts, and the ways between them.
 
-use super::RunError;
+use super::run_error::RunError;
 use crate::setup::{NodeChoice, PathChoice, RegistrySetup, Transfer};
 use byway_sim::topology::{Built, Direction, Graph};
 use byway_sim::{PipeConfig, Random, World};

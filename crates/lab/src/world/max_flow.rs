@@ -1,7 +1,7 @@
 //! The most that sources could push through relays, where that is defined.
 
-use super::RunError;
 use super::actors::Actors;
+use super::run_error::RunError;
 use crate::setup::{Carrier, Demand, Setup};
 use byway_control::wang::max_flow::largest_sum;
 use byway_sim::topology::Graph;

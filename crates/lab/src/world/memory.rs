@@ -2,8 +2,9 @@
 
 use super::actors::Actors;
 use super::layout::Layout;
+use super::run_error::RunError;
 use super::transfers::TransferHosts;
-use super::{RunError, network, recorder};
+use super::{network, recorder};
 use crate::setup::{Carrier, Setup};
 use byway_engine::data::IncomingLimits;
 use byway_registry::registry_client::MAX_ASKED_RELAYS;

@@ -1,7 +1,7 @@
 //! The network of a variant: a named topology, what the plan says otherwise, and what changes
 //! during the run.
 
-use super::RunError;
+use super::run_error::RunError;
 use crate::setup::{Changed, Network, Setup};
 use byway_sim::PipeConfig;
 use byway_sim::pipe::{Change, Step};

@@ -1,10 +1,10 @@
 //! What is noted of a world while it runs, and what is told of it in the end.
 
-use super::RunError;
 use super::actors::{Actors, CrossActor, TransferActor};
 use super::gateways::GatewayPair;
 use super::layout::{Layout, PlacedTransfer};
-use super::transfers::{PathSample, SendState, TransferSample};
+use super::run_error::RunError;
+use super::transfer_sample::{PathSample, SendState, TransferSample};
 use crate::record::{
     CrossRecord, GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
 };

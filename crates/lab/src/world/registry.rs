@@ -2,7 +2,6 @@
 //! in memory. The store contains the relays from the start. For each sender, a second simulated
 //! host beside the sender queries the registry, and passes the relays on.
 
-use super::relays::START_UNIX_SECONDS;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
@@ -22,6 +21,8 @@ use core::net::SocketAddr;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// What the clocks of registry and relays show when the world begins, in Unix seconds: some day.
+pub(super) const START_UNIX_SECONDS: u64 = 1_800_057_600;
 /// The range of grant ids that every relay gives this registry.
 pub(super) const REGISTRY_RANGE: u8 = 1;
 /// The word that enrolled the relays; clients have those after it.

@@ -1,8 +1,8 @@
 //! Relays at nodes of the network, one for all sessions that go through there.
 
-use super::RunError;
 use super::lending_relay::{LendingRelay, NodeCounters};
-use super::registry::{REGISTRY_RANGE, RegistryBuilder};
+use super::registry::{REGISTRY_RANGE, RegistryBuilder, START_UNIX_SECONDS};
+use super::run_error::RunError;
 use crate::setup::LendLimit;
 use byway_registry::registry_client::MAX_ASKED_RELAYS;
 use byway_relay::{Config, LendingConfig, Policy, Relay};
@@ -14,8 +14,8 @@ use byway_wire::{Duration, Instant, Prefix, time::nanos};
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-/// What the relays' clocks show when the world begins, in Unix seconds: some day.
-pub(super) const START_UNIX_SECONDS: u64 = 1_800_057_600;
+/// The port of relays, for who reads a trace.
+pub(super) const RELAY_PORT: u16 = 4748;
 /// How long words are good unless the plan says otherwise.
 const WORD_LIFETIME_SECONDS: u64 = 365 * 86_400;
 /// Bytes on their way out of a relay between two rounds, at most. A world brings datagrams one by

@@ -1,6 +1,6 @@
 //! Reference TCP hosts of a plan: what they are told, and requests that people wait for.
 
-use super::RunError;
+use super::run_error::RunError;
 use crate::setup::{Arrivals, Demand, Requests, Sizes, TcpOptions};
 use byway_control::{Controller, ControllerChoice, SenderKind};
 use byway_sim::Random;

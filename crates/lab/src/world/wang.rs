@@ -2,7 +2,7 @@
 //! without delay or loss how many bytes arrived: the ideal case, because the paper does not say how
 //! a source learns this.
 
-use super::RunError;
+use super::run_error::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
 use byway_control::wang::{RateController, WangOptions};
 use byway_control::{ChoiceError, ControllerChoice};

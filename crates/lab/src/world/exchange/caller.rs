@@ -3,18 +3,18 @@
 
 use super::conversation::Conversation;
 use super::dialing::Dialing;
+use super::dialing_endpoint::DialingEndpoint;
 use super::disk::SharedState;
-use super::host::{DialingEndpoint, HostSetup};
+use super::relay_ticket::RelayTicket;
+use crate::setup::ExchangeOptions;
 use byway_control::{ControllerChoice, SenderKind};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, Handle, RelayRoute};
+use byway_engine::{Connect, Handle};
 use byway_sim::Clock;
-use byway_wire::relay::{Consent, Word};
+use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// The least and the greatest time from a loss to the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -23,37 +23,6 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 const TICKET_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two looks of a side that waits for something on a disk, or for relays.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What a ticket says of each relay: the receiver's address as the relay sees it, and the
-/// receiver's consent. Both hosts share it, as if somebody had carried it over.
-#[derive(Clone, Debug, Default)]
-pub(in crate::world) struct RelayTicket(Rc<RefCell<TicketState>>);
-
-#[derive(Debug, Default)]
-struct TicketState {
-    entries: BTreeMap<SocketAddr, (SocketAddr, Consent)>,
-    /// How often the ticket was changed.
-    version: u32,
-}
-
-impl RelayTicket {
-    /// The receiver can be reached through a relay.
-    pub(super) fn reach(&self, relay: SocketAddr, address: SocketAddr, consent: Consent) {
-        let mut state = self.0.borrow_mut();
-        state.entries.insert(relay, (address, consent));
-        state.version += 1;
-    }
-
-    fn version(&self) -> u32 {
-        self.0.borrow().version
-    }
-
-    fn route(&self, word: &Word) -> Option<RelayRoute> {
-        let state = self.0.borrow();
-        let (destination, consent) = word.relays().first().and_then(|relay| state.entries.get(relay))?;
-        Some(RelayRoute { word: word.clone(), destination: *destination, consent: *consent })
-    }
-}
 
 /// Whom to reach, and how.
 #[derive(Clone)]
@@ -165,12 +134,13 @@ impl Caller {
         &mut self,
         now: Instant,
         machine: &mut DialingEndpoint,
-        setup: &HostSetup,
+        options: &ExchangeOptions,
+        state: &SharedState,
         conversations: &BTreeMap<Handle, Conversation>,
     ) {
         self.due = None;
         if self.stage != CallStage::Over && self.task.stop.is_some_and(|stop| stop <= now) {
-            self.end(now, machine, setup, None);
+            self.end(now, machine, state, None);
         }
         match self.stage {
             CallStage::Over => return,
@@ -178,7 +148,7 @@ impl Caller {
                 self.due = Some(until);
                 return;
             }
-            CallStage::Away { .. } => self.connect(now, machine, setup),
+            CallStage::Away { .. } => self.connect(now, machine, options, state),
             CallStage::Trying(handle) => self.offer_relays(now, machine, handle),
             CallStage::Connected(handle) => {
                 self.offer_relays(now, machine, handle);
@@ -188,9 +158,9 @@ impl Caller {
                 {
                     // Its application waits for the peer's, which may be slow.
                     self.due = Some(now + LOOK_INTERVAL);
-                    if setup.state().is_complete(setup.options()) {
+                    if state.is_complete(options) {
                         let finished = self.task.clock.world(now);
-                        self.end(now, machine, setup, Some(finished));
+                        self.end(now, machine, state, Some(finished));
                         return;
                     }
                 }
@@ -214,20 +184,26 @@ impl Caller {
 
     /// Whether the ticket is still to come. One that names relays is handed over once these have
     /// answered the receiver, or have had time to.
-    fn waits_for_ticket(&self, now: Instant, setup: &HostSetup) -> bool {
+    fn waits_for_ticket(&self, now: Instant, options: &ExchangeOptions) -> bool {
         let answers = self.task.ticket.version() as usize;
         match self.task.direct {
             None => answers == 0,
             Some(_) => {
-                setup.options().ticket_names_relays
+                options.ticket_names_relays
                     && answers < self.task.words.len()
                     && now < self.task.start + TICKET_TIMEOUT
             }
         }
     }
 
-    fn connect(&mut self, now: Instant, machine: &mut DialingEndpoint, setup: &HostSetup) {
-        if self.waits_for_ticket(now, setup) {
+    fn connect(
+        &mut self,
+        now: Instant,
+        machine: &mut DialingEndpoint,
+        options: &ExchangeOptions,
+        state: &SharedState,
+    ) {
+        if self.waits_for_ticket(now, options) {
             self.due = Some(now + LOOK_INTERVAL);
             return;
         }
@@ -254,7 +230,7 @@ impl Caller {
                 self.offer_relays(now, machine, handle);
             }
             Err(error) => {
-                setup.state().lost(self.task.clock.world(now), false, 0, error.to_string());
+                state.lost(self.task.clock.world(now), false, 0, error.to_string());
                 self.stage = CallStage::Away { until: now + self.retry_delay };
             }
         }
@@ -283,13 +259,13 @@ impl Caller {
         &mut self,
         now: Instant,
         machine: &mut DialingEndpoint,
-        setup: &HostSetup,
+        state: &SharedState,
         finished: Option<Instant>,
     ) {
         if let CallStage::Trying(handle) | CallStage::Connected(handle) = self.stage {
             machine.endpoint().close(now, handle, 0, "done");
         }
-        setup.state().stop(finished);
+        state.stop(finished);
         self.stage = CallStage::Over;
         self.due = None;
     }

@@ -1,7 +1,7 @@
 //! When a host tries TCP: while UDP brings no answer, or far less than TCP. The rules are those of
 //! byway's program.
 
-use super::host::DialingEndpoint;
+use super::dialing_endpoint::DialingEndpoint;
 use byway_engine::carrier_trials::{self, Sight, Trials};
 use byway_engine::connection::path::PathState;
 use byway_engine::connection::status::ConnectionStatus;

@@ -1,8 +1,10 @@
 //! A host of an exchange: its endpoint, and what it asks its operating system for.
 
-use super::caller::{Caller, RelayTicket};
+use super::caller::Caller;
 use super::conversation::{Conversation, RateLimit};
+use super::dialing_endpoint::DialingEndpoint;
 use super::disk::SharedState;
+use super::relay_ticket::RelayTicket;
 use crate::setup::{EndChoice, ExchangeOptions};
 use byway_control::by_name;
 use byway_engine::connection::Event;
@@ -11,53 +13,9 @@ use byway_engine::seal::{Suite, Suites};
 use byway_engine::{Admission, Admit, Config, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_sim::{Node, Random};
 use byway_wire::relay::Word;
-use byway_wire::{Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
-use std::collections::{BTreeMap, VecDeque};
+use byway_wire::{Instant, Machine};
+use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// An endpoint whose owner may ask for TCP connections.
-pub(super) struct DialingEndpoint {
-    endpoint: Endpoint,
-    requests: VecDeque<TcpRequest>,
-}
-
-impl DialingEndpoint {
-    /// The endpoint of all sessions.
-    pub(super) const fn endpoint(&mut self) -> &mut Endpoint {
-        &mut self.endpoint
-    }
-
-    /// Asks the operating system for a TCP connection.
-    pub(super) fn request(&mut self, request: TcpRequest) {
-        self.requests.push_back(request);
-    }
-}
-
-impl Machine for DialingEndpoint {
-    fn handle(&mut self, now: Instant, input: Input<'_>) {
-        self.endpoint.handle(now, input);
-    }
-
-    fn wake(&mut self, now: Instant) {
-        self.endpoint.wake(now);
-    }
-
-    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        self.endpoint.transmit(now, out)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.endpoint.deadline()
-    }
-
-    fn serves(&self, local: Local) -> bool {
-        self.endpoint.serves(local)
-    }
-
-    fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
-        self.requests.pop_front().or_else(|| self.endpoint.ask(now))
-    }
-}
 
 /// Admits every peer, under the congestion controller with this name.
 struct AcceptAll(&'static str);
@@ -152,7 +110,7 @@ impl ExchangeHost {
         let options = &setup.options;
         let is_receiver = setup.side == EndChoice::Receiver;
         Self {
-            machine: DialingEndpoint { endpoint, requests: VecDeque::new() },
+            machine: DialingEndpoint::new(endpoint),
             caller,
             conversations: BTreeMap::new(),
             writing: RateLimit::new(options.writes),
@@ -172,7 +130,7 @@ impl ExchangeHost {
     /// The session that the side that begins sessions uses now.
     pub(super) fn session(&self) -> Option<&Connection> {
         let handle = self.caller.as_ref()?.connected()?;
-        self.machine.endpoint.connection(handle)
+        self.machine.connection(handle)
     }
 
     fn on_event(&mut self, now: Instant, event: EndpointEvent) {
@@ -196,12 +154,12 @@ impl ExchangeHost {
             EndpointEvent::Closed(handle) => {
                 conversations.remove(&handle);
                 if let Some(caller) = caller {
-                    let connection = machine.endpoint.connection_mut(handle);
+                    let connection = machine.endpoint().connection_mut(handle);
                     let paths = connection.as_ref().map_or(0, |connection| connection.status().paths.len());
                     let why = connection.and_then(closed);
                     caller.on_lost(now, handle, paths, why.unwrap_or_default(), &setup.state);
                 }
-                machine.endpoint.forget(handle);
+                machine.endpoint().forget(handle);
             }
             EndpointEvent::Reachable { relay, address, consent, .. } => {
                 setup.ticket.reach(relay, address, consent);
@@ -214,7 +172,7 @@ impl ExchangeHost {
         let Self { machine, setup, caller, conversations, writing, reading, reads, .. } = self;
         let mut over = Vec::new();
         for (handle, talk) in conversations.iter_mut() {
-            let Some(connection) = machine.endpoint.connection_mut(*handle) else {
+            let Some(connection) = machine.endpoint().connection_mut(*handle) else {
                 over.push((*handle, 0, "it is gone".to_owned()));
                 continue;
             };
@@ -232,7 +190,7 @@ impl ExchangeHost {
             }
         }
         if let Some(caller) = caller {
-            caller.look(now, machine, setup, conversations);
+            caller.look(now, machine, &setup.options, &setup.state, conversations);
         }
     }
 }
@@ -246,10 +204,10 @@ impl Node for ExchangeHost {
         if !core::mem::replace(&mut self.stands, true) {
             for word in &self.setup.standing {
                 // It has a socket of the relay's family, so it can.
-                let _ = self.machine.endpoint.stand_at(now, word);
+                let _ = self.machine.endpoint().stand_at(now, word);
             }
         }
-        while let Some(event) = self.machine.endpoint.next_event() {
+        while let Some(event) = self.machine.endpoint().next_event() {
             self.on_event(now, event);
         }
         self.drive(now);

@@ -4,10 +4,11 @@
 use super::caller::{Caller, CallerTask};
 use super::disk::SharedState;
 use super::host::{ExchangeHost, HostSetup};
+use super::relay_ticket::RelayTicket;
 use crate::record::TransferRecord;
 use crate::setup::{ClockSetup, EndChange, EndChoice, ExchangeOptions};
 use crate::world::gateways::GatewayPair;
-use crate::world::transfers::{PathSample, TransferProbe, TransferSample, glance};
+use crate::world::transfer_sample::{PathSample, TransferProbe, TransferSample, glance};
 use byway_engine::Config;
 use byway_engine::connection::path::PathState;
 use byway_engine::handshake::Identity;
@@ -107,11 +108,11 @@ impl ExchangeHosts {
         world: &mut World,
         sites: ExchangeSites<'_>,
         mut random: Random,
-        task: impl FnOnce(byway_engine::handshake::PublicKey, super::RelayTicket, Clock) -> CallerTask,
+        task: impl FnOnce(byway_engine::handshake::PublicKey, RelayTicket, Clock) -> CallerTask,
     ) -> Self {
         let options = Rc::new(sites.options.clone());
         let state = SharedState::new(&options);
-        let ticket = super::RelayTicket::default();
+        let ticket = RelayTicket::default();
         let mut config =
             Config { max_datagram: options.datagram.unwrap_or(BASE_DATAGRAM), ..Config::default() };
         let sending = config.clone();

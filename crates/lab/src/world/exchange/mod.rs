@@ -8,6 +8,8 @@
 //! | `conversation` | what an application does with one session |
 //! | `host` | either host: an endpoint, its application, and its sessions |
 //! | `caller` | the side that begins sessions, until all is done |
+//! | `dialing_endpoint` | an endpoint that can dial TCP |
+//! | `relay_ticket` | what a ticket says of relays |
 //! | `dialing` | when a host tries TCP |
 //! | `hosts` | both hosts in a world: how they start, and what happens to them |
 
@@ -15,9 +17,11 @@ mod caller;
 mod content;
 mod conversation;
 mod dialing;
+mod dialing_endpoint;
 mod disk;
 mod host;
 mod hosts;
+mod relay_ticket;
 
-pub(super) use caller::{CallerTask, RelayTicket};
+pub(super) use caller::CallerTask;
 pub(super) use hosts::{ExchangeHosts, ExchangeSites};

@@ -1,0 +1,41 @@
+//! The ticket of an exchange, as far as it tells of relays.
+
+use byway_engine::RelayRoute;
+use byway_wire::relay::{Consent, Word};
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What a ticket says of each relay: the receiver's address as the relay sees it, and the
+/// receiver's consent. Both hosts share it, as if somebody had carried it over.
+#[derive(Clone, Debug, Default)]
+pub(in crate::world) struct RelayTicket(Rc<RefCell<TicketState>>);
+
+#[derive(Debug, Default)]
+struct TicketState {
+    entries: BTreeMap<SocketAddr, (SocketAddr, Consent)>,
+    /// How often the ticket was changed.
+    version: u32,
+}
+
+impl RelayTicket {
+    /// The receiver can be reached through a relay.
+    pub(super) fn reach(&self, relay: SocketAddr, address: SocketAddr, consent: Consent) {
+        let mut state = self.0.borrow_mut();
+        state.entries.insert(relay, (address, consent));
+        state.version += 1;
+    }
+
+    /// How often anything was written to it.
+    pub(super) fn version(&self) -> u32 {
+        self.0.borrow().version
+    }
+
+    /// The way to the receiver through the relay of a word, if the ticket names it.
+    pub(super) fn route(&self, word: &Word) -> Option<RelayRoute> {
+        let state = self.0.borrow();
+        let (destination, consent) = word.relays().first().and_then(|relay| state.entries.get(relay))?;
+        Some(RelayRoute { word: word.clone(), destination: *destination, consent: *consent })
+    }
+}
