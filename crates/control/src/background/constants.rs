@@ -30,6 +30,31 @@ pub(super) const MIN_QUEUE_PACKETS: f64 = 1.5;
 /// The greatest value that jitter may have. Requests on thin lines make queues of 10 ms and more,
 /// which must not count as jitter.
 pub(super) const MAX_JITTER: Duration = Duration::from_millis(8);
+/// The greatest value that jitter may have where packets that close up prove it. Delays on Wi-Fi
+/// and in radio cells jump by 5 to 30 ms.
+pub(super) const MAX_PROVEN_JITTER: Duration = Duration::from_millis(30);
+/// Packets arrive together if they arrive at less than an eighth of the distance at which they were
+/// sent. A flow that sends a fourth of what the line carries keeps a fourth of it at least, if a
+/// queue drains.
+pub(super) const CLOSING_FACTOR: i64 = 8;
+/// Only packets that were sent within this many packet times of each other can prove jitter: their
+/// flow sends a fourth of what the line carries.
+pub(super) const MAX_TELLING_GAP_PACKETS: u32 = 4;
+/// The part of the sending time from which on jitter is proven, if its packets arrive together.
+pub(super) const MIN_CLOSING_SHARE: f64 = 0.1;
+/// In this time packets that arrive together change their share by a factor e. Flows of one line
+/// must learn of jitter at nearly the same time, or the first takes the line.
+pub(super) const CLOSING_LEARN_TIME: Duration = Duration::from_millis(30);
+/// In this time packets that do not arrive together change that share by a factor e.
+pub(super) const CLOSING_FORGET_TIME: Duration = Duration::from_millis(4500);
+/// Proven jitter is the usual wait and four mean distances. With three, four flows share worse, and
+/// with six a CUBIC keeps .83 of a line of 50 Mbit/s.
+pub(super) const JITTER_SPREADS: f64 = 4.0;
+/// Proven jitter is at least this many times the greatest fall of the delay in two seconds.
+pub(super) const FALL_MARGIN: f64 = 1.3;
+/// Measurements over which a rise of proven jitter beyond `MAX_JITTER` is smoothed: one second at
+/// one per 40 ms.
+pub(super) const PROVEN_RISE_MEASUREMENTS: f64 = 24.0;
 /// This number has two uses:
 /// - growth of the queue is sought in the 32 latest packets (10 ms at 40 Mbit/s);
 /// - a rise of the measured jitter is smoothed over twice as many measurements (2.6 s at one per 40
@@ -104,3 +129,10 @@ pub(super) const START_GAIN: f64 = 1.2;
 pub(super) const CONGESTION_LOSS_SHARE: f64 = 0.02;
 /// Packets over which the share of lost packets is taken: ten losses at `CONGESTION_LOSS_SHARE`.
 pub(super) const LOSS_MEMORY_PACKETS: f64 = 500.0;
+/// Losses come of a full queue if the packets around them wait longer than others by this many
+/// spreads.
+pub(super) const LOSS_DEPTH_SPREADS: f64 = 2.0;
+/// The part of such a queue's depth that already counts as a queue.
+pub(super) const LOSS_DEPTH_SHARE: f64 = 0.5;
+/// The part of a queue's depth that must vanish at once, if it was none.
+pub(super) const VANISHED_SHARE: f64 = 0.5;

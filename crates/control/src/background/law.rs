@@ -17,8 +17,8 @@ mod congestion;
 use super::constants::{
     ACK_INTERVAL_RTTS, BURST_PACKETS, DECREASE_FACTOR, DRAIN_GAIN, FULL_SHARE, GROWTH_DOUBLING_TIME,
     IN_FLIGHT_FACTOR, INITIAL_RATE_PACKETS, LEVEL_GROWTH, MAX_GROWTH_PER_RTT, MIN_QUEUE_DELAY,
-    MIN_QUEUE_PACKETS, MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS,
-    RATE_RATIO_THRESHOLD, STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
+    MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
+    STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN, VANISHED_SHARE,
 };
 use super::losses::LossRate;
 use super::queue_delay::{DelayReading, QueueDelay, as_i64};
@@ -51,6 +51,15 @@ struct StandingQueue {
     burst: bool,
     /// The most that packets in a row waited in it, in nanoseconds.
     deepest: i64,
+    before: BeforeQueue,
+}
+
+/// How the path grew before it saw a queue.
+#[derive(Clone, Copy, Debug)]
+struct BeforeQueue {
+    level: SavedLevel,
+    met: Instant,
+    known: f64,
 }
 
 /// What to restore if the timeout or the loss turns out to be spurious.
@@ -197,6 +206,7 @@ impl BackgroundPath {
         let Some(met) = self.queue_delay.sample(delay, now, self.srtt, round_trip, queued) else {
             return false;
         };
+        self.take_back(&met, now);
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `MIN_STANDING_QUEUE_TIME`, or up to a
         // longer least RTT.
@@ -215,10 +225,24 @@ impl BackgroundPath {
 
     // Second: a queue is seen.
 
+    /// A queue drains no faster than its line sends. What vanishes at once was none, so all that the
+    /// path did about it is taken back. That a start has ended is taken back on any path, since a
+    /// start that fills the line does not let its queue vanish.
+    fn take_back(&mut self, met: &DelayReading, now: Instant) {
+        let Some(queue) = self.queue else { return };
+        let BeforeQueue { level, met: met_before, known } = queue.before;
+        let tells = met.jitters || level.start && !self.start;
+        let vanished = met.fell as f64 >= VANISHED_SHARE * queue.deepest as f64;
+        if tells && vanished && now.since(queue.since) <= self.grace() {
+            (self.level, self.start, self.start_until) = (level.level, level.start, level.start_until);
+            (self.met, self.known) = (met_before, known);
+            (self.queue, self.above) = (None, 0);
+        }
+    }
+
     /// Nanoseconds of waiting that are a queue.
     fn threshold(&self) -> i64 {
-        let packets = self.queue_delay.packet_time().mul_f64(MIN_QUEUE_PACKETS);
-        as_i64(packets.max(MIN_QUEUE_DELAY + self.queue_delay.jitter()))
+        self.queue_delay.threshold()
     }
 
     fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
@@ -267,8 +291,21 @@ impl BackgroundPath {
     }
 
     fn meet(&mut self, now: Instant, burst: bool, deepest: i64) {
+        let before = self.queue.map_or_else(
+            || BeforeQueue { level: self.saved(), met: self.met, known: self.known },
+            |queue| queue.before,
+        );
         self.met = now;
-        self.queue = Some(StandingQueue { since: now, burst, deepest });
+        self.queue = Some(StandingQueue { since: now, burst, deepest, before });
+    }
+
+    fn saved(&self) -> SavedLevel {
+        SavedLevel { level: self.level, start: self.start, start_until: self.start_until }
+    }
+
+    /// The time after which a queue counts as standing.
+    fn grace(&self) -> Duration {
+        self.srtt.mul_f64(STANDING_QUEUE_RTTS).max(MIN_STANDING_QUEUE_TIME)
     }
 
     /// Handles a packet that met no queue: a queue seen before is over, and the level (sending
@@ -320,9 +357,9 @@ impl BackgroundPath {
     /// `RATE_RATIO_THRESHOLD` times the delivery rate is too high, so it falls during any queue.
     fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
+        let grace = self.grace();
         let Some(queue) = &mut self.queue else { return };
         queue.deepest = queue.deepest.max(met.low);
-        let grace = self.srtt.mul_f64(STANDING_QUEUE_RTTS).max(MIN_STANDING_QUEUE_TIME);
         let stands = now.since(queue.since) >= grace || self.level > RATE_RATIO_THRESHOLD * self.delivered;
         if stands && !answered {
             self.set(self.level * libm::exp(-time / STANDING_QUEUE_DECAY_TIME.as_secs_f64()));
@@ -340,10 +377,10 @@ impl BackgroundPath {
         // The pace when the queue began: `q` seconds of queue grow in `sqrt(2q / (RTT ln 2))` RTTs.
         let least = most / (1.0 + libm::sqrt(2.0 * LN_2 * queue / seconds(self.srtt)));
         let delivered = self.delivery_rate.map_or(most, |rate| rate as f64);
+        self.meet(now, false, waited);
         self.lower(now, delivered.clamp(least, most));
         self.delivered = self.level;
         self.known = self.level.max(DECREASE_FACTOR * self.known);
-        self.meet(now, false, waited);
     }
 
     // Paths that are silent.

@@ -13,12 +13,16 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `constants.rs` | every constant with its unit and reason |
-//! | `queue_delay.rs` | what delays tell: waits, jitter, growth |
+//! | `queue_delay.rs` | what delays tell: waits, what counts as a queue, growth |
+//! | `jitter.rs` | how late packets are without a queue |
+//! | `closing_up.rs` | what proves that a path has jitter |
 //! | `law.rs` | one path: delay, queue, reaction |
-//! | `losses.rs` | whether losses are more than chance |
+//! | `losses.rs` | whether losses are more than chance, and how deep the queue is then |
 //! | here | the bundle: coupling, choking, and how many relays it asks for |
 
+mod closing_up;
 mod constants;
+mod jitter;
 mod law;
 mod losses;
 mod queue_delay;

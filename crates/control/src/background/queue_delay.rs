@@ -1,16 +1,15 @@
 //! What one path's delays tell: how long packets waited, and how fast that grew.
 
 use super::constants::{
-    DECREASE_FACTOR, DELAY_WINDOW_PACKETS, FULL_SHARE, MAX_BURST_TIME, MAX_JITTER, MIN_QUEUE_DELAY,
+    DECREASE_FACTOR, DELAY_WINDOW_PACKETS, FULL_SHARE, MAX_BURST_TIME, MIN_QUEUE_DELAY, MIN_QUEUE_PACKETS,
     OWN_QUEUE_PACKETS,
 };
+use super::jitter::Jitter;
+use super::losses::LossDepth;
 use crate::Delay;
 use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
-
-/// Number of slots over which the usual wait is a median: two rows of `OWN_QUEUE_PACKETS` slots.
-const DELAY_SLOT_COUNT: usize = 2 * OWN_QUEUE_PACKETS as usize;
 
 /// How one packet fared.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +22,10 @@ pub(super) struct DelayReading {
     /// The time from the sending of the packet before to the sending of this packet. The level
     /// grows or falls for this time.
     pub speaks_for: Duration,
+    /// By how much the delay fell in a row of packets that arrived together, in nanoseconds.
+    pub fell: i64,
+    /// Whether the path has jitter for sure.
+    pub jitters: bool,
 }
 
 /// What the delays of one path tell: waits in queues, growth of a queue, and the jitter. Fast and
@@ -42,16 +45,8 @@ pub(super) struct QueueDelay {
     latest: Option<(Instant, i64)>,
     /// When the latest packets were sent and what they waited, the latest first.
     recent: [(Instant, i64); DELAY_WINDOW_PACKETS],
-    /// The mean delays of the latest slots of [`MAX_BURST_TIME`], the latest first, and how many
-    /// there were in all.
-    slots: [i64; DELAY_SLOT_COUNT],
-    turn: usize,
-    /// When the present slot began; the sum of its delays, and their number.
-    slot_at: Instant,
-    slot_sum: i64,
-    slot_packets: i64,
-    /// What packets usually wait where no queue is seen, in nanoseconds.
-    usual: Option<f64>,
+    jitter: Jitter,
+    loss_depth: LossDepth,
     /// The delays are round trips, for want of one-way delays.
     round_trips: bool,
 }
@@ -68,12 +63,8 @@ impl QueueDelay {
             delivery: Duration::ZERO,
             latest: None,
             recent: [(Instant::ZERO, 0); DELAY_WINDOW_PACKETS],
-            slots: [0; DELAY_SLOT_COUNT],
-            turn: 0,
-            slot_at: Instant::ZERO,
-            slot_sum: 0,
-            slot_packets: 0,
-            usual: None,
+            jitter: Jitter::new(),
+            loss_depth: LossDepth::default(),
             round_trips: true,
         }
     }
@@ -91,10 +82,26 @@ impl QueueDelay {
         self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
     }
 
-    /// The jitter, at most `MAX_JITTER`. It is twice the usual wait, since half of the packets wait
-    /// longer than usual.
+    /// See [`Jitter::bound`].
     pub fn jitter(&self) -> Duration {
-        Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(MAX_JITTER)
+        self.jitter.bound()
+    }
+
+    /// Nanoseconds of waiting that are a queue. A queue that jitter hides is known by what is lost:
+    /// half of the way to its depth counts as one.
+    pub fn threshold(&self) -> i64 {
+        let least = as_i64(self.packet_time().mul_f64(MIN_QUEUE_PACKETS).max(MIN_QUEUE_DELAY));
+        let most = as_i64(MIN_QUEUE_DELAY + self.jitter());
+        if !self.jitter.closing_up.is_proven() {
+            return least.max(most);
+        }
+        least.max(self.loss_depth.limit(self.jitter.spread()).map_or(most, |limit| most.min(limit)))
+    }
+
+    /// A packet was lost.
+    pub fn on_lost(&mut self) {
+        let near = self.recent.iter().take(OWN_QUEUE_PACKETS as usize);
+        self.loss_depth.on_lost(near.map(|(_, waited)| *waited).sum::<i64>() / i64::from(OWN_QUEUE_PACKETS));
     }
 
     /// Whether the route is new or got longer since this was last asked.
@@ -132,22 +139,27 @@ impl QueueDelay {
         let waited = self.base.sample(met.one_way, now, rtt);
         if floor.is_some() && self.base.floor() > floor {
             self.risen = true;
-            (self.usual, self.turn) = (None, 0);
-            (self.slot_sum, self.slot_packets) = (0, 0);
+            self.jitter.forget();
         }
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
         let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
         if let Some((_, delay_before)) = before {
-            self.spacing.sample(as_i64(speaks_for).saturating_add(met.one_way.saturating_sub(delay_before)));
+            let gap = as_i64(speaks_for);
+            let apart = gap.saturating_add(met.one_way.saturating_sub(delay_before));
+            self.spacing.sample(apart);
+            self.jitter.closing_up.sample(met.sent_at, gap, apart, self.packet_time());
         }
         self.recent.rotate_right(1);
         self.recent[0] = (met.sent_at, waited);
-        if !queued {
-            self.measure_jitter(met);
+        self.loss_depth.sample(waited);
+        if !queued && self.jitter.sample(met.sent_at, met.one_way, self.base.floor()) {
+            self.base.set_spread(as_i64(self.jitter()));
         }
         let row = self.recent.iter().take(OWN_QUEUE_PACKETS as usize / 2);
         let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
-        Some(DelayReading { waited, low, speaks_for })
+        let closing_up = &self.jitter.closing_up;
+        let (fell, jitters) = (closing_up.fall(), closing_up.is_proven());
+        Some(DelayReading { waited, low, speaks_for, fell, jitters })
     }
 
     /// The time within which a queue's growth counts as a burst: [`MAX_BURST_TIME`], or some packet
@@ -190,34 +202,6 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait of packets, caused by jitter: the median of eight mean delays minus
-    /// the least delay. Each mean covers 10 ms ([`MAX_BURST_TIME`]). A higher result is smoothed
-    /// over 2.6 s, because a short queue may cause it.
-    fn measure_jitter(&mut self, met: Delay) {
-        self.slot_sum = self.slot_sum.saturating_add(met.one_way);
-        self.slot_packets += 1;
-        // Each of the first packets is a slot, since nothing else is known yet.
-        if self.turn >= DELAY_SLOT_COUNT && met.sent_at.since(self.slot_at) < MAX_BURST_TIME {
-            return;
-        }
-        self.slots.rotate_right(1);
-        // A slot counts once, with however many packets: flows of any rate measure the same jitter.
-        self.slots[0] = self.slot_sum / self.slot_packets;
-        (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
-        self.turn += 1;
-        if !self.turn.is_multiple_of(DELAY_SLOT_COUNT / 2) {
-            return;
-        }
-        let mut delays = self.slots;
-        let known = &mut delays[..self.turn.min(DELAY_SLOT_COUNT)];
-        known.sort_unstable();
-        let median = known[known.len() / 2];
-        let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
-        let rises = |usual: f64| waits.min(usual + (waits - usual) / (2 * DELAY_WINDOW_PACKETS) as f64);
-        self.usual = Some(self.usual.map_or(waits, rises));
-        self.base.set_spread(as_i64(self.jitter()));
-    }
-
     /// How much the queue has grown, in nanoseconds, within the last 10 ms ([`MAX_BURST_TIME`]), or
     /// within four packet times if longer. Growth of 0.1 s per second is subtracted: a path that
     /// sends 10 % faster than the line builds such a queue itself.
@@ -241,6 +225,7 @@ pub(super) fn as_i64(duration: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constants::MAX_JITTER;
     use super::*;
     use crate::seeded_random::Random;
 

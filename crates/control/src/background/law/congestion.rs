@@ -1,7 +1,7 @@
 //! What a path does when packets are lost or marked, and when nothing comes back.
 
 use super::super::constants::DECREASE_FACTOR;
-use super::{BackgroundPath, SavedLevel};
+use super::BackgroundPath;
 use crate::bundle::UndoState;
 use crate::{Congested, Trigger, Undo};
 
@@ -10,6 +10,7 @@ impl BackgroundPath {
     /// than chance explains.
     pub fn on_congested(&mut self, congested: &Congested) {
         self.losses.on_lost(congested.bytes as f64 / self.packet);
+        self.queue_delay.on_lost();
         if congested.sent_at < self.recover {
             self.extend(congested);
             return;
@@ -38,8 +39,7 @@ impl BackgroundPath {
     }
 
     fn remember(&mut self, congested: &Congested) {
-        let before = SavedLevel { level: self.level, start: self.start, start_until: self.start_until };
-        self.undo_state = Some(UndoState::new(before, congested, self.packet));
+        self.undo_state = Some(UndoState::new(self.saved(), congested, self.packet));
     }
 
     fn extend(&mut self, congested: &Congested) {
