@@ -43,14 +43,18 @@ impl ClosingUp {
             return;
         }
         let together = apart < gap / CLOSING_FACTOR;
-        self.fall = if together && gap <= as_i64(MAX_BURST_TIME) { self.fall + gap - apart } else { 0 };
+        self.fall = if together && gap <= as_i64(MAX_BURST_TIME) {
+            self.fall.saturating_add(gap.saturating_sub(apart))
+        } else {
+            0
+        };
         // Packets of a flow with a small share of the line also close up if a queue of others
         // drains, so packets far apart prove nothing.
         if gap > as_i64(packet_time.saturating_mul(MAX_TELLING_GAP_PACKETS)) {
             self.run = 0;
             return;
         }
-        self.run = if together { self.run + gap } else { 0 };
+        self.run = if together { self.run.saturating_add(gap) } else { 0 };
         let proves = self.run >= as_i64(MIN_QUEUE_DELAY);
         if proves {
             self.falls[0] = self.falls[0].max(self.fall);

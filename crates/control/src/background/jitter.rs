@@ -97,8 +97,9 @@ impl Jitter {
         if self.usual.is_some() {
             // The delays just before, and not the usual wait: a TCP's queue moves, and is no spread.
             let near = self.turn.clamp(1, Self::NEAR_SLOT_COUNT);
-            let near = self.delays.iter().take(near).sum::<i64>() / near as i64;
-            self.slot_distance = self.slot_distance.saturating_add(delay.saturating_sub(near).abs());
+            let near = self.delays.iter().take(near).map(|delay| delay / near as i64).sum::<i64>();
+            self.slot_distance =
+                self.slot_distance.saturating_add(delay.saturating_sub(near).saturating_abs());
         }
         // Each of the first packets is a slot, since nothing else is known yet.
         if self.turn >= DELAY_SLOT_COUNT && sent_at.since(self.slot_at) < MAX_BURST_TIME {

@@ -98,10 +98,10 @@ impl QueueDelay {
         least.max(self.loss_depth.limit(self.jitter.spread()).map_or(most, |limit| most.min(limit)))
     }
 
-    /// A packet was lost.
+    /// A packet was lost. The latest packets stand for those around it.
     pub fn on_lost(&mut self) {
         let near = self.recent.iter().take(OWN_QUEUE_PACKETS as usize);
-        self.loss_depth.on_lost(near.map(|(_, waited)| *waited).sum::<i64>() / i64::from(OWN_QUEUE_PACKETS));
+        self.loss_depth.on_lost(near.map(|(_, waited)| waited / i64::from(OWN_QUEUE_PACKETS)).sum());
     }
 
     /// Whether the route is new or got longer since this was last asked.
