@@ -13,6 +13,7 @@
 //! | `bounds` | the bounds that byway's class `background` must meet |
 //! | `known` | the bounds that `background` is known to miss |
 //! | `known_full` | more such bounds, for scenes that a quick scoreboard leaves out |
+//! | `known_jitter` | more such bounds, for lines whose delays jump |
 //! | `accepted` | the values at which known misses were accepted |
 //! | `judge` | compares rows with the bounds |
 //! | `selection` | which cells to run |
@@ -29,6 +30,7 @@ mod jitter;
 pub mod judge;
 pub mod known;
 pub mod known_full;
+pub mod known_jitter;
 pub mod measure;
 pub mod selection;
 mod times;
