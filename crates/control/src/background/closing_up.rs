@@ -5,7 +5,7 @@ use super::constants::{
     CLOSING_FACTOR, CLOSING_FORGET_TIME, CLOSING_LEARN_TIME, FALL_MARGIN, MAX_BURST_TIME,
     MAX_TELLING_GAP_PACKETS, MIN_CLOSING_SHARE, MIN_QUEUE_DELAY,
 };
-use super::queue_delay::as_i64;
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// How many windows of [`ClosingUp::FALL_WINDOW`] are kept, the present one too.
@@ -43,24 +43,24 @@ impl ClosingUp {
             return;
         }
         let together = apart < gap / CLOSING_FACTOR;
-        self.fall = if together && gap <= as_i64(MAX_BURST_TIME) {
+        self.fall = if together && gap <= signed_nanos(MAX_BURST_TIME) {
             self.fall.saturating_add(gap.saturating_sub(apart))
         } else {
             0
         };
         // Packets of a flow with a small share of the line also close up if a queue of others
         // drains, so packets far apart prove nothing.
-        if gap > as_i64(packet_time.saturating_mul(MAX_TELLING_GAP_PACKETS)) {
+        if gap > signed_nanos(packet_time.saturating_mul(MAX_TELLING_GAP_PACKETS)) {
             self.run = 0;
             return;
         }
         self.run = if together { self.run.saturating_add(gap) } else { 0 };
-        let proves = self.run >= as_i64(MIN_QUEUE_DELAY);
+        let proves = self.run >= signed_nanos(MIN_QUEUE_DELAY);
         if proves {
             self.falls[0] = self.falls[0].max(self.fall);
         }
         let time = if proves { CLOSING_LEARN_TIME } else { CLOSING_FORGET_TIME };
-        let part = (gap as f64 / as_i64(time) as f64).min(0.5);
+        let part = (gap as f64 / signed_nanos(time) as f64).min(0.5);
         self.share += (f64::from(u8::from(proves)) - self.share) * part;
     }
 

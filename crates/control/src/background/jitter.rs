@@ -95,7 +95,7 @@ impl Jitter {
         self.slot_delay = self.slot_delay.saturating_add(delay);
         self.slot_packets += 1;
         if self.usual.is_some() {
-            // The delays just before, and not the usual wait: a TCP's queue moves, and is no spread.
+            // Taken from the delays just before, since a TCP's queue moves slowly and is no spread.
             let near = self.turn.clamp(1, Self::NEAR_SLOT_COUNT);
             let near = self.delays.iter().take(near).map(|delay| delay / near as i64).sum::<i64>();
             self.slot_distance =

@@ -13,17 +13,19 @@
 //! ```
 
 mod congestion;
+mod vanished;
 
 use super::constants::{
     ACK_INTERVAL_RTTS, BURST_PACKETS, DECREASE_FACTOR, DRAIN_GAIN, FULL_SHARE, GROWTH_DOUBLING_TIME,
     IN_FLIGHT_FACTOR, INITIAL_RATE_PACKETS, LEVEL_GROWTH, MAX_GROWTH_PER_RTT, MIN_QUEUE_DELAY,
     MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
-    STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN, VANISHED_SHARE,
+    STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
 use super::losses::LossRate;
-use super::queue_delay::{DelayReading, QueueDelay, as_i64};
+use super::queue_delay::{DelayReading, QueueDelay};
 use crate::bundle::UndoState;
 use crate::{Acked, Allowance, Delay, Opened};
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 use core::f64::consts::LN_2;
 
@@ -169,7 +171,8 @@ impl BackgroundPath {
             own |= self.on_delay(*delay, acked.now, false, share, company);
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
-            let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
+            let delay =
+                Delay { sent_at: acked.sent_at, one_way: signed_nanos(rtt), bytes: self.packet as u32 };
             own |= self.on_delay(delay, acked.now, true, share, company);
         }
         if let Some(rtt) = acked.rtt {
@@ -225,28 +228,8 @@ impl BackgroundPath {
 
     // Second: a queue is seen.
 
-    /// A queue drains no faster than its line sends. What vanishes at once was none, so all that the
-    /// path did about it is taken back. That a start has ended is taken back on any path, since a
-    /// start that fills the line does not let its queue vanish.
-    fn take_back(&mut self, met: &DelayReading, now: Instant) {
-        let Some(queue) = self.queue else { return };
-        let BeforeQueue { level, met: met_before, known } = queue.before;
-        let tells = met.jitters || level.start && !self.start;
-        let vanished = met.fell as f64 >= VANISHED_SHARE * queue.deepest as f64;
-        if tells && vanished && now.since(queue.since) <= self.grace() {
-            (self.level, self.start, self.start_until) = (level.level, level.start, level.start_until);
-            (self.met, self.known) = (met_before, known);
-            (self.queue, self.above) = (None, 0);
-        }
-    }
-
-    /// Nanoseconds of waiting that are a queue.
-    fn threshold(&self) -> i64 {
-        self.queue_delay.threshold()
-    }
-
     fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
-        let threshold = self.threshold();
+        let threshold = self.queue_delay.threshold();
         // Twice the threshold ends the start: the start fills the queue itself, and waiting for a
         // whole row of packets would take longer.
         if met.waited <= if self.start { 2 * threshold } else { threshold } {
@@ -263,7 +246,7 @@ impl BackgroundPath {
         if self.queue.is_some() {
             return QueueSignal::Stands;
         }
-        let packets = BURST_PACKETS * as_i64(self.queue_delay.packet_time()) as f64;
+        let packets = BURST_PACKETS * signed_nanos(self.queue_delay.packet_time()) as f64;
         if self.above >= burst && self.grown as f64 >= packets.max(FULL_SHARE * threshold as f64) {
             QueueSignal::Burst
         } else if self.above + company >= OWN_QUEUE_PACKETS && !answered {
@@ -291,10 +274,8 @@ impl BackgroundPath {
     }
 
     fn meet(&mut self, now: Instant, burst: bool, deepest: i64) {
-        let before = self.queue.map_or_else(
-            || BeforeQueue { level: self.saved(), met: self.met, known: self.known },
-            |queue| queue.before,
-        );
+        let at_present = BeforeQueue { level: self.saved(), met: self.met, known: self.known };
+        let before = self.queue.map_or(at_present, |queue| queue.before);
         self.met = now;
         self.queue = Some(StandingQueue { since: now, burst, deepest, before });
     }
@@ -373,7 +354,7 @@ impl BackgroundPath {
         // The waiting packets were sent one RTT ago, at half of the present level times
         // `START_GAIN`.
         let most = START_GAIN / 2.0 * self.level;
-        let queue = 2.0 * self.threshold() as f64 / 1e9;
+        let queue = 2.0 * self.queue_delay.threshold() as f64 / 1e9;
         // The pace when the queue began: `q` seconds of queue grow in `sqrt(2q / (RTT ln 2))` RTTs.
         let least = most / (1.0 + libm::sqrt(2.0 * LN_2 * queue / seconds(self.srtt)));
         let delivered = self.delivery_rate.map_or(most, |rate| rate as f64);
@@ -388,8 +369,10 @@ impl BackgroundPath {
     /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
         match (delay, rtt) {
-            (Some(delay), _) => self.queue_delay.waits(delay, now, self.srtt) <= self.threshold(),
-            (None, Some(rtt)) => as_i64(rtt) <= as_i64(self.min_rtt).saturating_add(self.threshold()),
+            (Some(delay), _) => self.queue_delay.waits(delay, now, self.srtt) <= self.queue_delay.threshold(),
+            (None, Some(rtt)) => {
+                signed_nanos(rtt) <= signed_nanos(self.min_rtt).saturating_add(self.queue_delay.threshold())
+            }
             (None, None) => false,
         }
     }
@@ -427,7 +410,7 @@ impl BackgroundPath {
     /// slow start, the pace is the level: the path's estimate of its share of the line. During
     /// queues the pace is lower, so they drain.
     pub fn allowance(&self) -> Allowance {
-        let delay_limit = self.queue_delay.limit(self.threshold());
+        let delay_limit = self.queue_delay.limit(self.queue_delay.threshold());
         if self.choked {
             return Allowance { choked: true, delay_limit, ..Allowance::default() };
         }

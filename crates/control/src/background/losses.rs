@@ -4,7 +4,7 @@
 use super::constants::{
     CONGESTION_LOSS_SHARE, LOSS_DEPTH_SHARE, LOSS_DEPTH_SPREADS, LOSS_MEMORY_PACKETS, MIN_QUEUE_DELAY,
 };
-use super::queue_delay::as_i64;
+use byway_wire::time::signed_nanos;
 
 /// Packets acknowledged and lost, old ones with less weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,7 @@ impl LossDepth {
     /// depend on waits. `spread`: how far waits usually are from each other.
     pub fn limit(&self, spread: f64) -> Option<i64> {
         let depth = self.at_loss - self.mean;
-        let noise = spread.max(as_i64(MIN_QUEUE_DELAY) as f64 / 2.0);
+        let noise = spread.max(signed_nanos(MIN_QUEUE_DELAY) as f64 / 2.0);
         let tells = self.losses >= Self::MIN_LOSSES && depth >= LOSS_DEPTH_SPREADS * noise;
         tells.then_some((self.mean + LOSS_DEPTH_SHARE * depth) as i64)
     }

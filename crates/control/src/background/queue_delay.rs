@@ -8,7 +8,7 @@ use super::jitter::Jitter;
 use super::losses::LossDepth;
 use crate::Delay;
 use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
-use byway_wire::time::nanos;
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// How one packet fared.
@@ -90,8 +90,8 @@ impl QueueDelay {
     /// Nanoseconds of waiting that are a queue. A queue that jitter hides is known by what is lost:
     /// half of the way to its depth counts as one.
     pub fn threshold(&self) -> i64 {
-        let least = as_i64(self.packet_time().mul_f64(MIN_QUEUE_PACKETS).max(MIN_QUEUE_DELAY));
-        let most = as_i64(MIN_QUEUE_DELAY + self.jitter());
+        let least = signed_nanos(self.packet_time().mul_f64(MIN_QUEUE_PACKETS).max(MIN_QUEUE_DELAY));
+        let most = signed_nanos(MIN_QUEUE_DELAY + self.jitter());
         if !self.jitter.closing_up.is_proven() {
             return least.max(most);
         }
@@ -144,7 +144,7 @@ impl QueueDelay {
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
         let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
         if let Some((_, delay_before)) = before {
-            let gap = as_i64(speaks_for);
+            let gap = signed_nanos(speaks_for);
             let apart = gap.saturating_add(met.one_way.saturating_sub(delay_before));
             self.spacing.sample(apart);
             self.jitter.closing_up.sample(met.sent_at, gap, apart, self.packet_time());
@@ -153,7 +153,7 @@ impl QueueDelay {
         self.recent[0] = (met.sent_at, waited);
         self.loss_depth.sample(waited);
         if !queued && self.jitter.sample(met.sent_at, met.one_way, self.base.floor()) {
-            self.base.set_spread(as_i64(self.jitter()));
+            self.base.set_spread(signed_nanos(self.jitter()));
         }
         let row = self.recent.iter().take(OWN_QUEUE_PACKETS as usize / 2);
         let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
@@ -174,8 +174,12 @@ impl QueueDelay {
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
-        let line =
-            DelayNoise { floor, tolerance: as_i64(MIN_QUEUE_DELAY), spread: as_i64(self.jitter()), pause };
+        let line = DelayNoise {
+            floor,
+            tolerance: signed_nanos(MIN_QUEUE_DELAY),
+            spread: signed_nanos(self.jitter()),
+            pause,
+        };
         if let Some(floor) = self.route_change.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
@@ -211,16 +215,11 @@ impl QueueDelay {
         let within = |at: &Instant| sent_at.since(*at) <= look;
         let earlier = earlier.iter().enumerate().take_while(|(place, (at, _))| *place == 0 || within(at));
         let grown = earlier.map(|(_, (at, before))| {
-            let own = as_i64(sent_at.since(*at)) as f64 * (1.0 - DECREASE_FACTOR);
+            let own = signed_nanos(sent_at.since(*at)) as f64 * (1.0 - DECREASE_FACTOR);
             waited.saturating_sub(*before).saturating_sub(own as i64)
         });
         grown.max().unwrap_or(0)
     }
-}
-
-/// The nanoseconds of `duration`, at most `i64::MAX`.
-pub(super) fn as_i64(duration: Duration) -> i64 {
-    i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -278,8 +277,8 @@ mod tests {
             for _ in 0..20_000 {
                 let at = line.at + Duration::from_micros(gap);
                 // Each is late by up to 8 ms, and none overtakes another.
-                arrived = arrived.max(as_i64(at.since(Instant::ZERO)) + (random.unit() * 8e6) as i64);
-                let delay = arrived - as_i64(at.since(Instant::ZERO));
+                arrived = arrived.max(signed_nanos(at.since(Instant::ZERO)) + (random.unit() * 8e6) as i64);
+                let delay = arrived - signed_nanos(at.since(Instant::ZERO));
                 line.send_after(Duration::from_micros(gap), FULL, delay);
             }
             let jitter = line.queue_delay.jitter();

@@ -1,6 +1,6 @@
 //! Bounds that byway is known to miss on lines whose delays jump, and why.
 
-use super::judge::KnownFailure;
+use super::bound::KnownFailure;
 
 /// Rates and delays that change ten times a second.
 const CELL_REASON: &str = "a step of the delay counts as a queue. The flow slows, and then its packets are too far \
