@@ -4,7 +4,7 @@
 #![no_main]
 
 use byway_gateway::entry::{self, EntryQueue};
-use byway_gateway::flow::{FlowTable, FlowTableLimits, FlowVerdict};
+use byway_gateway::flow_table::{FlowTable, FlowTableLimits, FlowVerdict};
 use byway_gateway::reorder::{ArrivedPacket, ExitLimits, FlowLimits, ReorderQueues};
 use byway_gateway::{ChecksumState, Segment};
 use byway_wire::{Duration, Instant};

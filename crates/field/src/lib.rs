@@ -24,7 +24,7 @@ pub mod directories;
 pub mod emulation;
 pub mod error;
 pub mod experiment_list;
-pub mod experiments;
+pub mod experiment_run;
 pub mod fuzz;
 pub mod harm;
 pub mod http_requests;

@@ -6,7 +6,7 @@
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_wire::prefix::{Prefix, PrefixError};
+use byway_wire::cidr::{Prefix, PrefixError};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;

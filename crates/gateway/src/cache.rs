@@ -98,7 +98,7 @@ struct CachedFlow<P> {
 }
 
 /// The cache of an entry gateway. Flows are small numbers
-/// ([`FlowId::slot`](crate::flow::FlowId::slot)), one direction of each.
+/// ([`FlowId::slot`](crate::flow_table::FlowId::slot)), one direction of each.
 #[derive(Debug)]
 pub struct Cache<P> {
     limits: CacheLimits,

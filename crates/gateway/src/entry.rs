@@ -58,7 +58,7 @@ struct FlowBacklog {
 const EMPTY_BACKLOG: FlowBacklog = FlowBacklog { first: NO_NODE, last: NO_NODE, bytes: 0, credit: 0 };
 
 /// The queue of an entry gateway. Flows are small numbers
-/// ([`FlowId::slot`](crate::flow::FlowId::slot)).
+/// ([`FlowId::slot`](crate::flow_table::FlowId::slot)).
 #[derive(Debug)]
 pub struct EntryQueue<T> {
     limits: EntryLimits,

@@ -23,7 +23,6 @@ mod carried_flow;
 mod config;
 mod dedicated_limit;
 mod egress;
-mod flows;
 mod host_packets;
 mod index_vec;
 mod ingress;
@@ -37,6 +36,7 @@ mod peer;
 mod peer_overview;
 mod rule_counters;
 mod served_guests;
+mod site_flows;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -57,7 +57,7 @@ use crate::bypass::BypassCounters;
 use crate::cache::AckAction;
 use crate::checksum::ChecksumState;
 use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, TYPE_SPEAKS, UNORDERED_LEN};
-use crate::flow::{EndCause, FlowEnd, FlowId, FlowVerdict};
+use crate::flow_table::{EndCause, FlowEnd, FlowId, FlowVerdict};
 use crate::joining::{NOT_ALLOWED, is_request};
 use crate::loss::LossRuleKind;
 use crate::rules::Rules;
@@ -77,12 +77,12 @@ use byway_wire::{DecodeError, Input, Instant, Machine, Transmit, TransmitBuffer}
 use core::net::IpAddr;
 use core::sync::atomic::AtomicU64;
 use egress::{ArrivalInfo, Egress};
-use flows::{Flows, HostSegment};
 use host_packets::Hosts;
 use index_vec::TunnelIdx;
 use ingress::Ingress;
 use loss_repair::LossRepair;
 use served_guests::Guests;
+use site_flows::{Flows, HostSegment};
 use tunnels::{PeerSessions, watches};
 
 /// A gateway of a site.

@@ -43,7 +43,7 @@ pub struct GatewayReport {
     #[serde(default)]
     pub largest: Vec<FlowReport>,
     /// The counters by name, see [`machine::Counters`](crate::machine::Counters) and
-    /// [`flow::FlowCounters`](crate::flow::FlowCounters).
+    /// [`flow_table::FlowCounters`](crate::flow_table::FlowCounters).
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,

@@ -6,7 +6,6 @@ use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::device::DeviceSource;
 use crate::driver_control::Control;
-use crate::epoll_wait::{WaitEvent, Waiter};
 use crate::links::{Link, Links, SocketFull};
 use crate::pending_dials::PendingDials;
 use crate::receive_batch::{Inbox, ReceiveResult};
@@ -16,6 +15,7 @@ use crate::socket::Socket;
 use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
 use crate::tcp_limits::TcpLimits;
+use crate::timed_wait::{WaitEvent, Waiter};
 use crate::watched_fds::Ready;
 use byway_wire::{
     ConnectionChange, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError, SendErrorKind,

@@ -50,7 +50,6 @@ mod driver;
 mod driver_control;
 mod driver_thread;
 mod entropy;
-mod epoll_wait;
 mod icmp_errors;
 mod interfaces;
 mod links;
@@ -65,6 +64,7 @@ mod systemd_notify;
 mod tcp;
 mod tcp_limits;
 mod tcp_listener;
+mod timed_wait;
 mod traffic;
 mod traffic_class;
 #[cfg(feature = "tun")]

@@ -7,7 +7,7 @@
 //! alternate between relay and forwarder.
 
 use byway_rivals::Error;
-use byway_rivals::forward::{Forwarded, Forwarder, Load, PACKET_LEN, run};
+use byway_rivals::relay_comparison::{Forwarded, Forwarder, Load, PACKET_LEN, run};
 use std::time::Duration;
 
 const LOADS: [(&str, Load); 4] = [

@@ -19,10 +19,10 @@
 //! | memory | the largest resident set of a process |
 
 pub mod byway;
-pub mod forward;
 pub mod meter;
 pub mod process;
 pub mod quic;
+pub mod relay_comparison;
 pub mod tcp;
 
 use byway::Carries;

@@ -26,7 +26,6 @@
 //! | how a session is kept, and which TCP connections there are | [`byway_transfer::SessionKeeper`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod active_session;
 pub mod checkpoint;
 mod connected_source;
 mod endpoint;
@@ -43,6 +42,7 @@ pub mod record_framing;
 mod record_input;
 mod relay_choice;
 mod relay_warnings;
+mod session_writer;
 mod sink;
 mod sink_access;
 mod sink_files;

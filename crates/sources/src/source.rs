@@ -1,7 +1,6 @@
 //! The source: takes records of an input, and has each written by a sink, over paths whose rates it
 //! sets.
 
-use crate::active_session::{ActiveSession, piece_length};
 use crate::checkpoint::RunHistory;
 use crate::endpoint::{
     FAULT_CODE, NAME_BOUND_CODE, NAME_TAKEN_CODE, OTHER_VERSION_CODE, RECONNECT_CODE, SINK_STREAM,
@@ -18,6 +17,7 @@ use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::record_input::Feed;
 use crate::relay_choice::draw;
 use crate::relay_warnings::RelayWarnings;
+use crate::session_writer::{ActiveSession, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, SourceStatus, path_standings, slow_because};
 use byway_control::Controller;

@@ -128,10 +128,10 @@ pub use session::connect_attempts::{AttemptReply, AttemptResult, ConnectAttempts
 pub use session::dialers::{Dialers, TcpUse};
 pub use session::keeper::{KnownRelay, LostSession, SessionClose, SessionEvent, SessionKeeper, SessionPlan};
 pub use session::no_answer::NoAnswer;
+pub use session::not_connected::not_connected;
 pub use session::path_changes::PathChanges;
 pub use session::relay_outcomes::RelayOutcome;
 pub use session::tcp_dialer::{RetryDelays, TcpDialer};
-pub use session::unreached::not_connected;
 pub use session::uplinks::Uplinks;
 pub use standing_relays::{StandingRelays, UselessRelay};
 pub use tcp_entrance::Entrance;

@@ -11,8 +11,8 @@
 //! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits, shares of a table | [`rate_meter`], [`fair_share`] |
-//! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
-//! | whose addresses are taken for one host's | [`network_prefix`] |
+//! | CIDR prefixes, the Internet checksum | [`cidr`], [`checksum`] |
+//! | whose addresses are taken for one host's | [`host_network`] |
 //! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
 //! | texts of other hosts on a terminal | [`printable`] |
 //! | seeded numbers, days and months | [`seeded_random`], [`date`] |
@@ -22,17 +22,17 @@ extern crate alloc;
 
 pub mod checked_text;
 pub mod checksum;
+pub mod cidr;
 pub mod codec;
 pub mod date;
 pub mod fair_share;
 pub mod frame;
 pub mod framing;
 pub mod heartbeat;
+pub mod host_network;
 pub mod id;
 pub mod machine;
-pub mod network_prefix;
 pub mod packet;
-pub mod prefix;
 pub mod printable;
 pub mod rate_meter;
 pub mod relay;
@@ -41,14 +41,14 @@ pub mod seeded_random;
 pub mod time;
 pub mod units;
 
+pub use cidr::{Prefix, PrefixError};
 pub use codec::{DecodeError, Reader, Writer};
+pub use host_network::NetworkPrefix;
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
 pub use machine::{
     ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,
 };
-pub use network_prefix::NetworkPrefix;
-pub use prefix::{Prefix, PrefixError};
 pub use printable::Printable;
 pub use rate_meter::Meter;
 pub use time::{Duration, Instant};

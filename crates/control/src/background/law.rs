@@ -12,7 +12,7 @@
 //!          a packet within the threshold
 //! ```
 
-mod congestion;
+mod loss_response;
 mod vanished;
 
 use super::constants::{

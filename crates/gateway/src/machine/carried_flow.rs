@@ -2,7 +2,7 @@
 
 use super::index_vec::{PeerIdx, TunnelIdx};
 use crate::encap::Label;
-use crate::flow::FlowTable;
+use crate::flow_table::FlowTable;
 use crate::receive_window::Advertised;
 use crate::tcp_header::Flags;
 use byway_wire::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::cache;
 use crate::entry;
-use crate::flow;
+use crate::flow_table;
 use crate::path_selection::Policy;
 use crate::ports::Ports;
 use crate::receive_window::WindowRule;
@@ -112,7 +112,7 @@ pub struct Settings {
     /// The silence after which a peer counts as dead.
     pub dead_after: Duration,
     /// The limits of the flow table.
-    pub flows: flow::FlowTableLimits,
+    pub flows: flow_table::FlowTableLimits,
     /// The limits of the queue for the paths to one peer.
     pub entry: entry::EntryLimits,
     /// The limits of the reorder queues.
@@ -153,7 +153,7 @@ impl Default for Settings {
             observe: false,
             fail_closed: false,
             dead_after: Duration::from_millis(2_500),
-            flows: flow::FlowTableLimits::default(),
+            flows: flow_table::FlowTableLimits::default(),
             entry: entry::EntryLimits::default(),
             exit: ExitLimits::default(),
             timer: Timer::default(),

@@ -3,16 +3,16 @@
 //! no more than the paths carry.
 
 use super::config::Settings;
-use super::flows::Flows;
 use super::host_packets::Hosts;
 use super::index_vec::{PeerIdx, TunnelIdx};
 use super::packet_buffer::PacketBuffer;
 use super::peer::Peer;
+use super::site_flows::Flows;
 use super::status::Counters;
 use super::tunnels::PeerSessions;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::Label;
-use crate::flow::{FlowEnd, FlowId};
+use crate::flow_table::{FlowEnd, FlowId};
 use crate::reorder::{ArrivedPacket, ReorderQueues, Timer, WaitStats};
 use crate::serves::Served;
 use crate::tcp_header::Flags;

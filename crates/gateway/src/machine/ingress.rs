@@ -3,18 +3,18 @@
 
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
-use super::flows::Flows;
 use super::host_packets::Hosts;
 use super::index_vec::TunnelIdx;
 use super::loss_repair::LossRepair;
 use super::packet_buffer::PacketBuffer;
+use super::site_flows::Flows;
 use super::status::Counters;
 use super::tunnel_sessions::QueuedPacket;
 use super::tunnels::PeerSessions;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::{Label, header_len};
 use crate::entry::EntryQueue;
-use crate::flow::{EndCause, FlowId};
+use crate::flow_table::{EndCause, FlowId};
 use crate::icmp::too_big;
 use crate::ip_header::Ip;
 use crate::loss::LossRuleKind;
@@ -268,7 +268,7 @@ fn for_choice(view: &PathView) -> path_selection::PathInfo {
 mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
-    use crate::flow::FlowVerdict;
+    use crate::flow_table::FlowVerdict;
 
     const NOW: Instant = Instant::from_millis(5);
 

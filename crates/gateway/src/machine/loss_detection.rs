@@ -4,7 +4,7 @@
 //! flight count as lost.
 
 use crate::encap::{Label, Message};
-use crate::flow::FlowId;
+use crate::flow_table::FlowId;
 use crate::loss::{BatchMap, LossRule, LossRuleKind, SentPacket};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

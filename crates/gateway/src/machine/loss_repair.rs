@@ -11,7 +11,7 @@ use super::status::Counters;
 use super::tunnels::PeerSessions;
 use crate::cache::{self, Ack, AckAction, Cache, DataPacket};
 use crate::encap::Label;
-use crate::flow::FlowId;
+use crate::flow_table::FlowId;
 use crate::loss::{DetectionDelays, LossRuleKind};
 use crate::tcp_header::Flags;
 use crate::tcp_segment::Segment;
@@ -190,7 +190,7 @@ mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
     use crate::encap::Message;
-    use crate::flow::FlowVerdict;
+    use crate::flow_table::FlowVerdict;
 
     #[test]
     fn what_is_kept_goes_once_more_in_its_place_until_its_flow_is_gone() {

@@ -6,7 +6,7 @@ use crate::bypass::BypassCounters;
 use crate::cache;
 use crate::counters::counters;
 use crate::entry;
-use crate::flow;
+use crate::flow_table;
 use crate::key::FlowKey;
 use crate::loss::DetectionDelays;
 use crate::reorder::WaitStats;
@@ -172,7 +172,7 @@ pub struct Status {
     /// Flows in the table.
     pub flows: usize,
     /// The counts of the flow table.
-    pub table: flow::FlowCounters,
+    pub table: flow_table::FlowCounters,
     /// The counts of the gateway.
     pub counters: Counters,
     /// The counts of each rule, in order.

@@ -1,11 +1,11 @@
 //! A gateway's parts, with one peer and without a session.
 
 use super::config::{self, Settings};
-use super::flows::Flows;
 use super::host_packets::Hosts;
 use super::index_vec::{PeerIdx, TunnelIdx};
 use super::loss_repair::LossRepair;
 use super::packet_buffer::PacketBuffer;
+use super::site_flows::Flows;
 use super::tunnels::PeerSessions;
 use crate::Prefix;
 use crate::checksum::ChecksumState;

@@ -10,7 +10,7 @@ use super::tunnel_estimate::TunnelEstimate;
 use crate::encap::{Label, Message};
 use crate::entry::{EntryLimits, EntryQueue};
 use crate::epoch::Epochs;
-use crate::flow::FlowId;
+use crate::flow_table::FlowId;
 use crate::path_selection::PathNeed;
 use crate::reorder::{PacketLateness, PathDelay, PathDelays};
 use alloc::collections::{BTreeMap, VecDeque};

@@ -20,7 +20,7 @@ use super::tunnel_estimator::TunnelEstimator;
 use super::tunnel_sessions::{Dedicated, Tunnel};
 use crate::encap::{Label, Message};
 use crate::entry;
-use crate::flow::{FlowEnd, FlowId, FlowState};
+use crate::flow_table::{FlowEnd, FlowId, FlowState};
 use crate::loss::LossRuleKind;
 use crate::serves::Directory;
 use crate::tcp_header::Flags;
@@ -615,7 +615,7 @@ fn addresses(session: &Connection) -> Vec<SocketAddr> {
 mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
-    use crate::flow::FlowVerdict;
+    use crate::flow_table::FlowVerdict;
 
     const NOW: Instant = Instant::from_millis(5);
 

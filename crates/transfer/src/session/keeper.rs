@@ -14,11 +14,11 @@
 
 use super::connect_attempts::{AttemptResult, ConnectAttempts};
 use super::dialers::{Dialers, TcpUse};
+use super::not_connected::not_connected;
 use super::path_changes::PathChanges;
 use super::relay_outcomes::RelayLog;
 use super::restart_check::{RestartCheck, RestartQuestion};
 use super::tcp_dialer::{RetryDelays, dialled_addresses};
-use super::unreached::not_connected;
 use crate::close::error_of;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary};
-use byway_field::experiments::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
+use byway_field::experiment_run::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
 use byway_lab::expect::table::{self, Grid};
 use byway_lab::plan::{Mode, Overrides};
 use byway_lab::report;
@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering;
 /// Runs what was asked for. Ends with 1 if a bound breaks that is not known to.
 pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     if let Some(jobs) = arguments.jobs {
-        experiments::limit_jobs(jobs)?;
+        experiment_run::limit_jobs(jobs)?;
     }
     let program = std::env::current_exe().context("where this program is")?;
     let how = how(arguments);
     let (cancel, signals) = cancellation(output)?;
     let mut tally = ClaimCounts::default();
     let mut not_kept = 0;
-    let tasks = experiments::tasks(&how.directories, &arguments.what, &arguments.tag)?;
+    let tasks = experiment_run::tasks(&how.directories, &arguments.what, &arguments.tag)?;
     let is_alone = tasks.len() == 1;
     for task in tasks {
         if cancel.load(Ordering::Relaxed) {

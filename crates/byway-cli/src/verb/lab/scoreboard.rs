@@ -7,7 +7,7 @@ use crate::args::lab::LabScoreboard;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
-use byway_field::experiments::limit_jobs;
+use byway_field::experiment_run::limit_jobs;
 use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seeds};
 use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, world};
 use serde::Serialize;

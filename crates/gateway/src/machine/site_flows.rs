@@ -9,7 +9,7 @@ use super::peer::{behind, speaker};
 use super::rule_counters::{FlowStatus, RuleCount, RuleCounts};
 use super::status::{Counters, RuleStatus};
 use super::tunnels::PeerSessions;
-use crate::flow::{FlowTable, FlowTableLimits, FlowVerdict};
+use crate::flow_table::{FlowTable, FlowTableLimits, FlowVerdict};
 use crate::key::FlowKey;
 use crate::rules::{Action, FlowOrigin, Rule, Rules, classify};
 use crate::tcp_segment::Segment;
@@ -187,7 +187,7 @@ impl Flows {
 mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
-    use crate::flow::EndCause;
+    use crate::flow_table::EndCause;
 
     const NOW: Instant = Instant::from_millis(5);
 
