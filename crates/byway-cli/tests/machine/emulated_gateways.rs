@@ -135,7 +135,7 @@ fn refused() -> Result<(), Failed> {
         (
             PLAN.replace(name, &format!("{name}headroom = \"20 %\"\n")),
             2,
-            "in more than controller, loss, cache, bundle, window, relays and rule of the timer are only simulated",
+            "settings that the file of a gateway does not have are only simulated",
         ),
         (
             PLAN.replace("\"$who.carrier\"", "\"session\"\nsession = { tau = 2.0 }")
