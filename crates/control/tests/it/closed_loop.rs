@@ -274,7 +274,8 @@ fn a_longer_route_is_learnt_without_being_told() {
 #[test]
 fn normal_is_as_fair_as_a_tcp_on_one_link() {
     for rtt in [20, 100] {
-        // Without chance, two flows may keep in step for minutes. A later start gives another share.
+        // Without chance, two flows may keep in step for minutes. A later start gives another
+        // share.
         let mut ratios = [700, 1_000, 1_500, 3_000].map(|start| {
             let mut world = World::new(11);
             let link = world.link(10.0, 50, 0.0);
