@@ -1,6 +1,6 @@
 //! The proportion manager of BMC (section 2.2): a pure function over weights and what they yield.
 
-use super::{BmcOptions, WeightStep};
+use super::options::{BmcOptions, WeightStep};
 
 /// Moves weight between paths once (Honda et al., 2.2). The path with the least of `throughputs`
 /// gives weight to the path with the largest. `throughputs[i]` is T_wr of path i: its RTT times its

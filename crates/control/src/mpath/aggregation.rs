@@ -2,123 +2,22 @@
 //! window to the direct path. Losses at the same time prove a shared bottleneck. Similar delays
 //! only suggest it: in a trial, the direct path must carry the proxied path's load.
 
-use super::{Dropping, MPath, Path};
+use super::path::Path;
+use super::trials::{
+    LoadPart, MAX_REQUEST_PAUSE, MAX_TRIAL_INTERVAL, REQUEST_PAUSE, TRIAL_INTERVAL, Trial, USEFUL_PATH_AGE,
+};
+use super::{Dropping, MPath};
 use crate::Congested;
-use crate::bundle::Rate;
 use alloc::vec::Vec;
-use byway_wire::{Duration, Instant, PathId};
+use byway_wire::{Instant, PathId};
 
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME_QUEUE_VARIANCE_SHARE: f64 = 0.25;
-/// How long a proxied path gives half of its window to the direct path, as a test of a shared
-/// queue. In a shared queue, half the window means half the throughput. Otherwise only the proxied
-/// path's own queue shrinks, and its throughput stays.
-const HALF_LOAN_TIME: Duration = Duration::from_millis(2_800);
 /// If proxied paths carry less than this part of what they did before, the queue is shared.
 const MIN_CARRIED_SHARE: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
 const MIN_HALVED_PACKETS: f64 = 8.0;
-/// How long all of the load is lent after that. Delays are compared over twice this time.
-const FULL_LOAN_TIME: Duration = Duration::from_millis(5_600);
-/// The first part of each trial, in which the windows settle. It does not count.
-const SETTLING_TIME: Duration = Duration::from_millis(1_400);
-/// The pause after a trial that showed no shared bottleneck. In a trial, proxied paths give their
-/// windows to the direct path, for at most 8.4 s. So trials take at most an eighth of the time.
-/// Failures double the pause, up to 16 minutes.
-const TRIAL_INTERVAL: Duration = Duration::from_secs(60);
-const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(960);
-/// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
-pub(super) const USEFUL_PATH_AGE: Duration = Duration::from_secs(60);
-/// Twice the time over which delays are compared.
-pub(super) const COMPARISON_TIME: Duration = Duration::from_secs(21);
-/// The time for which no paths are requested after some paths added nothing. It doubles each time,
-/// until a path stays for a minute.
-const REQUEST_PAUSE: Duration = Duration::from_secs(4);
-const MAX_REQUEST_PAUSE: Duration = Duration::from_secs(256);
-
-/// If the throughput is below this part of what it was with the dropped paths, they are needed
-/// after all.
-const MISSED_PATHS_SHARE: f64 = 0.9;
-
-/// The results of moving load to the direct path.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trials {
-    now: Option<Trial>,
-    /// Whether the direct path carried the load that was last lent to it.
-    trust: bool,
-    /// The time before which no trial begins, and the pause after the next trial that fails.
-    not_before: Instant,
-    apart: Duration,
-    /// The time before which no paths are requested, and the pause after the next paths that add
-    /// nothing.
-    quiet_until: Instant,
-    pause: Duration,
-    /// The highest throughput of all paths with the ones that added nothing, in bytes per second.
-    with_them: f64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    began_at: Instant,
-    settled_at: Instant,
-    ends_at: Instant,
-    part: LoadPart,
-    /// Bytes per second that the direct path must reach with all of the load.
-    needed: f64,
-    /// When counting began, and the bytes that the judged paths had carried by then.
-    from: Option<(Instant, f64)>,
-}
-
-/// How much of the load is lent.
-#[derive(Clone, Copy, Debug)]
-enum LoadPart {
-    /// Half of the load, from paths that carried this many bytes per second.
-    Half(f64),
-    All,
-}
-
-impl Trial {
-    fn new(now: Instant, part: LoadPart, needed: f64) -> Self {
-        let lasts = if matches!(part, LoadPart::All) { FULL_LOAN_TIME } else { HALF_LOAN_TIME };
-        Self {
-            began_at: now,
-            settled_at: now + SETTLING_TIME,
-            ends_at: now + lasts,
-            part,
-            needed,
-            from: None,
-        }
-    }
-}
-
-impl Trials {
-    pub const fn new() -> Self {
-        Self {
-            now: None,
-            trust: false,
-            not_before: Instant::ZERO,
-            apart: TRIAL_INTERVAL,
-            quiet_until: Instant::ZERO,
-            pause: REQUEST_PAUSE,
-            with_them: 0.0,
-        }
-    }
-
-    /// Whether similar delays of two paths are, at present, no evidence of a shared bottleneck.
-    /// This is so for a pause after the direct path failed to carry the load of paths with similar
-    /// delays.
-    pub fn doubt(&self, now: Instant) -> bool {
-        now < self.not_before
-    }
-
-    /// Whether more paths may be requested: the pause after useless paths is over, or the
-    /// throughput is clearly lower without these paths.
-    pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
-        let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED_PATHS_SHARE * self.with_them);
-        self.now.is_none() && (now >= self.quiet_until || missed())
-    }
-}
 
 impl MPath {
     /// Compares the loss of a proxied path with the direct path's latest loss: do both share a

@@ -6,6 +6,7 @@ mod aggregation;
 mod growth;
 mod options;
 mod path;
+mod trials;
 
 pub use options::{Growth, Increase, MPathOptions};
 
@@ -15,10 +16,10 @@ use crate::{
     Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Shape, Trigger, Undo,
 };
 use aggregate_flow::AggregateFlow;
-use aggregation::Trials;
 use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use path::Path;
+use trials::Trials;
 
 /// A proxied path whose window falls below this number of packets after a decrease is dropped. The
 /// paper says "reduced to zero", which halving never reaches.

@@ -1,8 +1,8 @@
 //! One path of mPath.
 
 use super::aggregate_flow::AggregateFlow;
-use super::aggregation::{COMPARISON_TIME, USEFUL_PATH_AGE};
 use super::options::MPathOptions;
+use super::trials::{COMPARISON_TIME, USEFUL_PATH_AGE};
 use crate::bundle::{Rate, UndoState};
 use crate::detector::{DelaySeries, HyStart, HyStartOptions, RoundDelay};
 use crate::{Acked, Congested, Delay, Opened, Undo};

@@ -1,6 +1,7 @@
 //! The rate controller, with byway's paths in place of TCP connections.
 
-use super::{RateController, WangOptions};
+use super::options::WangOptions;
+use super::rates::RateController;
 use crate::Acked;
 use crate::bundle::{CoupledPath, Law, Paths};
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! The rate controller of one source: figure 2 of the paper, as arithmetic.
 
-use super::WangOptions;
+use super::options::WangOptions;
 use crate::seeded_random::Random;
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! What is promised of the product's class for the background: a table.
 
 use super::bound::{Bound, Figure, Limit};
-use super::cases::TransferMix;
 use super::grid::{Foreground, Paths, Scene};
+use super::transfer_mix::TransferMix;
 use Figure::{Fill, Jain, JainFirst, Keeps, Least, Median, OfOne, P90, Regain, Share};
 use Limit::{AtLeast, AtMost};
 

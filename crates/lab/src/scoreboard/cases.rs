@@ -2,35 +2,10 @@
 //! scene is one row of a table.
 
 use super::grid::{Bottleneck, Foreground, Paths, Scene, judge, tune};
-use core::fmt;
-
-/// How the transfers of a scene differ among themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransferMix {
-    /// Transfers do not differ, but that they begin within a second.
-    Alike,
-    /// The last begins `LATE_START_MS` after the others.
-    Late,
-    /// The round-trip time of the last is this many times that of the others.
-    Rtt(u32),
-    /// The last has the direct path alone.
-    Single,
-}
+use super::transfer_mix::TransferMix;
 
 /// By how many milliseconds the late ones begin later.
 pub(super) const LATE_START_MS: u32 = 20_000;
-
-/// The name of the case: `alike`, `late`, `rtt4` or `single`.
-impl fmt::Display for TransferMix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Alike => write!(f, "alike"),
-            Self::Late => write!(f, "late"),
-            Self::Rtt(times) => write!(f, "rtt{times}"),
-            Self::Single => write!(f, "single"),
-        }
-    }
-}
 
 /// Nobody else is there.
 const fn case(line: Bottleneck, transfers: u32, among: TransferMix) -> Scene {
@@ -79,7 +54,8 @@ pub(super) const CASE_SCENES: &[Scene] = &[
 #[cfg(test)]
 mod tests {
     use super::super::bounds::PRODUCT_BOUNDS;
-    use super::super::grid::{Form, LineHalf, scenes};
+    use super::super::grid::LineHalf;
+    use super::super::scenes::{Form, scenes};
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 

@@ -230,9 +230,10 @@ pub fn rows(text: &str) -> Vec<CellRow> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cases::TransferMix;
-    use super::super::grid::{Foreground, Form, GRID_LINES};
+    use super::super::grid::{Foreground, GRID_LINES};
+    use super::super::scenes::Form;
     use super::super::selection::LineSet;
+    use super::super::transfer_mix::TransferMix;
     use super::*;
 
     fn program() -> Program {

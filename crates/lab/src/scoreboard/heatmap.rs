@@ -176,7 +176,7 @@ fn text(body: &mut String, (x, y): (usize, usize), anchor: &str, class: &str, te
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Form, scenes};
+    use super::super::scenes::{Form, scenes};
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Lines as people have them: their delays jump without a queue. Each kind of jitter meets each
 //! rate once; round-trip times, queues and losses take turns, so that each value meets many others.
 
-use super::cases::TransferMix;
 use super::grid::{Bottleneck, DelayProfile, Foreground, RateProfile, Scene, judge, tune};
+use super::transfer_mix::TransferMix;
 
 /// The kinds of jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

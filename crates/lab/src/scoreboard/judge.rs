@@ -254,7 +254,8 @@ pub fn harm(figures: &Figures, foreground: Foreground) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Form, LineHalf, scenes};
+    use super::super::grid::LineHalf;
+    use super::super::scenes::{Form, scenes};
     use super::*;
 
     fn row(scene: &Scene, law: &str, seed: u64, figures: Figures) -> CellRow {

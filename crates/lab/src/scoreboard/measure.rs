@@ -1,8 +1,8 @@
 //! What a scene says: pure functions of its record, and of that of the foreground alone.
 
-use super::cases::TransferMix;
 use super::grid::{Foreground, Scene};
 use super::times::SceneTimes;
+use super::transfer_mix::TransferMix;
 use super::world::{BACKGROUND_NAME, CALL_BYTES, DIRECT_LINKS, FOREGROUND_NAME, LAST_NAME, rates};
 use crate::record::{Record, RequestsRecord, TransferRecord};
 use crate::utilization::{between, filled_after};

@@ -4,7 +4,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `grid`, `cases` | the laws and the scenes; further scenes |
+//! | `grid` | the lines, who else is on them, and the laws |
+//! | `transfer_mix` | how the transfers of one scene differ |
+//! | `scenes`, `cases` | which scenes there are: the grid, and those beside it |
 //! | `jitter` | the scenes on lines whose delays jump without a queue |
 //! | `times` | how long a scene lasts |
 //! | `world` | turns a scene into a plan |
@@ -32,16 +34,17 @@ pub mod known;
 pub mod known_full;
 pub mod known_jitter;
 pub mod measure;
+mod scenes;
 pub mod selection;
 mod times;
+mod transfer_mix;
 pub mod world;
 
 pub use bound::Figure;
-pub use cases::TransferMix;
 pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
-pub use grid::{
-    Bottleneck, Foreground, Form, GRID_LINES, Law, LineHalf, PRODUCT_LAW, Scene, TRANSFER_COUNTS, scenes,
-};
+pub use grid::{Bottleneck, Foreground, GRID_LINES, Law, LineHalf, PRODUCT_LAW, Scene, TRANSFER_COUNTS};
 pub use judge::{Board, BoundMiss, BoundResult, judge};
 pub use measure::Figures;
+pub use scenes::{Form, scenes};
 pub use selection::{CellFilter, CellSelection, LineSet};
+pub use transfer_mix::TransferMix;

@@ -2,8 +2,9 @@
 //! at alone.
 
 use super::cell::Cell;
-use super::grid::{Form, Law, LineHalf, Scene, scenes};
+use super::grid::{Law, LineHalf, Scene};
 use super::jitter::jitter_scenes;
+use super::scenes::{Form, scenes};
 use core::str::FromStr;
 
 /// Which lines are looked at.

@@ -2,8 +2,9 @@
 //! results need, to save processor time. Simulating a fast line costs up to a hundred times as much
 //! as a slow line.
 
-use super::cases::{LATE_START_MS, TransferMix};
+use super::cases::LATE_START_MS;
 use super::grid::{Foreground, Paths, Scene};
+use super::transfer_mix::TransferMix;
 
 /// A scene from beginning to end, in milliseconds. The transfers begin at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

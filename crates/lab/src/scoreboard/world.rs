@@ -1,10 +1,11 @@
 //! A scene as a plan: what `byway lab run` would run.
 
-use super::cases::{LATE_START_MS, TransferMix};
+use super::cases::LATE_START_MS;
 use super::grid::{
     Bottleneck, DelayProfile, Foreground, Law, LawCarrier, Paths, Queueing, RateProfile, Scene,
 };
 use super::times::SceneTimes;
+use super::transfer_mix::TransferMix;
 use crate::Setup;
 use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;

@@ -2,8 +2,8 @@
 //! limit `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`; dmin_i and dmax_i are the smallest and the
 //! largest delay of the path.
 
-use super::DelayRule;
 use super::hir::{MIN_AVERAGED_PACKETS, Mean};
+use super::options::DelayRule;
 use crate::Acked;
 use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;

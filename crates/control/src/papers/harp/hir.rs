@@ -2,7 +2,7 @@
 //! recent 50 packets". A mean above `dmin + delta (dmax - dmin)` signals congestion. The paper
 //! leaves open what dmin and dmax are. Here they are the smallest and the largest mean.
 
-use super::{Coupling, DelayRule, HarpOptions};
+use super::options::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
 use byway_wire::Duration;
 

@@ -3,7 +3,7 @@
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
-//! | `algorithm.rs` | Algorithm 1, and choking (III.A, E) |
+//! | `algorithm.rs`, `harp_path.rs` | Algorithm 1, and choking (III.A, E) |
 //! | `delay.rs` | when delays are a signal (III.D) |
 //! | `hir.rs` | the mean delay that HIR compares instead (HIR, 7.1) |
 //! | `options.rs` | table I, and what the papers leave open |
@@ -12,6 +12,7 @@
 
 mod algorithm;
 mod delay;
+mod harp_path;
 mod hir;
 mod options;
 
@@ -19,8 +20,8 @@ pub use options::{Coupling, DelayRule, HarpOptions};
 
 use crate::bundle::{Paths, UndoState};
 use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo};
-use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
+use harp_path::HarpPath;
 
 /// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT. When delays signal
 /// congestion, the window shrinks by a share of itself, of the sum of all windows, or of a mix of
