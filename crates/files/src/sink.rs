@@ -9,11 +9,15 @@
 //! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
 
 mod contents;
+mod deferred_work;
 mod earlier_try;
 mod modes;
 mod partial;
 mod placement;
+mod read_back;
+mod small_file;
 mod small_files;
+mod writing;
 
 use crate::chunks::Layout;
 use crate::contained_dir::Beneath;
@@ -26,13 +30,13 @@ use crate::{MAX_OUTSTANDING, NameError};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
-use earlier_try::ReadBack;
+use deferred_work::DeferredWork;
 pub use modes::Modes;
 use partial::{Key, Partials};
-use placement::DeferredWork;
+use read_back::ReadBack;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-pub use small_files::{MadeFile, SmallFile};
+pub use small_file::{MadeFile, SmallFile};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 //! of reading.
 
 mod contents;
+mod outgoing;
 
 use crate::error::SourceError;
 use crate::manifest::{ChunkRanges, Counts, MANIFEST_VERSION, MODE_MASK, Record, Withdrawal};
@@ -12,7 +13,7 @@ use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{ObjectId, frame};
-use contents::Outgoing;
+use outgoing::Outgoing;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
@@ -358,7 +359,7 @@ impl Source {
                 self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 let mut metadata = status.metadata;
                 metadata.mode &= of_file;
-                let holes = contents::holes(file.as_ref(), &status);
+                let holes = outgoing::holes(file.as_ref(), &status);
                 if !holes.is_empty() {
                     let (bytes, _) = ChunkRanges::write(&holes);
                     Record::Holes(ChunkRanges::written(&bytes)).encode(&mut self.out);

@@ -2,12 +2,9 @@
 //! the journal.
 
 use super::partial::{Key, Partials, is_early};
-use super::{Sink, SinkState, Written};
 use crate::chunks::{Hash, Hashes, Hashing, Layout};
-use crate::error::SinkError;
 use crate::manifest::Metadata;
 use crate::missing_ranges::FileRanges;
-use crate::receiver_report::Reason;
 use byway_engine::data::RangeSet;
 use byway_wire::ObjectId;
 use std::io;
@@ -139,7 +136,7 @@ impl Incoming {
     /// Whether to set the mode and time of a small file now, before its hash arrives and is
     /// checked. True only once all its bytes are written. The file is open now; later it would have
     /// to be opened again.
-    fn is_to_be_dressed(&self) -> bool {
+    pub fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.metadata_state != MetadataState::Full
             && !layout.is_divided()
@@ -148,7 +145,7 @@ impl Incoming {
     }
 
     /// Writes new bytes at `offset` of the object, and hashes the chunks that they complete.
-    fn store(
+    pub fn store(
         &mut self,
         object: ObjectId,
         offset: u64,
@@ -206,49 +203,6 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
         (words.first().is_none_or(|first| *first == [0; 64]), words, tail)
     };
     head && words.iter().all(|word| *word == [0; 64]) && tail.iter().all(|byte| *byte == 0)
-}
-
-impl Sink {
-    /// Writes bytes of an object where they belong. The same bytes may come again.
-    ///
-    /// # Errors
-    /// The disk is full or cannot be used any more. An error that concerns only this file is
-    /// reported to the sender, not returned.
-    pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else {
-            let known = object.0 < self.next_object;
-            return Ok(if known { Written::Ignored } else { Written::Pending });
-        };
-        if self.state == SinkState::Broken {
-            return Ok(Written::Ignored);
-        }
-        if !incoming.is_open() {
-            return Ok(Written::Pending);
-        }
-        let end = offset.checked_add(bytes.len() as u64);
-        if end.is_none_or(|end| end > incoming.travels.size()) {
-            self.fail(object, Reason::Protocol, "bytes past the end".to_owned());
-            return Ok(Written::Ignored);
-        }
-        // What comes after the end was told is the same again, or is not wanted.
-        if incoming.finished || bytes.is_empty() || incoming.contents == Contents::Apart {
-            return Ok(Written::Stored);
-        }
-        let stored = incoming.create(object, &mut self.partials).map_err(io::Error::from);
-        let stored = stored.and_then(|()| incoming.store(object, offset, bytes, &mut self.partials));
-        let durable = self.options.durable;
-        let stored = stored.and_then(|()| match incoming.is_to_be_dressed() {
-            true => Ok(incoming.dress(object, &mut self.partials, durable)?),
-            false => Ok(()),
-        });
-        match stored {
-            Ok(()) => Ok(Written::Stored),
-            Err(error) => {
-                self.fail_io(object, error)?;
-                Ok(Written::Ignored)
-            }
-        }
-    }
 }
 
 #[cfg(test)]

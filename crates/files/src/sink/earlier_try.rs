@@ -4,6 +4,7 @@
 
 use super::Sink;
 use super::contents::{Contents, is_zero};
+use super::read_back::{PriorContents, ReadBack};
 use crate::chunks::{HASH_READ_LEN, Hash, Hashing, hole};
 use crate::error::SinkError;
 use crate::manifest::Timestamp;
@@ -20,32 +21,6 @@ use std::os::unix::fs::FileExt;
 
 /// The cost of looking for one file, in bytes of the budget of [`Sink::work`].
 const LOOK_COST: u64 = 16 * 1_024;
-
-/// A file being read back.
-#[derive(Debug)]
-pub(super) struct ReadBack {
-    object: ObjectId,
-    prior: PriorContents,
-    /// The next chunk to look at.
-    next: u32,
-    hashing: Option<(u32, Hashing)>,
-    /// Whether all bytes of the chunk that were read are zero.
-    zeros: bool,
-    /// The index of the first chunk in `hashes`, which are those of consecutive chunks.
-    first: u32,
-    run: Vec<Hash>,
-}
-
-/// What an earlier try left of a file.
-#[derive(Debug)]
-enum PriorContents {
-    Nothing,
-    /// A partial file. The value tells whether its journal lists its chunks.
-    Partial {
-        journaled: bool,
-    },
-    Placed(File),
-}
 
 impl Sink {
     /// Whether [`Self::recall`] has something to do.

@@ -5,7 +5,7 @@ use super::contents::{Contents, Incoming};
 use super::{Finish, Sink, SinkState};
 use crate::contained_dir::times;
 use crate::error::SinkError;
-use crate::manifest::{Metadata, Timestamp};
+use crate::manifest::Metadata;
 use crate::name::{check_name, split};
 use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
@@ -18,65 +18,6 @@ use std::io;
 const ENTRY_COST: u64 = 16 * 1_024;
 /// Reports that may wait to be taken before [`Sink::work`] rests, in bytes.
 const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
-
-/// Links and directory times, which wait until every file is in place.
-#[derive(Debug, Default)]
-pub(super) struct DeferredWork {
-    links: Vec<PendingSymlink>,
-    directories: Vec<Directory>,
-    sorted: bool,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct PendingSymlink {
-    path: Vec<u8>,
-    target: Vec<u8>,
-    mtime: Timestamp,
-}
-
-#[derive(Debug)]
-struct Directory {
-    path: Vec<u8>,
-    metadata: Metadata,
-}
-
-impl DeferredWork {
-    pub(super) fn link(
-        &mut self,
-        path: &[u8],
-        target: &[u8],
-        mtime: Timestamp,
-        limit: usize,
-    ) -> Result<(), SinkError> {
-        self.charge(size_of::<PendingSymlink>() + path.len() + target.len(), limit)?;
-        self.links.push(PendingSymlink { path: path.to_vec(), target: target.to_vec(), mtime });
-        Ok(())
-    }
-
-    fn directory(&mut self, path: &[u8], metadata: Metadata, limit: usize) -> Result<(), SinkError> {
-        self.charge(size_of::<Directory>() + path.len(), limit)?;
-        self.directories.push(Directory { path: path.to_vec(), metadata });
-        Ok(())
-    }
-
-    fn charge(&mut self, bytes: usize, limit: usize) -> Result<(), SinkError> {
-        self.bytes += bytes;
-        if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
-    }
-
-    /// Sorts links and directories for `pop`, which takes the last one first. Links are taken in
-    /// the order of arrival. Directory `a/b` is taken before its parent `a`, whose new mode may
-    /// deny access. Of two records for one directory, the later one is taken last.
-    fn sort(&mut self) {
-        if !self.sorted {
-            self.links.reverse();
-            self.directories.reverse();
-            self.directories.sort_by(|a, b| a.path.cmp(&b.path));
-            self.sorted = true;
-        }
-    }
-}
 
 impl Sink {
     /// Hashes what an earlier try left; at the end makes links and sets directories' metadata.
@@ -200,8 +141,7 @@ impl Sink {
 
     /// Handles one link or directory, or else the end.
     fn settle_one(&mut self) -> Result<(), SinkError> {
-        self.deferred_work.sort();
-        if let Some(link) = self.deferred_work.links.pop() {
+        if let Some(link) = self.deferred_work.next_link() {
             let (directory, leaf) = split(&link.path);
             let placed = self
                 .tree
@@ -212,7 +152,7 @@ impl Sink {
                 Err(errno) => self.refuse_io(link.path, errno.into()),
             };
         }
-        if let Some(directory) = self.deferred_work.directories.pop() {
+        if let Some(directory) = self.deferred_work.next_directory() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let settled = self.tree.open(&directory.path, flags).and_then(|opened| {
                 // The time last: a change of mode leaves it alone, but not the other way round on

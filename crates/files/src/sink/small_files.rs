@@ -3,68 +3,12 @@
 //! after its creation. `durable` (sync of each file) must be off.
 
 use super::contents::{Contents, MetadataState};
-use super::partial::{Name, is_early};
+use super::partial::is_early;
+use super::small_file::{MadeFile, SmallFile};
 use super::{Sink, SinkState};
-use crate::chunks::Hash;
-use crate::contained_dir::times;
 use crate::error::SinkError;
-use crate::manifest::Timestamp;
 use byway_wire::ObjectId;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
-/// A small file, to be [made](SmallFile::make) together with others on any thread, see
-/// [`Sink::apart`].
-#[derive(Debug)]
-pub struct SmallFile {
-    object: ObjectId,
-    directory: Arc<OwnedFd>,
-    name: Name,
-    mode: Mode,
-    mtime: Timestamp,
-    bytes: Vec<u8>,
-}
-
-/// The result of making a [`SmallFile`], for [`Sink::made`].
-#[derive(Debug)]
-pub struct MadeFile {
-    object: ObjectId,
-    bytes: Vec<u8>,
-    hash: io::Result<Hash>,
-}
-
-impl SmallFile {
-    /// Files that are handed over at once.
-    pub const BATCH_FILES: usize = 16;
-
-    /// Bytes that the batch takes.
-    #[must_use]
-    pub const fn length(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Makes the files, each under the name of its partial file.
-    #[must_use]
-    pub fn make(together: Vec<Self>) -> Vec<MadeFile> {
-        let made = together.into_iter().map(|small| {
-            let hash = small.file().map(|()| *blake3::hash(&small.bytes).as_bytes());
-            MadeFile { object: small.object, bytes: small.bytes, hash }
-        });
-        made.collect()
-    }
-
-    fn file(&self) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&*self.directory, &self.name[..], flags, self.mode)?;
-        let file = File::from(file);
-        file.write_all_at(&self.bytes, 0)?;
-        Ok(rustix::fs::futimens(&file, &times(self.mtime))?)
-    }
-}
+use rustix::fs::Mode;
 
 impl Sink {
     /// Prepares a small file, whose whole contents are `bytes`, for another thread. Once that
@@ -89,7 +33,7 @@ impl Sink {
         incoming.contents = Contents::Apart;
         let (name, directory) = (incoming.key.name(), self.partials.shared());
         let mtime = incoming.metadata.mtime;
-        Ok(SmallFile { object, directory, name, mode: Mode::from_raw_mode(mode.into()), mtime, bytes })
+        Ok(SmallFile::new(object, (directory, name), Mode::from_raw_mode(mode.into()), mtime, bytes))
     }
 
     /// Registers a file that another thread made. Returns the file's buffer for reuse.
@@ -132,7 +76,7 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Counts, MANIFEST_VERSION, Metadata, Record};
+    use crate::manifest::{Counts, MANIFEST_VERSION, Metadata, Record, Timestamp};
     use crate::{Finish, SinkOptions, Written};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
