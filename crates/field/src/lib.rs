@@ -7,7 +7,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`experiments`] | runs, judges and stores experiments |
+//! | [`experiment_run`] | runs, judges and stores experiments |
 //! | [`directories`] | the directories with the files of experiments |
 //! | [`experiment_list`] | all experiments, each with its claims and its newest result |
 //! | [`scoreboard`] | compares congestion controls |

@@ -10,7 +10,7 @@
 //! | whether its flow is background, and what the rules mean | [`rules`], [`ports`] |
 //! | which gateway serves its destination | [`serves`]; what others tell of it: [`forwarded_announcements`] |
 //! | a host that asks a gateway to be served | [`joining`] |
-//! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
+//! | the flow it is of: SYN to FIN, window scale | [`flow_table`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
 //! | an ACK's receive window lowered to what the paths can carry in a round trip | [`receive_window`] |
 //! | waiting at the entry, fair among flows | [`entry`] |

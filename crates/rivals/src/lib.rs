@@ -1,6 +1,6 @@
 //! Compares byway with other transports by the same bulk transfer over loopback, between two
 //! processes of one machine ([`process`]). Also compares byway's relay with a forwarder that only
-//! copies packets ([`forward`]).
+//! copies packets ([`relay_comparison`]).
 //!
 //! | rule of the comparison | detail |
 //! |---|---|

@@ -146,7 +146,7 @@ fn no_two_files_need_each_other() {
         let needs = needs(&modules);
         let circles = modules.keys().filter_map(|module| circle(module, &needs));
         let path =
-            |way: Vec<Module>| way.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(" <- ");
+            |way: Vec<&Module>| way.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(" <- ");
         found.extend(circles.map(|way| format!("{name}: {}", path(way))));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct SmallFile {
     object: ObjectId,
     directory: Arc<OwnedFd>,
-    name: Name,
+    pub(super) name: Name,
     mode: Mode,
     mtime: Timestamp,
     bytes: Vec<u8>,
