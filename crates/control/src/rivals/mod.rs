@@ -3,6 +3,7 @@
 
 pub mod bbr;
 pub mod cubic;
+pub mod hystart;
 pub mod hystart_linux;
 pub mod ledbat;
 pub mod ledbat_pp;
