@@ -120,7 +120,7 @@ mod tests {
         let stalls = sent(|packet| (40 - packet % 1_000).max(0) * MS);
         let steps = sent(|packet| if packet % 200 < 100 { 8 - (packet % 200).min(8) } else { 8 } * MS);
         for (line, least) in [(stalls, 40e6), (steps, 8e6)] {
-            assert!(line.share > MIN_CLOSING_SHARE / 2.0, "{}", line.share);
+            assert!(line.is_proven(), "{}", line.share);
             assert!((least..1.5 * least).contains(&line.expected_fall()), "{}", line.expected_fall());
         }
     }

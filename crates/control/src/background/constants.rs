@@ -47,8 +47,8 @@ pub(super) const MIN_CLOSING_SHARE: f64 = 0.1;
 pub(super) const CLOSING_LEARN_TIME: Duration = Duration::from_millis(30);
 /// In this time packets that do not arrive together change that share by a factor e.
 pub(super) const CLOSING_FORGET_TIME: Duration = Duration::from_millis(4500);
-/// Proven jitter is the usual wait and four mean distances. With three, four flows share worse, and
-/// with six a CUBIC keeps .83 of a line of 50 Mbit/s.
+/// Proven jitter is the usual wait and this many mean distances. With fewer, jitter passes for a
+/// queue. With more, a CUBIC's queue passes for jitter.
 pub(super) const JITTER_SPREADS: f64 = 4.0;
 /// Proven jitter is at least this many times the greatest fall of the delay in two seconds.
 pub(super) const FALL_MARGIN: f64 = 1.3;

@@ -131,3 +131,8 @@ pub struct KnownFailure {
     /// Why the bound is missed.
     pub reason: &'static str,
 }
+
+/// A row of a list of known misses.
+pub(super) const fn known(bound: &'static str, scene: &'static str, reason: &'static str) -> KnownFailure {
+    KnownFailure { bound, scene, reason }
+}

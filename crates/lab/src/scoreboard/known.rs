@@ -3,7 +3,7 @@
 //!
 //! [`PRODUCT_LAW`]: super::grid::PRODUCT_LAW
 
-use super::bound::KnownFailure;
+use super::bound::{KnownFailure, known};
 
 /// A packet takes 6 to 12 ms there, and requests alone load the line by .4 to .8.
 const THIN_LINE_REASON: &str = "a queue is four packets in a row that wait: 50 to 100 ms at 1 and 2 Mbit/s";
@@ -118,7 +118,3 @@ pub const KNOWN_FAILURES: &[KnownFailure] = &[
     known("cubic", "10m-40ms-1000p-fqcodel/call/8", FAIR_QUEUE_REASON),
     known("undominated", "", RIVAL_LAWS_REASON),
 ];
-
-const fn known(bound: &'static str, scene: &'static str, reason: &'static str) -> KnownFailure {
-    KnownFailure { bound, scene, reason }
-}

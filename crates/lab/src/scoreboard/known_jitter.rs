@@ -1,6 +1,6 @@
 //! Bounds that byway is known to miss on lines whose delays jump, and why.
 
-use super::bound::KnownFailure;
+use super::bound::{KnownFailure, known};
 
 /// Rates and delays that change ten times a second.
 const CELL_REASON: &str = "a step of the delay counts as a queue. The flow slows, and then its packets are too far \
@@ -91,7 +91,3 @@ pub const KNOWN_JITTER_FAILURES: &[KnownFailure] = &[
     known("jitter-four", "100m-10ms-20p-jitter20/nobody/4", UNEVEN_PROOF_REASON),
     known("jitter-four", "300m-100ms-10000p-loss.1-jitter20/nobody/4", UNEVEN_PROOF_REASON),
 ];
-
-const fn known(bound: &'static str, scene: &'static str, reason: &'static str) -> KnownFailure {
-    KnownFailure { bound, scene, reason }
-}
