@@ -3,6 +3,7 @@
 
 mod average;
 mod base_delay;
+mod hystart;
 mod route_change;
 mod shared_bottleneck;
 mod signal;
@@ -10,6 +11,7 @@ mod spacing;
 
 pub use average::Average;
 pub use base_delay::{BaseDelay, Extremes};
+pub use hystart::{HyStart, HyStartOptions, RoundDelay};
 pub use route_change::{DelayNoise, RouteChange};
 pub use shared_bottleneck::DelaySeries;
 pub use signal::{ConsecutiveDelays, DelayedShare, Smoothed};

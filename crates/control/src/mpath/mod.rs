@@ -172,11 +172,9 @@ impl MPath {
         let packets = acked.bytes as f64 / path.packet;
         if path.in_slow_start() {
             let before = path.window;
-            path.grow_slow_start(packets);
+            let part = if options.start_everywhere { path.sense_rise(acked) } else { 1.0 };
+            path.grow_slow_start(part * packets);
             self.total += path.window - before;
-            if options.start_everywhere {
-                path.sense_rise(acked);
-            }
             if !path.in_slow_start() {
                 self.sum_up();
             }

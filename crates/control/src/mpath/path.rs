@@ -4,16 +4,15 @@ use super::aggregate_flow::AggregateFlow;
 use super::options::MPathOptions;
 use super::trials::{COMPARISON_TIME, USEFUL_PATH_AGE};
 use crate::bundle::{Rate, UndoState};
-use crate::detector::{ConsecutiveDelays, DelaySeries};
+use crate::detector::{DelaySeries, HyStart, HyStartOptions, RoundDelay};
 use crate::{Acked, Congested, Delay, Opened, Undo};
 use byway_wire::Instant;
-use byway_wire::time::{nanos, signed_nanos};
 
 /// Keeps sums finite whatever is reported.
 const MAX_WINDOW_PACKETS: f64 = 1e8;
-/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds. The threshold is an eighth of the
-/// RTT, within these bounds.
-const RTT_RISE_NANOS: (i64, i64) = (4_000_000, 16_000_000);
+/// The window stands while a rise of the delay is confirmed, where RFC 9406 lets it grow by a
+/// quarter: the rate at the first ten seconds is the same, and fewer packets are lost.
+const SLOW_START_EXIT: HyStartOptions = HyStartOptions { slower: f64::INFINITY, ..HyStartOptions::RFC9406 };
 
 /// The state that is restored after a spurious loss.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +83,10 @@ pub(super) struct Path {
     undo_state: Option<UndoState<SavedWindow>>,
     /// The number of the bundle's last loss event that the path took part in.
     pub event: u64,
-    least: Option<i64>,
-    run: ConsecutiveDelays,
+    /// Tells when the first slow start ends.
+    hystart: HyStart,
+    /// Whether a one-way delay has ever been reported. Then RTTs say nothing more.
+    has_one_way_delays: bool,
 }
 
 impl Path {
@@ -117,8 +118,8 @@ impl Path {
             revived: opened.now,
             undo_state: None,
             event: 0,
-            least: None,
-            run: ConsecutiveDelays::default(),
+            hystart: HyStart::new(SLOW_START_EXIT, opened.now),
+            has_one_way_delays: false,
         }
     }
 
@@ -216,25 +217,25 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when several packets in a row are late (RFC 9406): their delays exceed the
-    /// smallest delay by an eighth of the least RTT, but by at least 4 and at most 16 ms.
-    pub fn sense_rise(&mut self, acked: &Acked<'_>) {
-        let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RTT_RISE_NANOS.0, RTT_RISE_NANOS.1);
-        let mut risen = false;
-        for delay in acked.delays {
-            let least =
-                *self.least.insert(self.least.map_or(delay.one_way, |least| least.min(delay.one_way)));
-            risen |= self.run.count(delay.one_way > least.saturating_add(rise), self.window);
+    /// Ends the first slow start when the least delay of a round rises (RFC 9406). Returns the
+    /// factor of its growth: 1, or less while the rise is not confirmed yet.
+    pub fn sense_rise(&mut self, acked: &Acked<'_>) -> f64 {
+        let one_way = acked.delays.iter().map(|delay| delay.one_way).min();
+        self.has_one_way_delays |= one_way.is_some();
+        let delay = if self.has_one_way_delays {
+            one_way.map(|delay| RoundDelay::OneWay(delay, acked.min_rtt))
+        } else {
+            acked.rtt.map(RoundDelay::RoundTrip)
+        };
+        // RFC 9406, 4.3: it is for the first slow start.
+        if self.met_congestion {
+            return 1.0;
         }
-        if let (true, None, Some(rtt)) = (acked.delays.is_empty(), self.least, acked.rtt) {
-            // One RTT sample stands for a whole ACK, so two in a row are enough.
-            risen =
-                self.run.count(nanos(rtt) > nanos(acked.min_rtt).saturating_add(rise.unsigned_abs()), 1.0);
-        }
-        if risen {
+        self.hystart.on_acked(acked, delay).unwrap_or_else(|| {
             self.threshold = self.window;
             self.met_congestion = true;
-        }
+            1.0
+        })
     }
 
     /// Stores the state to restore if the loss is spurious.
@@ -274,7 +275,6 @@ impl Path {
         }
         self.timeouts = self.timeouts.saturating_add(1);
         self.window = 1.0;
-        self.run.reset();
     }
 
     /// Whether the path's latest loss interval and the other interval overlap.
@@ -289,7 +289,9 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Shape, Trigger};
+    use crate::seeded_random::Random;
+    use crate::{Delay, Shape, Trigger};
+    use byway_wire::Duration;
 
     fn congested(trigger: Trigger, sent: u64, now: u64) -> Congested {
         let at = Instant::from_millis;
@@ -320,5 +322,45 @@ mod tests {
         assert_eq!((path.window, path.threshold, path.lowered(0.5)), (1.0, 10.0, 5.0));
         path.window = 10.0;
         assert_eq!(path.lowered(0.5), 5.0, "of the window when slow start is over");
+    }
+
+    /// The rounds after which the first slow start is over: each has 20 packets with these delays
+    /// in milliseconds, and takes 50 ms.
+    fn rounds_of_slow_start(mut delay: impl FnMut(i32) -> f64) -> Option<i32> {
+        let opened = Opened { now: Instant::ZERO, proxied: false, packet_size: 1_000, rtt: None };
+        let mut path = Path::new(&opened, &MPathOptions::PRODUCTION);
+        let rtt = Duration::from_millis(50);
+        (0..40_i32).find(|&round| {
+            for packet in 0..20 {
+                let sent_at = Instant::from_micros(u64::from(round.unsigned_abs()) * 50_000 + packet * 1_000);
+                let delays = [Delay { sent_at, one_way: (delay(round) * 1e6) as i64, bytes: 1_000 }];
+                path.sense_rise(&Acked {
+                    now: sent_at + rtt,
+                    bytes: 1_000,
+                    packets: 1,
+                    sent_at,
+                    rtt: Some(rtt),
+                    srtt: rtt,
+                    min_rtt: rtt,
+                    delays: &delays,
+                    in_flight: 20_000,
+                    app_limited: false,
+                    delivery_rate: None,
+                    ce: 0,
+                });
+            }
+            path.met_congestion
+        })
+    }
+
+    #[test]
+    fn a_queue_ends_the_first_slow_start_and_jitter_does_not() {
+        let mut random = Random::new(5);
+        assert_eq!(rounds_of_slow_start(|_| random.unit() * 10.0), None);
+        // It was jitter: the delays of one round are longer, and then they are as before.
+        assert_eq!(rounds_of_slow_start(|round| if round == 10 { 20.0 } else { 0.0 }), None);
+        // From the tenth round on there is a queue. Five rounds confirm it.
+        let queued = rounds_of_slow_start(|round| f64::from((round - 9).max(0)) * 8.0);
+        assert!(queued.is_some_and(|round| (14..=17).contains(&round)), "{queued:?}");
     }
 }

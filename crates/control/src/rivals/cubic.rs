@@ -3,10 +3,10 @@
 //! Source: the last draft of RFC 9438 (draft-ietf-tcpm-rfc8312bis), read in full. The draft numbers
 //! its sections as the RFC does.
 
-use super::hystart::{self, HyStart};
 use super::hystart_linux;
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::curve::{Curve, Shape};
+use crate::detector::{HyStart, HyStartOptions, RoundDelay};
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
@@ -37,7 +37,7 @@ pub enum SlowStart {
     /// With the first loss.
     UntilLoss,
     /// As in HyStart++ (RFC 9406). It applies to the first slow start only.
-    HyStartPlusPlus(hystart::HyStartOptions),
+    HyStartPlusPlus(HyStartOptions),
     /// As in Linux's HyStart. It applies to every slow start.
     HyStart,
 }
@@ -55,7 +55,7 @@ impl CubicOptions {
     /// CUBIC exactly as the RFC recommends, with HyStart++. The L of HyStart++ has no limit here,
     /// since the sender is paced (RFC 9406, 4.2).
     pub const LITERAL: Self = Self {
-        slow_start: SlowStart::HyStartPlusPlus(hystart::HyStartOptions::RFC9406),
+        slow_start: SlowStart::HyStartPlusPlus(HyStartOptions::RFC9406),
         limit: f64::INFINITY,
         ..Self::BYWAY
     };
@@ -147,7 +147,9 @@ impl Cubic {
         let window = self.window.packets();
         let part = match &mut self.watch {
             // RFC 9406, 4.3: HyStart++ is for the first slow start.
-            SlowStartExit::PlusPlus(watch) if self.window.threshold().is_infinite() => watch.on_acked(acked),
+            SlowStartExit::PlusPlus(watch) if self.window.threshold().is_infinite() => {
+                watch.on_acked(acked, acked.rtt.map(RoundDelay::RoundTrip))
+            }
             SlowStartExit::Linux(watch) => (!watch.on_acked(acked, window)).then_some(1.0),
             _ => Some(1.0),
         };

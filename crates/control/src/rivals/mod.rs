@@ -3,7 +3,6 @@
 
 pub mod bbr;
 pub mod cubic;
-pub mod hystart;
 pub mod hystart_linux;
 pub mod ledbat;
 pub mod ledbat_pp;

@@ -274,15 +274,21 @@ fn a_longer_route_is_learnt_without_being_told() {
 #[test]
 fn normal_is_as_fair_as_a_tcp_on_one_link() {
     for rtt in [20, 100] {
-        let mut world = World::new(11);
-        let link = world.link(10.0, 50, 0.0);
-        let tcp = world.flow(named("newreno"), &[(link, rtt)], FOREVER);
-        let flow = world.flow(named("mpath"), &[(link, rtt + 1)], (1_000, u64::MAX / 2_000_000));
-        world.run(20_000);
-        let (a, b) = (world.delivered(tcp), world.delivered(flow));
-        world.run(200_000);
-        let ratio = (world.delivered(flow) - b) as f64 / (world.delivered(tcp) - a) as f64;
-        assert!((0.6..1.6).contains(&ratio), "RTT {rtt}: {ratio}");
+        // Without chance, two flows may keep in step for minutes. Who begins a moment later has
+        // another share.
+        let mut ratios = [700, 1_000, 1_500, 3_000].map(|start| {
+            let mut world = World::new(11);
+            let link = world.link(10.0, 50, 0.0);
+            let tcp = world.flow(named("newreno"), &[(link, rtt)], FOREVER);
+            let flow = world.flow(named("mpath"), &[(link, rtt + 1)], (start, u64::MAX / 2_000_000));
+            world.run(20_000);
+            let (a, b) = (world.delivered(tcp), world.delivered(flow));
+            world.run(200_000);
+            (world.delivered(flow) - b) as f64 / (world.delivered(tcp) - a) as f64
+        });
+        ratios.sort_by(f64::total_cmp);
+        let median = f64::midpoint(ratios[1], ratios[2]);
+        assert!((0.6..1.6).contains(&median), "RTT {rtt}: {ratios:?}");
     }
 }
 
