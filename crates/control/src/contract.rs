@@ -50,11 +50,9 @@ pub trait Controller: Debug + Send {
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
     /// Path MTU discovery found another packet size: from now on a full packet of the path has
-    /// `bytes` bytes of UDP payload. By default a controller keeps the size that it got in
-    /// `Opened`.
-    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
-        let _ = (path, bytes);
-    }
+    /// `bytes` bytes of UDP payload. What the controller counts in packets stays the same in bytes,
+    /// and the next packet by which it grows is one of the new size.
+    fn on_packet_size(&mut self, path: PathId, bytes: u32);
 
     /// For controllers with a timer of their own: does what is due at `now`, and returns when it
     /// wants to be called next.
@@ -164,7 +162,7 @@ pub struct Congested {
     pub now: Instant,
     /// Bytes lost (or marked).
     pub bytes: u64,
-    /// Bytes in flight before the loss was taken off.
+    /// Bytes in flight before the loss was taken off. If an ACK showed the loss: before that ACK.
     pub in_flight: u64,
 }
 

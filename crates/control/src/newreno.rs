@@ -75,6 +75,10 @@ impl PathController for NewReno {
         self.window.start_over(now);
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        self.window.resize(bytes);
+    }
+
     fn allowance(&self) -> Allowance {
         self.window.allowance()
     }

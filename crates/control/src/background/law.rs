@@ -75,7 +75,7 @@ struct SavedLevel {
 /// One path of the bundle under the law.
 #[derive(Clone, Debug)]
 pub(super) struct BackgroundPath {
-    /// Bytes of a full packet.
+    /// Bytes of a full packet when the path opened.
     packet: f64,
     /// The rate that the path believes its own, in bytes per second.
     pub level: f64,

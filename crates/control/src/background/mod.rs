@@ -223,6 +223,10 @@ impl Controller for Background {
         }
     }
 
+    /// Does nothing: levels and their growth are in bytes, and how long a packet takes on the line
+    /// is measured.
+    fn on_packet_size(&mut self, _: PathId, _: u32) {}
+
     fn allowance(&self, id: PathId) -> Allowance {
         self.paths.get(id).map(BackgroundPath::allowance).unwrap_or_default()
     }

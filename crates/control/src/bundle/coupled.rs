@@ -44,6 +44,11 @@ pub trait Law: Debug + Send {
         None
     }
 
+    /// A full packet of a path has another size from now on.
+    fn resized(&mut self, paths: &Paths<CoupledPath<Self::Memory>>) {
+        let _ = paths;
+    }
+
     /// Does what is due at `now`, as [`Controller::tick`] does.
     fn tick(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, now: Instant) -> Option<Instant> {
         let _ = (paths, now);
@@ -172,6 +177,13 @@ impl<L: Law> Controller for Coupled<L> {
             member.rtt = None;
             member.memory = L::Memory::default();
             self.law.opened(&mut self.paths, path);
+        }
+    }
+
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        if let Some(member) = self.paths.get_mut(path) {
+            member.window.resize(bytes);
+            self.law.resized(&self.paths);
         }
     }
 

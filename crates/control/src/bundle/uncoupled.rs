@@ -31,6 +31,9 @@ pub trait PathController: Debug + Send {
     /// Handles a change of the route: measurements of the old route are invalid.
     fn on_route_change(&mut self, now: Instant);
 
+    /// A full packet has another size from now on.
+    fn on_packet_size(&mut self, bytes: u32);
+
     /// What the path may send now.
     fn allowance(&self) -> Allowance;
 }
@@ -106,6 +109,12 @@ impl<C: PathController> Controller for UncoupledPaths<C> {
     fn on_route_change(&mut self, path: PathId, now: Instant) {
         if let Some(single) = self.paths.get_mut(path) {
             single.on_route_change(now);
+        }
+    }
+
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_packet_size(bytes);
         }
     }
 

@@ -64,6 +64,19 @@ impl Window {
         }
     }
 
+    /// Sets the size of a full packet. Returns the number of new packets in an old one: a window
+    /// keeps its size in bytes.
+    pub fn resize(&mut self, bytes: u32) -> f64 {
+        let bytes = f64::from(bytes.max(1));
+        let factor = self.packet / bytes;
+        self.packet = bytes;
+        self.packets *= factor;
+        self.threshold *= factor;
+        // The saved window counts packets of the old size. To lose it costs little.
+        self.undo_state = None;
+        factor
+    }
+
     /// Bytes of a full packet.
     #[must_use]
     pub fn packet(&self) -> f64 {

@@ -138,9 +138,13 @@ pub fn controller(
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "laws")]
+    use crate::Acked;
     use crate::Opened;
     use alloc::format;
     use alloc::string::ToString as _;
+    #[cfg(feature = "laws")]
+    use byway_wire::Duration;
     use byway_wire::{Instant, PathId};
 
     fn choice(text: &str) -> ControllerChoice {
@@ -200,6 +204,62 @@ mod tests {
         assert_eq!(wrong("newreno:delta=1"), "newreno has no option delta; it has initial, limit");
         assert_eq!(wrong("mpath:beta=1.5"), "mpath: beta = 1.5, but it must be a number from 0 to 1");
         assert!(wrong("mpath:beta=NaN").starts_with("mpath: beta = NaN"));
+    }
+
+    #[test]
+    fn a_window_keeps_its_bytes_when_packets_get_another_size() {
+        for named in names() {
+            let mut made = by_name(named.name, 7).expect("a name");
+            made.open(
+                PathId(0),
+                &Opened { now: Instant::ZERO, proxied: false, packet_size: 1_000, rtt: None },
+            );
+            let before = made.allowance(PathId(0)).window;
+            for size in [1_500, 1_100] {
+                made.on_packet_size(PathId(0), size);
+                assert!(made.allowance(PathId(0)).window.abs_diff(before) <= 1, "{}", named.name);
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "laws")]
+    fn growth_is_by_packets_of_the_present_size() {
+        for name in ["newreno", "cubic", "bmc", "bmc-literal", "lia", "hir-literal", "mpath", "tcp-lp"] {
+            let mut made = by_name(name, 7).expect("a name");
+            made.open(
+                PathId(0),
+                &Opened { now: Instant::ZERO, proxied: false, packet_size: 1_000, rtt: None },
+            );
+            made.on_packet_size(PathId(0), 1_500);
+            let rtt = Duration::from_millis(50);
+            let before = made.allowance(PathId(0)).window;
+            let acked = Acked {
+                now: Instant::from_millis(100),
+                bytes: 1_500,
+                packets: 1,
+                sent_at: Instant::from_millis(50),
+                rtt: Some(rtt),
+                srtt: rtt,
+                min_rtt: rtt,
+                delays: &[],
+                in_flight: before,
+                app_limited: false,
+                delivery_rate: None,
+                ce: 0,
+            };
+            made.on_acked(PathId(0), &acked);
+            let mut large = by_name(name, 7).expect("a name");
+            large.open(
+                PathId(0),
+                &Opened { now: Instant::ZERO, proxied: false, packet_size: 1_500, rtt: None },
+            );
+            let whole = large.allowance(PathId(0)).window;
+            large.on_acked(PathId(0), &acked);
+            let (grown, by) =
+                (made.allowance(PathId(0)).window - before, large.allowance(PathId(0)).window - whole);
+            assert!(grown.abs_diff(by) <= 1 && grown > 0, "{name}: by {grown} bytes, not {by}");
+        }
     }
 
     #[test]

@@ -229,6 +229,12 @@ impl PathController for Cubic {
         self.watch = SlowStartExit::new(self.options.slow_start, now);
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        let factor = self.window.resize(bytes);
+        self.stage.curve.scale(factor);
+        self.before.curve.scale(factor);
+    }
+
     fn allowance(&self) -> Allowance {
         self.window.allowance()
     }

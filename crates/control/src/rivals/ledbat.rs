@@ -198,6 +198,10 @@ impl PathController for Ledbat {
         self.delays.clear();
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        self.window.resize(bytes);
+    }
+
     fn allowance(&self) -> Allowance {
         self.window.allowance()
     }

@@ -212,6 +212,10 @@ impl PathController for LedbatPp {
         self.stage = SlowdownState::Start;
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        self.floor *= self.window.resize(bytes);
+    }
+
     fn allowance(&self) -> Allowance {
         self.window.allowance()
     }

@@ -67,7 +67,6 @@ pub struct Nice {
     window: Window,
     /// The part of a window of one packet that is left. 1: the window is one packet or more.
     part: f64,
-    packet: f64,
     srtt: Duration,
     extremes: Option<Extremes>,
     /// Packets sent from here on belong to the next round.
@@ -96,7 +95,6 @@ impl Nice {
             options,
             window: Window::new(opened, options.initial),
             part: 1.0,
-            packet: f64::from(opened.packet_size.max(1)),
             srtt: opened.rtt.unwrap_or(Duration::from_millis(100)),
             extremes: None,
             round: opened.now,
@@ -217,11 +215,15 @@ impl PathController for Nice {
         self.extremes = None;
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        self.window.resize(bytes);
+    }
+
     fn allowance(&self) -> Allowance {
         if self.part >= 1.0 {
             return self.window.allowance();
         }
-        let bytes = self.part * self.packet;
+        let bytes = self.part * self.window.packet();
         let rate = bytes / self.srtt.as_secs_f64().max(1e-3);
         Allowance { window: (bytes as u64).max(1), rate: Some((rate as u64).max(1)), ..Allowance::default() }
     }

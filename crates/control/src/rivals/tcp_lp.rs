@@ -175,6 +175,10 @@ impl PathController for TcpLp {
         self.smoothed = None;
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        self.window.resize(bytes);
+    }
+
     fn allowance(&self) -> Allowance {
         self.window.allowance()
     }

@@ -79,6 +79,10 @@ impl Law for Wang {
                 self.rates.add(rate);
             }
         }
+        self.resized(paths);
+    }
+
+    fn resized(&mut self, paths: &WangPaths) {
         // epsilon and slack: one packet per interval.
         let packet = paths.iter().map(|(_, member)| member.window.packet()).fold(0.0, f64::max);
         self.rates.set_packet(packet / CONTROL_INTERVAL.as_secs_f64());

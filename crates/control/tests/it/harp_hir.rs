@@ -56,6 +56,10 @@ impl Controller for Watched {
     fn on_route_change(&mut self, path: PathId, now: Instant) {
         self.harp.on_route_change(path, now);
     }
+
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        self.harp.on_packet_size(path, bytes);
+    }
     fn allowance(&self, path: PathId) -> Allowance {
         self.harp.allowance(path)
     }

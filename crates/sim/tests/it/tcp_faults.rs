@@ -434,6 +434,7 @@ impl Controller for Pausing {
         self.choked = now >= at(1_000) && !self.paused;
         (now < at(1_000)).then_some(at(1_000))
     }
+    fn on_packet_size(&mut self, _: PathId, _: u32) {}
     fn allowance(&self, _: PathId) -> Allowance {
         if self.choked {
             return Allowance { choked: true, ..Allowance::default() };

@@ -59,6 +59,16 @@ impl HarpPath {
         self.largest = self.largest.max(self.window);
     }
 
+    /// Sets the size of a full packet. The windows keep their size in bytes.
+    pub fn resize(&mut self, bytes: u32) {
+        let bytes = f64::from(bytes.max(1));
+        let factor = self.packet / bytes;
+        self.packet = bytes;
+        self.window *= factor;
+        self.largest *= factor;
+        self.undo_state = None;
+    }
+
     /// Opens the choked path again. Its M_i stays.
     pub fn unchoke(&mut self, now: Instant) {
         (self.choked, self.timeouts) = (false, 0);

@@ -129,6 +129,12 @@ impl Controller for Harp {
         *path = HarpPath { window, ..HarpPath::new(&opened, &options) };
     }
 
+    fn on_packet_size(&mut self, id: PathId, bytes: u32) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.resize(bytes);
+        }
+    }
+
     fn allowance(&self, id: PathId) -> Allowance {
         let Some(path) = self.paths.get(id) else { return Allowance::default() };
         let delay_limit = path.delays.one_way_limit();

@@ -19,6 +19,11 @@ impl MaxFilter {
         self.best[0].0
     }
 
+    /// Multiplies all samples, for another unit.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.best.iter_mut().for_each(|(value, _)| *value *= factor);
+    }
+
     /// Adds a sample of `round`, which is at least the previous one's.
     pub(super) fn add(&mut self, value: f64, round: u64) {
         let sample = (value, round);

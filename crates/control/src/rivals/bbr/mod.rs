@@ -366,6 +366,25 @@ impl PathController for Bbr {
         *self = Self::new(&opened, MIN_WINDOW_PACKETS, self.random.bits());
     }
 
+    fn on_packet_size(&mut self, bytes: u32) {
+        let bytes = f64::from(bytes.max(1));
+        let factor = self.packet / bytes;
+        self.packet = bytes;
+        self.rate.scale(factor);
+        self.extra.scale(factor);
+        for packets in [
+            &mut self.full_rate,
+            &mut self.window,
+            &mut self.before,
+            &mut self.pace,
+            &mut self.lost,
+            &mut self.delivered,
+            &mut self.extra_acked,
+        ] {
+            *packets *= factor;
+        }
+    }
+
     fn allowance(&self) -> Allowance {
         let window =
             if self.mode == Mode::ProbeRtt { self.window.min(MIN_WINDOW_PACKETS) } else { self.window };
