@@ -225,6 +225,6 @@ pub(super) fn largest(path: &Path) -> usize {
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     // A path over TCP has a window without end.
-    let window = path.allowance.window.saturating_sub(path.send.in_flight).saturating_add(two);
+    let window = path.window_limit.saturating_sub(path.send.in_flight).saturating_add(two);
     window.min(path.send.pacer.burst().max(two)).saturating_sub(path.outbox.bytes())
 }

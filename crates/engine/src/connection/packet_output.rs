@@ -207,7 +207,7 @@ impl Connection {
             if path.state != PathState::Active || path.credit() < size as u64 {
                 continue;
             }
-            let (in_flight, window) = (path.send.in_flight, path.allowance.window);
+            let (in_flight, window) = (path.send.in_flight, path.window_limit);
             let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
             if room == 0 {
                 scheduler.cap().yields();

@@ -127,6 +127,8 @@ pub struct Path {
     pub told_size: usize,
     /// What the controller allows the path to send.
     pub allowance: Allowance,
+    /// The most bytes in flight under it.
+    pub window_limit: u64,
     /// The facts of the path: packet numbers, RTT, packets in flight.
     pub send: SendPath,
     /// The last hint given, and when the next may be.
@@ -188,6 +190,7 @@ impl Path {
             began: now,
             used: None,
             allowance: Allowance::default(),
+            window_limit: 0,
             told_size: 0,
             connection_id,
             address: AddressValidation::Valid,
@@ -260,6 +263,10 @@ impl Path {
     /// Sets what the controller allows the path from now on.
     pub fn set_allowance(&mut self, now: Instant, allowance: Allowance) {
         self.allowance = allowance;
+        self.window_limit = match allowance.rate {
+            Some(_) => allowance.window,
+            None => self.send.window_limit(allowance.window),
+        };
         let packet = self.send.mtu.current() as u64;
         let rate = allowance.rate.unwrap_or_else(|| {
             let rtt = self.send.rtt.smoothed().as_nanos().max(1_000);
@@ -292,7 +299,7 @@ impl Path {
     /// Whether the window has room for a full packet.
     pub(super) const fn has_room(&self) -> bool {
         let (in_flight, packet) = (self.send.in_flight, self.send.mtu.current() as u64);
-        in_flight == 0 || in_flight + packet <= self.allowance.window
+        in_flight == 0 || in_flight + packet <= self.window_limit
     }
 
     /// Takes over the return tag of the peer's newest authenticated packet, because the return tags

@@ -20,6 +20,10 @@ use smallvec::SmallVec;
 
 /// The longest that a receiver holds an ACK back, and a little for timers: part of every timeout.
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
+/// ACKs over which the wait for an ACK is averaged.
+const ACK_WAIT_SAMPLES: u64 = 64;
+/// The longest such wait that counts, whatever a receiver says.
+const MAX_ACK_WAIT_MICROS: u64 = ACK_DELAY.as_micros() as u64;
 /// The longest timeout to which timeouts back off while there is something to send: a path that
 /// lives again is found soon.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -46,6 +50,10 @@ pub struct SendPath {
     timed_out_at: Instant,
     last_sent_at: Instant,
     delivered: (u64, Instant),
+    /// How long packets wait at the receiver for their ACK, on average.
+    ack_wait_micros: u64,
+    /// When the last ACK came, and the bytes in flight before it.
+    before_ack: (Instant, u64),
     sent_packets: SentPackets,
     /// Totals for people and figures.
     pub totals: Totals,
@@ -156,6 +164,8 @@ impl SendPath {
             lateness: ReorderDelay::default(),
             timeouts: 0,
             delivered: (0, now),
+            ack_wait_micros: 0,
+            before_ack: (now, 0),
             rate: None,
         }
     }
@@ -295,11 +305,13 @@ impl SendPath {
             return None;
         }
         let mut progress = NewlyAcked::default();
+        self.before_ack = (now, self.in_flight);
         let held = Duration::from_micros(entry.held_micros);
         let (expected, smoothed) = (self.expected(), self.rtt.smoothed());
         let first_delay = delays.len();
         let mut stamps = Stamps { run: None, rest: entry.stamps() };
         let mut sampled = None;
+        let mut oldest_stamp = entry.arrival;
         let mut rate_from = None;
         let mut place = usize::MAX;
         for (start, end) in entry.ranges() {
@@ -363,6 +375,7 @@ impl SendPath {
                     && sampled != Some(stamp)
                 {
                     sampled = Some(stamp);
+                    oldest_stamp = stamp;
                     let rtt = if number == entry.largest { progress.rtt } else { None };
                     if let Some(one_way) = self.delay.sample(now, sent_at, stamp, rtt, bytes) {
                         let least = self.one_way.map_or(one_way, |(_, least)| least.min(one_way));
@@ -379,6 +392,9 @@ impl SendPath {
         }
         if progress.packets > 0 {
             self.timeouts = 0;
+            let span = u64::from(entry.arrival.wrapping_sub(oldest_stamp));
+            let wait = entry.held_micros.saturating_add(span / 2).min(MAX_ACK_WAIT_MICROS);
+            self.ack_wait_micros = (self.ack_wait_micros * (ACK_WAIT_SAMPLES - 1) + wait) / ACK_WAIT_SAMPLES;
             self.dscp_support.on_ack();
             self.totals.acked += u64::from(progress.packets);
             self.totals.acked_bytes += progress.bytes;
@@ -454,6 +470,16 @@ impl SendPath {
         losses
     }
 
+    /// The bytes that may be in flight where the controller allows `window` of them on the way:
+    /// those that have arrived and wait for their ACK come on top. RTTs are measured without that
+    /// wait, so the rate is the one that the controller expects of its window.
+    #[must_use]
+    pub fn window_limit(&self, window: u64) -> u64 {
+        let rtt = u64::try_from(self.rtt.smoothed().as_micros()).unwrap_or(u64::MAX).max(1);
+        let wait = self.ack_wait_micros.min(rtt / 4);
+        window.saturating_add(window.saturating_mul(wait) / rtt)
+    }
+
     /// How long a packet takes to be acknowledged on a path that does not reorder much.
     fn expected(&self) -> Duration {
         let rtt = self.rtt.conservative();
@@ -472,7 +498,10 @@ impl SendPath {
         losses: &mut Option<DetectedLosses>,
         lost: &mut impl FnMut(&Carried),
     ) {
-        let in_flight = self.in_flight;
+        // An ACK that acknowledges many packets and shows a loss does not make the flight smaller
+        // that met the loss (RFC 5681, FlightSize).
+        let (acked_at, before_ack) = self.before_ack;
+        let in_flight = if acked_at == now { before_ack.max(self.in_flight) } else { self.in_flight };
         let Some((PacketState::Outstanding, packet)) =
             self.sent_packets.get(number).map(|entry| entry.fate).and_then(|fate| {
                 if fate == PacketState::Outstanding {

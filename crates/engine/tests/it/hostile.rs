@@ -193,8 +193,8 @@ fn a_transfer_under_fire() {
 fn a_transfer_whose_copies_come_first() {
     let (calm, _) = under_fire(false, 0, 0);
     // From the first HELLO on, when no address is known to be the peer's, they cost some timeouts:
-    // 5.6 s. While the transfer runs they cost next to nothing.
-    for (since, most) in [(0, calm + Duration::from_secs(6)), (200, calm * 105 / 100)] {
+    // 5.6 s. While the transfer runs they cost a few per cent.
+    for (since, most) in [(0, calm + Duration::from_secs(6)), (200, calm * 11 / 10)] {
         let (raced, dropped) = under_fire(true, 0, since);
         println!("{calm:?} in peace, {raced:?} with copies that come first from {since} ms on, {dropped:?}");
         assert!(raced < most, "{calm:?} {raced:?}");

@@ -81,6 +81,35 @@ fn an_ack_that_is_told_twice_gives_a_delay_whichever_copy_comes_first() {
 }
 
 #[test]
+fn what_waits_for_its_ack_at_the_receiver_is_not_on_the_way() {
+    let mut path = path();
+    for round in 0..400 {
+        send(&mut path, round * 20, 5);
+        let newest = 10_000 + round as u32 * 20_000;
+        // Five packets arrive within 4 ms, and the ACK goes with the last of them.
+        let stamps: Vec<_> = (0..5).map(|packet| (1, newest - packet * 1_000)).collect();
+        ack(&mut path, round * 20 + 20, &[(round * 5, round * 5 + 5)], &stamps, 0);
+    }
+    assert_eq!(path.rtt.smoothed(), Duration::from_millis(20));
+    assert!((10_950..=11_000).contains(&path.window_limit(10_000)), "{}", path.window_limit(10_000));
+    path.ack_wait_micros = MAX_ACK_WAIT_MICROS;
+    assert_eq!(path.window_limit(10_000), 12_500, "a quarter of the RTT at most");
+    assert_eq!(path.window_limit(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn a_loss_is_met_by_all_that_was_in_flight_before_its_ack() {
+    let mut path = path();
+    send(&mut path, 0, 20);
+    let (progress, ..) = ack(&mut path, 20, &[(1, 11)], &[], 1);
+    assert_eq!((progress.unwrap().packets, path.in_flight), (10, 10 * 1200));
+    let losses = path.on_missing(Instant::from_millis(20), [(0, 1)].into_iter(), |_| {}).unwrap();
+    assert_eq!((losses.packets, losses.in_flight), (1, 20 * 1200));
+    let losses = path.on_missing(Instant::from_millis(25), [(11, 12)].into_iter(), |_| {}).unwrap();
+    assert_eq!(losses.in_flight, 9 * 1200, "found later, without an ACK");
+}
+
+#[test]
 fn numbers_never_sent_are_hostile() {
     let mut path = path();
     send(&mut path, 0, 2);
