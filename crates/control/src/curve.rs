@@ -48,15 +48,6 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Counts in packets of another size. `factor`: the number of new packets in an old one. C is
-    /// of packets too, so a new K belongs to the same plateau.
-    pub fn scale(&mut self, factor: f64) {
-        self.w_max *= factor;
-        self.prior *= factor;
-        self.w_est *= factor;
-        self.k *= libm::cbrt(factor);
-    }
-
     /// RFC 9438, 4.2, equation 1: `W_cubic(t) = C * (t - K)^3 + W_max`.
     fn at(&self, t: f64, c: f64) -> f64 {
         let from_plateau = t - self.k;

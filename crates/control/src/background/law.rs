@@ -21,6 +21,7 @@ use super::constants::{
     MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
     STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
+use super::loans::{QUEUE_GAP_RTTS, SharedQueues};
 use super::losses::LossRate;
 use super::queue_delay::{DelayReading, QueueDelay};
 use crate::bundle::UndoState;
@@ -113,6 +114,14 @@ pub(super) struct BackgroundPath {
     /// How many timeouts there were in a row.
     pub timeouts: u32,
     undo_state: Option<UndoState<SavedLevel>>,
+    /// When queues of one's own were answered: the last, and the one before.
+    answered: [Instant; 2],
+    /// Whether the path's packets wait in the direct path's queue.
+    pub shared_queues: SharedQueues,
+    /// Whether the path lends its rate to the direct path, and carries only probes.
+    pub lends: bool,
+    /// The level up to which a loan raises the direct path's. 0: there is no loan.
+    pub borrowed: f64,
 }
 
 impl BackgroundPath {
@@ -145,6 +154,10 @@ impl BackgroundPath {
             reached: false,
             timeouts: 0,
             undo_state: None,
+            answered: [Instant::ZERO; 2],
+            shared_queues: SharedQueues::default(),
+            lends: false,
+            borrowed: 0.0,
         }
     }
 
@@ -256,9 +269,40 @@ impl BackgroundPath {
         }
     }
 
+    /// Whether the path carries only probes.
+    pub const fn is_out(&self) -> bool {
+        self.choked || self.lends
+    }
+
+    /// Queues of one's own that are not further apart than this are one queue.
+    pub fn queue_gap(&self) -> Duration {
+        self.srtt * QUEUE_GAP_RTTS
+    }
+
+    /// Whether a new queue of one's own began at `now`.
+    pub fn begins_queue(&self, now: Instant) -> bool {
+        self.answered[0] == now
+    }
+
+    /// The latest queue of one's own that was over at `now`.
+    pub fn queue_before(&self, now: Instant) -> Instant {
+        let [last, before] = self.answered;
+        if now.since(last) > self.queue_gap() { last } else { before }
+    }
+
+    /// Takes a rate on loan: the level grows to the sum by a quarter per RTT.
+    pub fn take_loan(&mut self, level: f64) {
+        self.borrowed = self.level + level;
+    }
+
+    /// The smoothed RTT.
+    pub const fn srtt(&self) -> Duration {
+        self.srtt
+    }
+
     /// Packets in a row that wait while it is not known for whom.
     pub fn waits(&self) -> u32 {
-        if self.choked || self.start || self.queue.is_some() { 0 } else { self.above }
+        if self.is_out() || self.start || self.queue.is_some() { 0 } else { self.above }
     }
 
     // Third: the path reacts.
@@ -317,6 +361,7 @@ impl BackgroundPath {
             // The level starts from one packet in four RTTs.
             self.set(self.level.max((most * self.packet).min(FULL_SHARE * self.known)));
         }
+        let returns = returns || self.level < self.borrowed;
         self.growth = if returns { most } else { (one * (1.0 + quiet * quiet)).min(most) };
         self.set(self.level * (1.0 + time * self.growth));
     }
@@ -325,6 +370,9 @@ impl BackgroundPath {
     /// the sending rate (`level`) to `DECREASE_FACTOR` times the delivery rate. The result is at
     /// least `DECREASE_FACTOR` times the sending rate of two RTTs ago.
     pub fn answer(&mut self, now: Instant, waited: i64) {
+        if now.since(self.answered[0]) > self.queue_gap() {
+            self.answered = [now, self.answered[0]];
+        }
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
         self.known = self.level.max(DECREASE_FACTOR * self.known);
@@ -411,7 +459,7 @@ impl BackgroundPath {
     /// queues the pace is lower, so they drain.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.queue_delay.limit(self.queue_delay.threshold());
-        if self.choked {
+        if self.is_out() {
             return Allowance { choked: true, delay_limit, ..Allowance::default() };
         }
         let kept = match self.queue {

@@ -17,6 +17,7 @@
 //! | `jitter.rs` | how late packets are without a queue |
 //! | `closing_up.rs` | what proves that a path has jitter |
 //! | `law.rs` | one path: delay, queue, reaction |
+//! | `loans.rs` | whether relays add anything to the direct path |
 //! | `losses.rs` | whether losses are more than chance, and how deep the queue is then |
 //! | here | the bundle: coupling, choking, and how many relays it asks for |
 
@@ -24,6 +25,7 @@ mod closing_up;
 mod constants;
 mod jitter;
 mod law;
+mod loans;
 mod losses;
 mod queue_delay;
 #[cfg(test)]
@@ -34,6 +36,7 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 use law::BackgroundPath;
+use loans::{LoanOutcome, Loans, SharedQueues};
 
 /// New proxied paths per packet of the direct path's window (mPath, 4.1).
 const BETA_PATHS: f64 = 0.25;
@@ -53,6 +56,7 @@ const CHOKED_TIMEOUT: Duration = Duration::from_secs(60);
 /// | choking (Harp, III.E) | a path with a queue even at its least rate carries only probes |
 /// | choking | a path with two timeouts in a row carries only probes |
 /// | choking | ends when a probe meets no queue; one path always stays open |
+/// | loans (mPath, 2.3) | relays that share the direct path's queue lend it their rates; if nothing is missed, they are dropped |
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -64,6 +68,9 @@ pub struct Background {
     /// How many more proxied paths the bundle asks for.
     open: usize,
     drop: Vec<PathId>,
+    loans: Loans,
+    /// Relays that share the direct path's bottleneck.
+    shares: Vec<PathId>,
 }
 
 impl Background {
@@ -77,13 +84,19 @@ impl Background {
             path_limit: PathLimit::new(),
             open: INITIAL_PATH_LIMIT,
             drop: Vec::new(),
+            loans: Loans::new(),
+            shares: Vec::new(),
         }
+    }
+
+    /// The bundle's rate, in bytes per second.
+    fn level(&self) -> f64 {
+        self.paths.iter().filter(|(_, path)| !path.is_out()).map(|(_, path)| path.level).sum()
     }
 
     /// The part of the bundle's rate that a path has.
     fn share(&self, id: PathId) -> f64 {
-        let open = self.paths.iter().filter(|(_, path)| !path.choked);
-        let total: f64 = open.map(|(_, path)| path.level).sum();
+        let total = self.level();
         self.paths.get(id).map_or(1.0, |path| if total > 0.0 { (path.level / total).min(1.0) } else { 1.0 })
     }
 
@@ -102,11 +115,95 @@ impl Background {
         if self.open > 0 || has_direct && !is_direct || proxied().any(|path| path.start) {
             return;
         }
+        let allowed = self.loans.allowed_wishes(now);
+        if allowed == 0 {
+            return;
+        }
         let window = self.paths.get(id).map_or(0.0, BackgroundPath::window_packets);
         let in_use = proxied().filter(|path| !path.choked).count();
         let unproven = proxied().any(|path| now.since(path.opened_at) < PATH_TRIAL_TIME);
         let room = self.path_limit.room(now, in_use, unproven, self.carried.of_late(now));
-        self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room);
+        self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room).min(allowed);
+    }
+
+    fn direct(&self) -> Option<(PathId, &BackgroundPath)> {
+        self.paths.iter().find(|(_, path)| !path.proxied && !path.choked)
+    }
+
+    /// Path `id` built a queue: notes which relays and the direct path built their queues before at
+    /// the same time.
+    fn note_company(&mut self, id: PathId, now: Instant) {
+        let Some((direct, path)) = self.direct() else { return };
+        if !self.paths.get(id).is_some_and(|path| path.begins_queue(now)) {
+            return;
+        }
+        let (at, gap) = (path.queue_before(now), path.queue_gap());
+        for (other, path) in self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.is_out()) {
+            let (theirs, gap) = (path.queue_before(now), gap.max(path.queue_gap()));
+            if (id == direct || id == other) && path.shared_queues.is_new(at.max(theirs), gap) {
+                let apart = if at < theirs { theirs.since(at) } else { at.since(theirs) };
+                path.shared_queues.note(apart <= gap / 2);
+            }
+        }
+    }
+
+    /// Has relays that seem to share the direct path's queue lend their rates to the direct path.
+    fn lend(&mut self, now: Instant) {
+        let Some(before) = self.carried.of_late(now).filter(|_| self.loans.may_begin(now)) else { return };
+        let Some(direct) = self.direct().filter(|(_, path)| !path.start).map(|(id, _)| id) else { return };
+        let relays = |path: &BackgroundPath| path.proxied && !path.is_out();
+        if !self.paths.iter().any(|(_, path)| relays(path) && path.shared_queues.are_many()) {
+            return;
+        }
+        let mut lent = 0.0;
+        for (_, path) in self.paths.iter_mut() {
+            if relays(path) && path.shared_queues.are_some() {
+                path.lends = true;
+                lent += path.level;
+            }
+        }
+        if lent > 0.0
+            && let Some(direct) = self.paths.get_mut(direct)
+        {
+            direct.take_loan(lent);
+            self.loans.begin(now, before, direct.srtt());
+        }
+    }
+
+    /// Ends a loan whose outcome is clear: relays that are of no use are dropped, others get their
+    /// rates back. `queue`: the path that built a queue, if one did.
+    fn judge_loan(&mut self, now: Instant, queue: Option<PathId>) {
+        if !self.loans.is_under_way() {
+            return;
+        }
+        let direct_queue = self.direct().is_some_and(|(direct, _)| queue == Some(direct));
+        let failed = if direct_queue { self.loans.on_queue(now, self.level()) } else { None };
+        let Some(outcome) = failed.or_else(|| self.loans.judge(now, self.carried.total)) else { return };
+        match outcome {
+            LoanOutcome::Missed => self.end_loan(),
+            LoanOutcome::Carried => {
+                self.open = 0;
+                self.shares.extend(self.paths.iter().filter(|(_, path)| path.lends).map(|(id, _)| id));
+                self.paths.iter_mut().for_each(|(_, path)| path.borrowed = 0.0);
+            }
+        }
+    }
+
+    /// Gives all rates back.
+    fn end_loan(&mut self) {
+        for (_, path) in self.paths.iter_mut() {
+            path.borrowed = 0.0;
+            if path.lends {
+                (path.lends, path.shared_queues) = (false, SharedQueues::default());
+            }
+        }
+    }
+
+    /// Gives rates back that the direct path cannot carry any more.
+    fn end_loan_without_direct(&mut self) {
+        if self.direct().is_none() && self.loans.cancel() {
+            self.end_loan();
+        }
     }
 
     /// Drops a path that has been choked for long, if there are more proxied paths than
@@ -134,6 +231,7 @@ impl Background {
         if let Some(path) = self.paths.get_mut(id) {
             (path.choked, path.reached, path.choked_at) = (true, !silent, now);
         }
+        self.end_loan_without_direct();
     }
 
     /// The choked path with the greatest rate. Paths whose probes come back go before the others.
@@ -161,9 +259,14 @@ impl Controller for Background {
 
     fn close(&mut self, id: PathId) {
         self.paths.remove(id);
+        let shared = self.shares.contains(&id);
         self.drop.retain(|dropped| *dropped != id);
+        self.shares.retain(|shares| *shares != id);
         let proxied = self.paths.iter().filter(|(_, path)| path.proxied).count();
-        self.open = self.open.max(INITIAL_PATH_LIMIT.saturating_sub(proxied));
+        if !shared {
+            self.open = self.open.max(INITIAL_PATH_LIMIT.saturating_sub(proxied));
+        }
+        self.end_loan_without_direct();
         if self.paths.iter().all(|(_, path)| path.choked)
             && let Some(best) = self.best_choked()
         {
@@ -180,7 +283,10 @@ impl Controller for Background {
         let own = path.on_acked(acked, share, company);
         self.carried.add(acked.now, acked.bytes);
         let futile = path.is_futile();
+        self.judge_loan(acked.now, own.then_some(id));
         if own {
+            self.note_company(id, acked.now);
+            self.lend(acked.now);
             let waiting = self.paths.iter_mut().filter(|(other, path)| *other != id && path.waits() > 0);
             waiting.for_each(|(_, path)| path.answer(acked.now, 0));
             self.wish_for_more(id, acked.now);
@@ -232,6 +338,6 @@ impl Controller for Background {
     }
 
     fn wants(&self) -> PathDemand<'_> {
-        PathDemand { open: self.open, drop: &self.drop, ..PathDemand::default() }
+        PathDemand { open: self.open, drop: &self.drop, shares: &self.shares, ..PathDemand::default() }
     }
 }

@@ -92,6 +92,14 @@ struct AvoidanceStage {
 }
 
 impl AvoidanceStage {
+    /// Counts in packets of another size: `factor` of them in an old one. C is of packets, too, so
+    /// the curve begins anew at the present window.
+    fn scale(&mut self, factor: f64) {
+        self.curve.w_max *= factor;
+        self.curve.prior *= factor;
+        self.epoch = None;
+    }
+
     /// Begins congestion avoidance with a window of `window` packets (cwnd_epoch in RFC 9438). K is
     /// the time in seconds until the curve reaches W_max (4.2). If W_max is 0, as after a timeout,
     /// W_max becomes `window` (4.8).
@@ -231,8 +239,8 @@ impl PathController for Cubic {
 
     fn on_packet_size(&mut self, bytes: u32) {
         let factor = self.window.resize(bytes);
-        self.stage.curve.scale(factor);
-        self.before.curve.scale(factor);
+        self.stage.scale(factor);
+        self.before.scale(factor);
     }
 
     fn allowance(&self) -> Allowance {
