@@ -12,6 +12,7 @@
 //!          a packet within the threshold
 //! ```
 
+mod choking;
 mod loss_response;
 mod vanished;
 
@@ -21,7 +22,7 @@ use super::constants::{
     MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
     STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
-use super::loans::{QUEUE_GAP_RTTS, SharedQueues};
+use super::loans::PathLoan;
 use super::losses::LossRate;
 use super::queue_delay::{DelayReading, QueueDelay};
 use crate::bundle::UndoState;
@@ -114,14 +115,7 @@ pub(super) struct BackgroundPath {
     /// How many timeouts there were in a row.
     pub timeouts: u32,
     undo_state: Option<UndoState<SavedLevel>>,
-    /// When queues of one's own were answered: the last, and the one before.
-    answered: [Instant; 2],
-    /// Whether the path's packets wait in the direct path's queue.
-    pub shared_queues: SharedQueues,
-    /// Whether the path lends its rate to the direct path, and carries only probes.
-    pub lends: bool,
-    /// The level up to which a loan raises the direct path's. 0: there is no loan.
-    pub borrowed: f64,
+    pub loan: PathLoan,
 }
 
 impl BackgroundPath {
@@ -154,10 +148,7 @@ impl BackgroundPath {
             reached: false,
             timeouts: 0,
             undo_state: None,
-            answered: [Instant::ZERO; 2],
-            shared_queues: SharedQueues::default(),
-            lends: false,
-            borrowed: 0.0,
+            loan: PathLoan::default(),
         }
     }
 
@@ -269,37 +260,6 @@ impl BackgroundPath {
         }
     }
 
-    /// Whether the path carries only probes.
-    pub const fn is_out(&self) -> bool {
-        self.choked || self.lends
-    }
-
-    /// Queues of one's own that are not further apart than this are one queue.
-    pub fn queue_gap(&self) -> Duration {
-        self.srtt * QUEUE_GAP_RTTS
-    }
-
-    /// Whether a new queue of one's own began at `now`.
-    pub fn begins_queue(&self, now: Instant) -> bool {
-        self.answered[0] == now
-    }
-
-    /// The latest queue of one's own that was over at `now`.
-    pub fn queue_before(&self, now: Instant) -> Instant {
-        let [last, before] = self.answered;
-        if now.since(last) > self.queue_gap() { last } else { before }
-    }
-
-    /// Takes a rate on loan: the level grows to the sum by a quarter per RTT.
-    pub fn take_loan(&mut self, level: f64) {
-        self.borrowed = self.level + level;
-    }
-
-    /// The smoothed RTT.
-    pub const fn srtt(&self) -> Duration {
-        self.srtt
-    }
-
     /// Packets in a row that wait while it is not known for whom.
     pub fn waits(&self) -> u32 {
         if self.is_out() || self.start || self.queue.is_some() { 0 } else { self.above }
@@ -361,8 +321,11 @@ impl BackgroundPath {
             // The level starts from one packet in four RTTs.
             self.set(self.level.max((most * self.packet).min(FULL_SHARE * self.known)));
         }
-        let returns = returns || self.level < self.borrowed;
-        self.growth = if returns { most } else { (one * (1.0 + quiet * quiet)).min(most) };
+        self.growth = if returns || self.level < self.loan.borrowed {
+            most
+        } else {
+            (one * (1.0 + quiet * quiet)).min(most)
+        };
         self.set(self.level * (1.0 + time * self.growth));
     }
 
@@ -370,9 +333,7 @@ impl BackgroundPath {
     /// the sending rate (`level`) to `DECREASE_FACTOR` times the delivery rate. The result is at
     /// least `DECREASE_FACTOR` times the sending rate of two RTTs ago.
     pub fn answer(&mut self, now: Instant, waited: i64) {
-        if now.since(self.answered[0]) > self.queue_gap() {
-            self.answered = [now, self.answered[0]];
-        }
+        self.loan.on_own_queue(now, self.srtt);
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
         self.known = self.level.max(DECREASE_FACTOR * self.known);
@@ -412,36 +373,9 @@ impl BackgroundPath {
         self.known = self.level.max(DECREASE_FACTOR * self.known);
     }
 
-    // Paths that are silent.
-
-    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
-    pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
-        match (delay, rtt) {
-            (Some(delay), _) => self.queue_delay.waits(delay, now, self.srtt) <= self.queue_delay.threshold(),
-            (None, Some(rtt)) => {
-                signed_nanos(rtt) <= signed_nanos(self.min_rtt).saturating_add(self.queue_delay.threshold())
-            }
-            (None, None) => false,
-        }
-    }
-
-    /// Whether the path fell to its floor and still meets a queue.
-    pub fn is_futile(&self) -> bool {
-        self.level <= self.floor() && self.queue.is_some()
-    }
-
     /// Packets in flight at its rate.
     pub fn window_packets(&self) -> f64 {
         self.level * self.srtt.as_secs_f64() / self.packet
-    }
-
-    pub fn unchoke(&mut self, now: Instant) {
-        self.choked = false;
-        self.timeouts = 0;
-        self.start = false;
-        let one = self.one_per_rtt();
-        self.set(self.level.clamp(one, 2.0 * one));
-        (self.recover, self.met, self.queue, self.above) = (now, now, None, 0);
     }
 
     fn floor(&self) -> f64 {

@@ -6,7 +6,7 @@
 use byway_wire::{Duration, Instant};
 
 /// Two queues of a path's own that are less than these RTTs apart are one queue.
-pub(super) const QUEUE_GAP_RTTS: u32 = 4;
+const QUEUE_GAP_RTTS: u32 = 4;
 /// Relays lend if one of them has built this many queues more together with the direct path than
 /// without it.
 const SHARED_QUEUES: u32 = 5;
@@ -14,6 +14,8 @@ const SHARED_QUEUES: u32 = 5;
 const SOME_SHARED_QUEUES: u32 = 3;
 /// The most that are counted, so that other evidence counts soon.
 const MAX_SHARED_QUEUES: u32 = 7;
+/// A transfer that is over sooner does without loans.
+const FIRST_LOAN_TIME: Duration = Duration::from_secs(12);
 /// The RTTs after which no packet of a relay waits any more.
 const DRAINING_RTTS: u32 = 4;
 /// The time in which the direct path takes up what it is lent, by a quarter per RTT.
@@ -70,6 +72,75 @@ impl SharedQueues {
     }
 }
 
+/// What a bundle's loans know of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathLoan {
+    /// When the path's own queues began: the last one, and the one before.
+    queues: [Option<Instant>; 2],
+    /// The RTT at the last one.
+    rtt: Duration,
+    shared: SharedQueues,
+    /// Whether the path lends its rate, and carries only probes.
+    pub lends: bool,
+    /// The bytes per second up to which a loan raises the path's level. 0: there is no loan.
+    pub borrowed: f64,
+}
+
+impl PathLoan {
+    /// The path built a queue.
+    pub fn on_own_queue(&mut self, now: Instant, rtt: Duration) {
+        self.rtt = rtt;
+        let last = self.queues[0];
+        if last.is_none_or(|last| now.since(last) > self.gap()) {
+            self.queues = [Some(now), last];
+        }
+    }
+
+    /// The least time between two queues.
+    fn gap(&self) -> Duration {
+        self.rtt * QUEUE_GAP_RTTS
+    }
+
+    /// The RTT at the path's latest queue.
+    pub const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// Whether a queue began at `now`.
+    pub fn begins_queue(&self, now: Instant) -> bool {
+        self.queues[0] == Some(now)
+    }
+
+    /// When the latest queue began that is not of the present.
+    fn queue_before(&self, now: Instant) -> Option<Instant> {
+        self.queues.into_iter().flatten().find(|began| now.since(*began) > self.gap())
+    }
+
+    /// Counts the latest queues of the relay and of the direct path as one or as two, unless that
+    /// has been done.
+    pub fn compare(&mut self, direct: &Self, now: Instant) {
+        let (Some(ours), Some(theirs)) = (self.queue_before(now), direct.queue_before(now)) else { return };
+        let gap = self.gap().max(direct.gap());
+        let (first, last) = if ours < theirs { (ours, theirs) } else { (theirs, ours) };
+        if self.shared.is_new(last, gap) {
+            self.shared.note(last.since(first) <= gap / 2);
+        }
+    }
+
+    /// How surely the relay shares the direct path's queue.
+    pub const fn shared(&self) -> SharedQueues {
+        self.shared
+    }
+
+    /// Ends a loan that failed.
+    pub fn end(&mut self) {
+        self.borrowed = 0.0;
+        if self.lends {
+            (self.lends, self.shared) = (false, SharedQueues::default());
+        }
+    }
+}
+
 /// A loan under way.
 #[derive(Clone, Copy, Debug)]
 struct Loan {
@@ -111,6 +182,13 @@ impl Loans {
             quiet_until: Instant::ZERO,
             wish_pause: WISH_PAUSE,
             were_useless: false,
+        }
+    }
+
+    /// A path opened: the first loan waits for `FIRST_LOAN_TIME` since the first path.
+    pub fn on_opened(&mut self, now: Instant) {
+        if self.not_before == Instant::ZERO {
+            self.not_before = now + FIRST_LOAN_TIME;
         }
     }
 
@@ -161,8 +239,8 @@ impl Loans {
         Some(self.end(now, share >= MIN_CARRIED_SHARE))
     }
 
-    /// The direct path built a queue while all paths' rate was `level` bytes per second. Returns the
-    /// outcome of a loan that has failed by that: the direct path cannot carry what was lent.
+    /// The direct path has a queue while all paths' rate was `level` bytes per second. Returns
+    /// the outcome of a loan that has failed by that: the direct path cannot carry what was lent.
     pub fn on_queue(&mut self, now: Instant, level: f64) -> Option<LoanOutcome> {
         let loan = self.now.filter(|loan| now >= loan.drained_at)?;
         (level < EARLY_SHARE * loan.before).then(|| self.end(now, false))

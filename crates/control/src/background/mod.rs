@@ -36,7 +36,7 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 use law::BackgroundPath;
-use loans::{LoanOutcome, Loans, SharedQueues};
+use loans::{LoanOutcome, Loans};
 
 /// New proxied paths per packet of the direct path's window (mPath, 4.1).
 const BETA_PATHS: f64 = 0.25;
@@ -134,16 +134,11 @@ impl Background {
     /// the same time.
     fn note_company(&mut self, id: PathId, now: Instant) {
         let Some((direct, path)) = self.direct() else { return };
-        if !self.paths.get(id).is_some_and(|path| path.begins_queue(now)) {
-            return;
-        }
-        let (at, gap) = (path.queue_before(now), path.queue_gap());
-        for (other, path) in self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.is_out()) {
-            let (theirs, gap) = (path.queue_before(now), gap.max(path.queue_gap()));
-            if (id == direct || id == other) && path.shared_queues.is_new(at.max(theirs), gap) {
-                let apart = if at < theirs { theirs.since(at) } else { at.since(theirs) };
-                path.shared_queues.note(apart <= gap / 2);
-            }
+        let lender = path.loan;
+        if self.paths.get(id).is_some_and(|path| path.loan.begins_queue(now)) {
+            let relays = self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.is_out());
+            let compared = relays.filter(|(other, _)| id == direct || id == *other);
+            compared.for_each(|(_, path)| path.loan.compare(&lender, now));
         }
     }
 
@@ -151,50 +146,38 @@ impl Background {
     fn lend(&mut self, now: Instant) {
         let Some(before) = self.carried.of_late(now).filter(|_| self.loans.may_begin(now)) else { return };
         let Some(direct) = self.direct().filter(|(_, path)| !path.start).map(|(id, _)| id) else { return };
-        let relays = |path: &BackgroundPath| path.proxied && !path.is_out();
-        if !self.paths.iter().any(|(_, path)| relays(path) && path.shared_queues.are_many()) {
+        let is_relay = |path: &BackgroundPath| path.proxied && !path.is_out();
+        if !self.paths.iter().any(|(_, path)| is_relay(path) && path.loan.shared().are_many()) {
             return;
         }
         let mut lent = 0.0;
         for (_, path) in self.paths.iter_mut() {
-            if relays(path) && path.shared_queues.are_some() {
-                path.lends = true;
+            if is_relay(path) && path.loan.shared().are_some() {
+                path.loan.lends = true;
                 lent += path.level;
             }
         }
-        if lent > 0.0
-            && let Some(direct) = self.paths.get_mut(direct)
-        {
-            direct.take_loan(lent);
-            self.loans.begin(now, before, direct.srtt());
+        if let Some(direct) = self.paths.get_mut(direct) {
+            direct.loan.borrowed = direct.level + lent;
+            self.loans.begin(now, before, direct.loan.rtt());
         }
     }
 
     /// Ends a loan whose outcome is clear: relays that are of no use are dropped, others get their
-    /// rates back. `queue`: the path that built a queue, if one did.
-    fn judge_loan(&mut self, now: Instant, queue: Option<PathId>) {
+    /// rates back.
+    fn judge_loan(&mut self, now: Instant) {
         if !self.loans.is_under_way() {
             return;
         }
-        let direct_queue = self.direct().is_some_and(|(direct, _)| queue == Some(direct));
-        let failed = if direct_queue { self.loans.on_queue(now, self.level()) } else { None };
+        let is_queued = self.direct().is_some_and(|(_, path)| path.is_queued());
+        let failed = if is_queued { self.loans.on_queue(now, self.level()) } else { None };
         let Some(outcome) = failed.or_else(|| self.loans.judge(now, self.carried.total)) else { return };
         match outcome {
-            LoanOutcome::Missed => self.end_loan(),
+            LoanOutcome::Missed => self.paths.iter_mut().for_each(|(_, path)| path.loan.end()),
             LoanOutcome::Carried => {
                 self.open = 0;
-                self.shares.extend(self.paths.iter().filter(|(_, path)| path.lends).map(|(id, _)| id));
-                self.paths.iter_mut().for_each(|(_, path)| path.borrowed = 0.0);
-            }
-        }
-    }
-
-    /// Gives all rates back.
-    fn end_loan(&mut self) {
-        for (_, path) in self.paths.iter_mut() {
-            path.borrowed = 0.0;
-            if path.lends {
-                (path.lends, path.shared_queues) = (false, SharedQueues::default());
+                self.shares.extend(self.paths.iter().filter(|(_, path)| path.loan.lends).map(|(id, _)| id));
+                self.paths.iter_mut().for_each(|(_, path)| path.loan.borrowed = 0.0);
             }
         }
     }
@@ -202,7 +185,7 @@ impl Background {
     /// Gives rates back that the direct path cannot carry any more.
     fn end_loan_without_direct(&mut self) {
         if self.direct().is_none() && self.loans.cancel() {
-            self.end_loan();
+            self.paths.iter_mut().for_each(|(_, path)| path.loan.end());
         }
     }
 
@@ -251,6 +234,7 @@ impl Controller for Background {
     }
 
     fn open(&mut self, id: PathId, opened: &Opened) {
+        self.loans.on_opened(opened.now);
         self.paths.insert(id, BackgroundPath::new(opened));
         if opened.proxied {
             self.open = self.open.saturating_sub(1);
@@ -283,7 +267,7 @@ impl Controller for Background {
         let own = path.on_acked(acked, share, company);
         self.carried.add(acked.now, acked.bytes);
         let futile = path.is_futile();
-        self.judge_loan(acked.now, own.then_some(id));
+        self.judge_loan(acked.now);
         if own {
             self.note_company(id, acked.now);
             self.lend(acked.now);
