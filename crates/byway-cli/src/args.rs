@@ -8,6 +8,7 @@
 pub mod disabled_verbs;
 #[cfg(feature = "gateway")]
 pub mod gateway;
+pub mod help_layout;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod lending;
@@ -39,49 +40,14 @@ use crate::exit::Exit;
 use crate::output::{self, Style};
 use byway_transfer::state_directory::{StateDir, StateError};
 use clap::{Args, Parser, Subcommand};
+use help_layout::GLOBAL_OPTIONS_ORDER;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-#[cfg(feature = "lab")]
-const USAGE_EXAMPLES: &str = "\
-Examples:
-  byway demo                     see it work: one machine, three paths, no root, no set-up
-  byway recv ~/in                print a ticket, then take what is sent
-  byway send ~/photos TICKET     send a directory over every path there is
-  tar c data | byway send - TICKET
-  byway forward 8730:localhost:873 --to TICKET
-  byway relay                    print the word that a sender passes to --relay
-  byway id                       the key that peers know this host by
-  byway lab run harp-6a          hold a paper's claim against the simulator";
-
-#[cfg(not(feature = "lab"))]
-const USAGE_EXAMPLES: &str = "\
-Examples:
-  byway recv ~/in                print a ticket, then take what is sent
-  byway send ~/photos TICKET     send a directory over every path there is
-  tar c data | byway send - TICKET
-  byway forward 8730:localhost:873 --to TICKET
-  byway relay                    print the word that a sender passes to --relay
-  byway id                       the key that peers know this host by";
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure
-  6 not authorised · 7 integrity
-  129/130/143 stopped by SIGHUP/SIGINT/SIGTERM; what runs until it is stopped
-  (recv, forward, relay, gateway) ends with 0 by SIGTERM
-
-Signals:
-  SIGINT, SIGTERM or SIGHUP stops a transfer and keeps what arrived; a second
-  SIGINT or SIGTERM ends at once. SIGHUP has a gateway read its rules again.
-  SIGUSR1 has a relay or a gateway report. SIGUSR2 lifts the --bwlimit of
-  send and recv, and sets it again.
-
-Every flag that names a BYWAY_ variable can be set there; the flag wins.";
-
 /// Moves bulk data over many paths at once: the direct one and detours through relays.
 #[derive(Debug, Parser)]
-#[command(name = "byway", version, before_help = USAGE_EXAMPLES, after_help = EXIT_CODES)]
+#[command(name = "byway", version, before_help = help_layout::examples(&verbs()))]
+#[command(after_help = help_layout::codes_and_signals(), help_template = help_layout::help_template(&verbs()))]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What holds for every verb.
@@ -94,24 +60,24 @@ pub struct Cli {
 
 /// What holds for every verb.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Write NDJSON to standard output: one event per line, the last is "result" [default: text]
     #[arg(long, global = true, env = "BYWAY_JSON", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(display_order = GLOBAL_OPTIONS_ORDER)]
     pub json: bool,
     /// Show progress: bars on a terminal, else a line per second [default: bars, else a line every
     /// 5 s]
-    #[arg(short = 'P', long, global = true)]
+    #[arg(short = 'P', long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 1)]
     pub progress: bool,
     /// Write nothing but errors and what was asked for [default: off]
-    #[arg(short, long, global = true, conflicts_with_all = ["verbose", "progress"])]
+    #[arg(short, long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 2, conflicts_with_all = ["verbose", "progress"])]
     pub quiet: bool,
     /// Also write what happens to each path [default: off]
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 3)]
     pub verbose: bool,
     /// Directory that holds this host's keys [default: $XDG_DATA_HOME/byway, else
     /// ~/.local/share/byway]
-    #[arg(long, global = true, env = "BYWAY_STATE_DIR", value_name = "DIR")]
+    #[arg(long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 4, env = "BYWAY_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
@@ -141,28 +107,27 @@ pub enum Command {
     Send(verbs::Send),
     /// Print a ticket, then take what is sent
     Recv(verbs::Recv),
-    /// Lead local ports to the receiver's side, for programs that know nothing of it
+    /// Lead local ports to services on the receiver's side
     Forward(verbs::Forward),
-    /// Forward what it cannot read, for whoever holds the word that it prints
+    /// Forward what it cannot read, for whoever holds its word
     Relay(verbs::Relay),
-    /// Send the records of standard input, all the time and at a rate, to whoever printed the
-    /// ticket
+    /// Send the records of standard input to a sink, at a rate
     Source(sources::Source),
     /// Print a ticket, then write down the records of live sources
     Sink(sources::Sink),
-    /// List the relays of whoever enrols, and offer them to whoever may ask
+    /// List the relays that enrol, and offer them to whoever may ask
     #[cfg_attr(not(feature = "registry"), command(hide = true))]
     Registry(Registry),
     /// Show which relays a registry offers
     Relays(verbs::Relays),
     /// Print the public key that peers know this host by
     Id(verbs::Id),
-    /// See whether a receiver is there, over which paths, and how far away
+    /// See whether a receiver is there, over which paths, how far away
     Ping(verbs::Ping),
-    /// Carry background flows of other hosts, which know nothing of it, between sites
+    /// Carry background flows of unmodified hosts between sites
     #[cfg_attr(not(feature = "gateway"), command(hide = true))]
     Gateway(Gateway),
-    /// Ask questions about networks in a simulator, and hold the papers' claims against it
+    /// Ask questions about networks in a simulator; test papers' claims
     #[cfg_attr(not(feature = "lab"), command(hide = true))]
     Lab(Lab),
     /// Print the completions for a shell
@@ -171,6 +136,11 @@ pub enum Command {
     /// Write the manual pages
     #[cfg_attr(not(feature = "help"), command(hide = true))]
     Man(Man),
+}
+
+/// All verbs, also those that this build lacks.
+fn verbs() -> clap::Command {
+    Command::augment_subcommands(clap::Command::new("byway"))
 }
 
 impl Command {
@@ -227,6 +197,25 @@ mod tests {
     #[test]
     fn the_catalogue_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_stands_in_one_group_on_a_line_of_80_columns() {
+        let mut grouped: Vec<_> =
+            help_layout::VERB_GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        grouped.sort_unstable();
+        let command = Cli::command();
+        let width = help_layout::VERB_NAME_COLUMNS;
+        let mut verbs: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
+        let page = Cli::command().render_help().to_string();
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let start = format!("  {:width$}  ", verb.get_name());
+            let lines: Vec<_> = page.lines().filter(|line| line.starts_with(&start)).collect();
+            let [line] = lines.as_slice() else { panic!("{}: {lines:?}", verb.get_name()) };
+            assert!(line.len() <= 80, "{line}");
+        }
     }
 
     #[test]

@@ -43,6 +43,41 @@ pub enum Exit {
     Terminated = 143,
 }
 
+impl Exit {
+    /// All codes, in ascending order.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::Error,
+        Self::Usage,
+        Self::NotFound,
+        Self::Partial,
+        Self::Network,
+        Self::NotAuthorised,
+        Self::Integrity,
+        Self::HungUp,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// What the code means, as help and manual pages say it.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "all was done, or SIGTERM stopped a service",
+            Self::Error => "a failure without a code of its own",
+            Self::Usage => "usage: an unknown option, a mistyped ticket",
+            Self::NotFound => "a path on the command line does not exist",
+            Self::Partial => "done in part: some files were not read or written",
+            Self::Network => "the network failed, or the peer went away",
+            Self::NotAuthorised => "not authorised: an expired ticket, a key that is not listed",
+            Self::Integrity => "what arrived differs from what was sent",
+            Self::HungUp => "stopped by SIGHUP: the terminal was closed",
+            Self::Interrupted => "stopped by SIGINT",
+            Self::Terminated => "stopped by SIGTERM; a service ends with 0",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

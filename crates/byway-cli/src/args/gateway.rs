@@ -10,15 +10,7 @@ use std::path::PathBuf;
 /// `byway gateway`
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(before_help = "\
-Examples:
-  byway gateway check gw.toml                what a configuration means, and what it would install
-  byway gateway --config gw.toml --observe   change nothing: show which flows would be carried, and how much
-  byway gateway --config gw.toml             carry them, until stopped
-  byway gateway status                       peers, paths, flows
-  byway gateway join byway-key-…@198.51.100.7 --ports 80,443   be served by that gateway, at these ports of this host
-
-Hosts behind it are not changed. docs/gateway.md shows two sites, step by step. Needs CAP_NET_ADMIN, nft and ip.", after_help = options())]
+#[command(before_help = include_str!("examples/gateway.txt").trim_end(), after_help = options())]
 pub struct Gateway {
     /// What it is to do
     #[arg(long, value_name = "FILE", required = true)]
@@ -47,12 +39,7 @@ pub enum GatewayCommand {
 
 /// `byway gateway join`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway gateway join byway-key-…@198.51.100.7               flows to and from this host are carried, until stopped
-  byway gateway join byway-key-…@198.51.100.7 --ports 80,443   of flows to this host, those to these ports
-
-The gateway's file must have this host's key, which `byway id` prints, as a [[guest]]. What this host sends must pass the gateway.")]
+#[command(before_help = include_str!("examples/gateway-join.txt").trim_end())]
 pub struct GatewayJoin {
     /// The gateway: its key, and its address, with or without port
     #[arg(value_name = "KEY@ADDR")]

@@ -12,21 +12,7 @@ use std::time::Duration;
 
 /// `byway lab`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab list                          every experiment: what is claimed, and how many claims hold
-  byway lab run harp-6a                   its seeds on all cores; table, verdict, figures
-  byway lab run --quick                   all experiments in their quick form
-  byway lab show harp-6a > my-plan.toml   a copy of its plan, to change it
-  byway lab run my-plan.toml --sweep congestion=background,mpath,lia,cubic --seeds 2 --csv out.csv
-  byway lab run --keep --experiments experiments --resume   all of them again, kept; goes on where it was stopped
-  byway lab report                        one HTML page of everything that was run and kept
-  byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
-  byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
-  byway lab exec alice -- iperf3 -c bob   a program on one of its hosts
-  byway lab down                          everything gone
-  byway lab harm                          what people's requests wait for beside bulk transfers, byway's and the kernel's
-  byway lab scoreboard --quick            laws for the background against each other, on many lines")]
+#[command(before_help = include_str!("examples/lab.txt").trim_end())]
 pub struct Lab {
     /// What to do.
     #[command(subcommand)]
@@ -79,14 +65,7 @@ pub enum LabCommand {
 
 /// `byway lab up`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab up twosites.toml
-  byway lab up harp-8b --sweep set=A --sweep congestion=background --sweep ways=three
-  byway lab up harp-t1 --set mbit=20 --set queue=100
-
-Every node becomes a host whose name resolves on all of them, every link what the plan says of it: rate, delay, queue, RED,
-CoDel, FQ-CoDel, loss, jitter, and what changes over time, counted from now. Needs root, or a system with user namespaces.")]
+#[command(before_help = include_str!("examples/lab-up.txt").trim_end())]
 pub struct LabUp {
     /// A plan (a file that ends in .toml), an experiment or a topology by name
     #[arg(value_name = "PLAN|EXPERIMENT|TOPOLOGY")]
@@ -128,12 +107,7 @@ impl LabUp {
 
 /// `byway lab exec`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab exec alice -- iperf3 -c bob
-  byway lab exec --lab twosites bob -- bash
-
-Ends with the program's exit code. What the program leaves behind ends with the lab.")]
+#[command(before_help = include_str!("examples/lab-exec.txt").trim_end())]
 pub struct LabExec {
     /// The host
     #[arg(value_name = "HOST")]
@@ -167,18 +141,7 @@ pub struct LabDown {
 
 /// `byway lab harm`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab harm                                    each rival with 1 and with 8 transfers: 16 minutes
-  byway lab harm --queue 50,300                     with a small and with a large buffer
-  byway lab harm --against cubic,byway --bulk 1 --requests 60
-  byway lab harm --against byway,byway:ledbat,ledbat
-  byway lab harm --against gateways --queue 50,300  through gateways
-
-Fetches of 20 KB over the kernel's TCP, first alone, then the same ones beside transfers that go the same way over the same
-link: how much longer they take, how much of what they leave the transfers use, and how soon the transfers have the link when
-they stop. Held against byway's bounds: 1.25 times in the median, 1.40 at the 90th percentile, 80 %, 10 s. Exit code 1 if
-byway breaks one. Needs root or user namespaces, and iperf3.")]
+#[command(before_help = include_str!("examples/lab-harm.txt").trim_end())]
 pub struct LabHarm {
     /// Who transfers. cubic, bbr and reno are the kernel's TCP. byway is its background class, and
     /// byway:NAME another controller of byway's. ledbat is libtorrent's µTP, left out where no
@@ -217,17 +180,7 @@ pub struct LabHarm {
 
 /// `byway lab scoreboard`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab scoreboard --quick                      some 150 scenes, in two minutes
-  byway lab scoreboard --seeds 5                    all of the board; what is there already is not run again
-  byway lab scoreboard --only line=10m-20ms-50p --only beside=requests --rows
-  byway lab scoreboard --quick --laws background,session:ledbat++
-  byway lab scoreboard --quick --lines jitter --laws background,cubic   Wi-Fi, radio cells, satellites
-
-A cell is a line, who else is on it, how many background transfers there are, and their law. Each cell is a row: harm, share of the
-rest, time to fill an idle line, Jain's index, what a bulk flow keeps. Rows are appended to a file as cells end, so a run that was
-stopped goes on where it was. Exit code 1 if the product's class misses a bound that it is not known to miss.")]
+#[command(before_help = include_str!("examples/lab-scoreboard.txt").trim_end())]
 pub struct LabScoreboard {
     /// Some 150 scenes instead of the whole board
     #[arg(long)]
@@ -327,11 +280,7 @@ pub struct LabList {
 
 /// `byway lab show`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab show harp-6a > my-plan.toml
-  byway lab show harp-6a --expect > expect.toml
-  byway lab show harp-6a --readme")]
+#[command(before_help = include_str!("examples/lab-show.txt").trim_end())]
 pub struct LabShow {
     /// The experiment's name, as `byway lab list` prints it
     #[arg(value_name = "EXPERIMENT")]
@@ -349,12 +298,7 @@ pub struct LabShow {
 
 /// `byway lab run`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab run harp-6a hir-10
-  byway lab run --quick --tag mpath
-  byway lab run plan.toml --sweep congestion=background,cubic --seeds 20 --csv out.csv
-  byway lab run harp-fig3 --trace")]
+#[command(before_help = include_str!("examples/lab-run.txt").trim_end())]
 pub struct LabRun {
     /// Experiments by name, or plans (files that end in .toml) [default: all experiments]
     #[arg(value_name = "EXPERIMENT|PLAN")]
@@ -417,15 +361,7 @@ pub struct LabReport {
 
 /// `byway lab fuzz`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway lab fuzz --seeds 1000                             the worlds of seeds 1 to 1000
-  byway lab fuzz --for 10m --first 5000001                fresh worlds for ten minutes
-  byway lab fuzz --seeds-file seeds.txt                   the worlds of the seeds in a file, one in a line
-  byway lab fuzz --first 712 --seeds 1 --plan 712.toml    the world of seed 712 as a plan, to look at it and change it
-  byway lab run 712.toml --trace                          that world again, and what happened in it
-
-The same seed is the same world, as long as the program is the same. Exit code 1 if a world breaks a law.")]
+#[command(before_help = include_str!("examples/lab-fuzz.txt").trim_end())]
 pub struct LabFuzz {
     /// How many worlds
     #[arg(long, value_name = "N", default_value_t = 100)]

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 /// `byway completions`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway completions bash > ~/.local/share/bash-completion/completions/byway
-  byway completions fish > ~/.config/fish/completions/byway.fish")]
+#[command(before_help = include_str!("examples/completions.txt").trim_end())]
 pub struct Completions {
     /// The shell
     #[arg(value_enum)]
@@ -17,10 +14,7 @@ pub struct Completions {
 
 /// `byway man`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway man | man -l -                       read the page of the program
-  byway man --out ~/.local/share/man/man1    a page for the program and for every verb")]
+#[command(before_help = include_str!("examples/man.txt").trim_end())]
 pub struct Man {
     /// Directory to write all pages into [default: the page of the program, to standard output]
     #[arg(long, value_name = "DIR")]

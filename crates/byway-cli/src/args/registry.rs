@@ -1,5 +1,6 @@
 //! The arguments of `byway registry`.
 
+use super::help_layout::EXPERT_OPTIONS;
 use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_rate, parse_size};
 use clap::{Args, Subcommand};
@@ -9,14 +10,7 @@ use std::time::Duration;
 
 /// `byway registry`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway registry                                   listen on port 4750, print the words for relays and for senders
-  byway registry word --for alice --rate 1M --expires 30d
-  byway registry word --uses 1                     a word that enrols one relay
-  byway registry list
-  byway registry revoke alice                      her word, and all that was minted for it, ends at once
-  byway registry backup copy.db                    while it runs; `check copy.db` looks for damage")]
+#[command(before_help = include_str!("examples/registry.txt").trim_end())]
 pub struct Registry {
     /// Local address to listen on, with or without port; repeatable [default: all addresses, port
     /// 4750]
@@ -26,10 +20,6 @@ pub struct Registry {
     /// those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// A second local address, from which relays behind NATs are tested. No word may name it;
-    /// repeatable, one per address family [default: none; relays behind NATs are not listed]
-    #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
-    pub probe_from: Vec<IpAddr>,
     /// Where it keeps what it knows: a file, or postgres://… for several registries on one
     /// PostgreSQL [default: registry.db in the state directory]
     #[arg(long, value_name = "STORE", env = "BYWAY_STORE", hide_env_values = true, global = true)]
@@ -38,6 +28,11 @@ pub struct Registry {
     /// [default: none]
     #[arg(long, value_name = "ADDR", env = "BYWAY_HTTP")]
     pub http: Option<SocketAddr>,
+    /// A second local address, from which relays behind NATs are tested. No word may name it;
+    /// repeatable, one per address family [default: none; relays behind NATs are not listed]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub probe_from: Vec<IpAddr>,
     /// What to do instead.
     #[command(subcommand)]
     pub command: Option<RegistryCommand>,

@@ -1,5 +1,6 @@
 //! The arguments of `byway source` and `byway sink`.
 
+use super::help_layout::EXPERT_OPTIONS;
 use crate::address::Endpoint;
 use crate::messages;
 use crate::units::{UnitError, parse_rate, parse_size};
@@ -14,17 +15,7 @@ use std::path::PathBuf;
 
 /// `byway sink`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway sink ~/records                     print a ticket, then write the records of each source to ~/records/NAME
-  byway sink ~/records                     after a stop, a crash or a reboot: the same ticket, no record lost, none twice
-  byway sink ~/records --listen 0.0.0.0:4760 --fsync
-                                           what a source is told as written survives a loss of power
-  byway sink ~/records --relay @relay.word
-                                           be reachable through a relay, also from behind a NAT
-  byway sink ~/records --allow radar7=byway-key-…
-                                           only radar7, and only from the host of this key
-  byway sink ~/records --json              how each source does, every second, for programs")]
+#[command(before_help = include_str!("examples/sink.txt").trim_end())]
 pub struct Sink {
     /// Directory to write into: a file for each source, under its name
     #[arg(value_name = "DIR")]
@@ -57,27 +48,13 @@ pub struct Sink {
     /// Bytes of memory for what arrives and is not yet written, of all sources together, K/M/G
     /// binary
     #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size, default_value = "64M")]
+    #[arg(help_heading = EXPERT_OPTIONS)]
     pub memory: u64,
 }
 
 /// `byway source`
 #[derive(Clone, Debug, Args)]
-#[command(group = ArgGroup::new("rate").required(true), before_help = "\
-Examples:
-  radar | byway source --name radar7 --demand 150K --to TICKET
-                                           each line is a record; the sink writes them to DIR/radar7
-  radar | byway source --name radar7 --demand 150K --to @ticket.txt --relay W1 --relay W2 --relay W3 --paths 2
-                                           over TCP by two relays, drawn from three
-  radar | byway source --name radar7 --demand 150K --to @ticket.txt --registry @use.word
-                                           over TCP by two relays that a registry lists
-  radar | byway source --name radar7 --demand 150K --to @ticket.txt --bind 192.168.1.5 --bind 10.0.0.5
-                                           a path by each of two uplinks
-  radar --raw | byway source --name raw --demand 1M --to TICKET --record 512
-                                           records of 512 bytes
-  radar | byway source --name radar7 --demand-file demand.txt --to T1 --to T2
-                                           every record to both sinks; the file is read every second
-  radar | byway source --name radar7 --demand 150K --to TICKET --give-up-oldest --keep 1M
-                                           rather lose old records than hold the radar back")]
+#[command(group = ArgGroup::new("rate").required(true), before_help = include_str!("examples/source.txt").trim_end())]
 pub struct Source {
     /// Name of the source, of letters, digits, `.`, `_` and `-`. The sink's file has it
     #[arg(long, value_name = "NAME")]
@@ -112,10 +89,6 @@ pub struct Source {
     /// Local address to connect from; repeatable, each adds paths [default: the system chooses one]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<IpAddr>,
-    /// Set rates by figure 2 of Wang et al. word by word, for research [default: no path's
-    /// probability to be raised vanishes]
-    #[arg(long)]
-    pub literal: bool,
     /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
     #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
     pub record: Option<u64>,
@@ -125,20 +98,24 @@ pub struct Source {
     pub prefixed: bool,
     /// What to do with a line that is longer than a record may be (1M): cut the rest off, or skip
     /// the line. Both are counted
-    #[arg(long, value_name = "HOW", default_value = "cut")]
+    #[arg(long, value_name = "cut|skip", hide_possible_values = true, default_value = "cut")]
     pub long_lines: LongLinesArgument,
     /// Give up the oldest records that cannot be sent, and count them [default: hold standard input
     /// back]
     #[arg(long)]
     pub give_up_oldest: bool,
-    /// Bytes of records to keep until a sink has written them, K/M/G binary [default: 8M; of an
-    /// input that gives more than --demand, a quarter of a second of it]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub keep: Option<u64>,
     /// Standard input begins with the first record that there ever was: pass over those that the
     /// sink has [default: every record is new]
     #[arg(long)]
     pub replay: bool,
+    /// Bytes of records to keep until a sink has written them, K/M/G binary [default: 8M; of an
+    /// input that gives more than --demand, a quarter of a second of it]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = EXPERT_OPTIONS)]
+    pub keep: Option<u64>,
+    /// Set rates by figure 2 of Wang et al. word by word, for research [default: no path's
+    /// probability to be raised vanishes]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub literal: bool,
 }
 
 /// What becomes of lines that are too long.

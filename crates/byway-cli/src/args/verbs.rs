@@ -1,5 +1,6 @@
 //! The arguments of each verb.
 
+use super::help_layout::EXPERT_OPTIONS;
 use super::lending::Lending;
 use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
@@ -26,20 +27,7 @@ pub const RELAY_PORT: u16 = 4748;
 
 /// `byway recv`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway recv ~/in                          print a ticket, then take what is sent until stopped
-  byway recv ~/in                          after a stop, a crash or a reboot: the same ticket
-  byway recv ~/in --new-ticket             print another ticket; the one before is worthless from now on
-  byway recv ~/in --once                   end after one transfer; its ticket ends too
-  byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
-  byway recv ~/in --listen 0.0.0.0:4747 --advertise 198.51.100.7
-                                           a router forwards UDP port 4747 of that address to this host
-  byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT
-  byway recv ~/in --allow-forward localhost:873 --allow-forward 127.0.0.1:5432
-                                           let `byway forward` of a sender reach these two services
-  byway recv ~/in --also-relay 20G/month --lend 5M --registry @join.word
-                                           relay for others meanwhile, behind this host's own traffic")]
+#[command(before_help = include_str!("examples/recv.txt").trim_end())]
 pub struct Recv {
     /// Directory to write into, or `-` for one stream to standard output. What an unfinished
     /// transfer leaves in it, in `.byway-partial`, is removed when nobody touched it for 30 days
@@ -49,10 +37,6 @@ pub struct Recv {
     /// until stopped]
     #[arg(long)]
     pub once: bool,
-    /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same
-    /// ports]
-    #[arg(long)]
-    pub no_tcp: bool,
     /// Set modes as they were sent, also writable for all. The same holds for setuid and setgid, if
     /// the sender too is told to keep them [default: what this process's umask leaves of them; a
     /// directory's sticky bit always]
@@ -88,10 +72,6 @@ pub struct Recv {
     /// Of UP:DOWN a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
-    /// Bytes of memory for what arrives and is not yet written, of all senders together. K/M/G
-    /// binary [default: half of what the machine has, or its cgroup]
-    #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
-    pub memory: Option<u64>,
     /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default:
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
@@ -99,6 +79,15 @@ pub struct Recv {
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
+    /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same
+    /// ports]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub no_tcp: bool,
+    /// Bytes of memory for what arrives and is not yet written, of all senders together. K/M/G
+    /// binary [default: half of what the machine has, or its cgroup]
+    #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub memory: Option<u64>,
 }
 
 /// How much a transfer asks of lines that others use too.
@@ -132,19 +121,7 @@ impl From<TcpCongestion> for byway_net::TcpCongestion {
 
 /// `byway send`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway send ~/photos TICKET                     a directory, over every path there is
-  byway send ~/photos TICKET                     after a stop or a crash: what is missing
-  byway send ~/photos TICKET --retry             as a nightly job: wait for a receiver that is away
-  byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
-  byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
-  BYWAY_TICKET=... byway send a.iso              or from the environment
-  byway send ~/photos TICKET --bwlimit 10Mbit    no faster than 10 Mbit/s; 2M would be 2 MiB per second
-  tar c data | byway send - TICKET               a stream
-  byway send ~/photos TICKET --also-relay 500M/day --registry @join.word
-                                                 relay for others meanwhile, behind this host's own traffic
-  byway send -n ~/photos TICKET                  what would be sent")]
+#[command(before_help = include_str!("examples/send.txt").trim_end())]
 pub struct Send {
     /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env:
     /// BYWAY_TICKET]
@@ -161,25 +138,17 @@ pub struct Send {
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
-    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
-    /// place]
-    #[arg(long)]
-    pub no_tcp: bool,
-    /// What the kernel controls the congestion of TCP connections with
-    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_TCP_CONGESTION", default_value = "cubic")]
-    pub tcp_congestion: TcpCongestion,
-    /// How much to ask of lines that others use too
-    #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
+    /// How much to ask of lines that others use too: background (yield to others) or normal (share
+    /// fairly, as one TCP flow on the best path would)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "CLASS",
+        env = "BYWAY_PRIORITY",
+        default_value = "background"
+    )]
     pub priority: Priority,
-    /// Congestion controller by name: background, mpath or newreno. In the full program `byway lab
-    /// controllers` lists more, and the options of each, as in hir:packets=20:delta=0.2 [default:
-    /// the one of the priority]
-    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
-    pub congestion: Option<String>,
-    /// Differentiated services code point of what is sent [default: le in the class background,
-    /// else none]
-    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
-    pub dscp: Option<Marking>,
     /// Local address to send from; repeatable, each adds paths [default: every address with a
     /// route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
@@ -199,13 +168,39 @@ pub struct Send {
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// What it relays for others.
-    #[command(flatten)]
-    pub lending: Lending,
     /// Outside address of a router that forwards UDP to this host's relay, with --also-relay.
     /// Without port it is the one listened on. Repeatable [default: this host's own addresses]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
+    /// What it relays for others.
+    #[command(flatten)]
+    pub lending: Lending,
+    /// Congestion controller by name: background, mpath or newreno. In the full program `byway lab
+    /// controllers` lists more, and the options of each, as in hir:packets=20:delta=0.2 [default:
+    /// the one of the priority]
+    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION", help_heading = EXPERT_OPTIONS)]
+    pub congestion: Option<String>,
+    /// Differentiated services code point of what is sent: le (lower effort, RFC 8622) or none, as
+    /// most traffic [default: le in the class background, else none]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "NAME", env = "BYWAY_DSCP")]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub dscp: Option<Marking>,
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
+    /// place]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub no_tcp: bool,
+    /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
+    /// reno (NewReno)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "NAME",
+        env = "BYWAY_TCP_CONGESTION",
+        default_value = "cubic"
+    )]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub tcp_congestion: TcpCongestion,
 }
 
 impl Send {
@@ -244,15 +239,7 @@ impl Send {
 
 /// `byway forward`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway forward 8730:localhost:873 --to TICKET   local port 8730 leads to port 873 of the receiver's host
-  rsync -a rsync://localhost:8730/data/ copy     then rsync, rclone, pg_dump or ssh as always
-  byway forward 5433:127.0.0.1:5432 2222:localhost:22 --to @ticket.txt --relay W1 --priority normal
-  byway forward --socks 1080 --to TICKET         SOCKS5 for programs that speak it; names are resolved by the receiver
-  byway forward 8081:localhost:8080 --to TICKET --bwlimit 4Mbit:16Mbit
-                                                 4 Mbit/s to the receiver at most, and 16 Mbit/s from it
-  byway recv ~/in --allow-forward localhost:873  on the receiver: what may be reached, and nothing else")]
+#[command(before_help = include_str!("examples/forward.txt").trim_end())]
 pub struct Forward {
     /// Local port, with or without the address to listen on, and where its connections lead. Port 0
     /// is a free one. Repeatable [default: none]
@@ -272,62 +259,52 @@ pub struct Forward {
     /// Registry to ask for relays, as a word or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
     pub registry: Option<WordArgument<registry::RegistryWord>>,
-    /// How much to ask of lines that others use too, in both directions
-    #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
+    /// How much to ask of lines that others use too, in both directions: background (yield to
+    /// others) or normal (share fairly, as one TCP flow on the best path would)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "CLASS",
+        env = "BYWAY_PRIORITY",
+        default_value = "background"
+    )]
     pub priority: Priority,
-    /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the
-    /// priority [default: the one of the priority]
-    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
-    pub congestion: Option<String>,
-    /// Differentiated services code point of what is sent [default: le in the class background,
-    /// else none]
-    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
-    pub dscp: Option<Marking>,
     /// Local address to send from; repeatable, each adds paths [default: every address with a
     /// route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
-    /// place]
-    #[arg(long)]
-    pub no_tcp: bool,
     /// How much per second at most over all paths and connections together: 10Mbit, 2M for 2 MiB,
     /// or `off`. UP:DOWN is to the receiver, and from it
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
+    /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the
+    /// priority [default: the one of the priority]
+    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION", help_heading = EXPERT_OPTIONS)]
+    pub congestion: Option<String>,
+    /// Differentiated services code point of what is sent: le (lower effort, RFC 8622) or none, as
+    /// most traffic [default: le in the class background, else none]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "NAME", env = "BYWAY_DSCP")]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub dscp: Option<Marking>,
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
+    /// place]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub no_tcp: bool,
     /// Connections at once at most; further ones wait
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(help_heading = EXPERT_OPTIONS)]
     pub connections: u32,
 }
 
 /// `byway relay`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway relay                                    listen on port 4748, print the word for --relay
-  byway relay --listen 192.0.2.7:4748 --expires 30d --rate 10M --quota 500G
-  byway relay --per-day 20G --per-month 500G     no more than that in all, whatever words allow
-  byway relay --allow-destination 10.0.0.0/8     also forward into a private network
-  byway relay --registry @join.word --operator example.org
-                                                 be listed at a registry
-  byway relay --roll-key                         make every word given out so far worthless")]
+#[command(before_help = include_str!("examples/relay.txt").trim_end())]
 pub struct Relay {
     /// Local address to listen on, with or without port; repeatable [default: all addresses, port
     /// 4748]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
     pub listen: Vec<Endpoint>,
-    /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same
-    /// ports]
-    #[arg(long)]
-    pub no_tcp: bool,
-    /// What the kernel controls the congestion of TCP connections with
-    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_TCP_CONGESTION", default_value = "cubic")]
-    pub tcp_congestion: TcpCongestion,
-    /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel;
-    /// limits each to so many per round trip [default: 16 KiB, and as much as the kernel finds
-    /// useful]
-    #[arg(long, value_name = "PACKETS", env = "BYWAY_TCP_BUFFER", value_parser = clap::value_parser!(u16).range(4..=10_000))]
-    pub tcp_buffer: Option<u16>,
     /// Address that senders find it at, for the word; repeatable, at most 4 [default: those
     /// listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
@@ -351,13 +328,6 @@ pub struct Relay {
     /// Bytes that the relay carries per month (UTC) in all, K/M/G/T binary [default: no limit]
     #[arg(long, value_name = "BYTES", env = "BYWAY_PER_MONTH", value_parser = parse_size)]
     pub per_month: Option<u64>,
-    /// Words whose use of the day is remembered at most, K/M binary. Each takes some 300 bytes once
-    /// it is used, and up to 16384 from the start
-    #[arg(long, value_name = "COUNT", env = "BYWAY_ACCOUNTS", default_value = "16K", value_parser = parse_size)]
-    pub accounts: u64,
-    /// After SIGTERM: how long to go on at most while words are in use
-    #[arg(long, value_name = "DURATION", env = "BYWAY_DRAIN", default_value = "1m", value_parser = parse_duration)]
-    pub drain: Duration,
     /// Registry to enrol at, as a word for joining or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
     pub registry: Option<WordArgument<registry::RegistryWord>>,
@@ -369,20 +339,49 @@ pub struct Relay {
     /// said]
     #[arg(long, value_name = "TEXT", env = "BYWAY_REGION", default_value = "", hide_default_value = true)]
     pub region: String,
-    /// File that holds the key which words are made from [default: relay-key in the state
-    /// directory]
-    #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE")]
-    pub key_file: Option<PathBuf>,
     /// Make a new key first: every word given out so far becomes worthless [default: off]
     #[arg(long)]
     pub roll_key: bool,
+    /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same
+    /// ports]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub no_tcp: bool,
+    /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
+    /// reno (NewReno)
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "NAME",
+        env = "BYWAY_TCP_CONGESTION",
+        default_value = "cubic"
+    )]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub tcp_congestion: TcpCongestion,
+    /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel;
+    /// limits each to so many per round trip [default: 16 KiB, and as much as the kernel finds
+    /// useful]
+    #[arg(long, value_name = "PACKETS", env = "BYWAY_TCP_BUFFER", value_parser = clap::value_parser!(u16).range(4..=10_000))]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub tcp_buffer: Option<u16>,
+    /// Words whose use of the day is remembered at most, K/M binary. Each takes some 300 bytes once
+    /// it is used, and up to 16384 from the start
+    #[arg(long, value_name = "COUNT", env = "BYWAY_ACCOUNTS", default_value = "16K", value_parser = parse_size)]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub accounts: u64,
+    /// After SIGTERM: how long to go on at most while words are in use
+    #[arg(long, value_name = "DURATION", env = "BYWAY_DRAIN", default_value = "1m", value_parser = parse_duration)]
+    #[arg(help_heading = EXPERT_OPTIONS)]
+    pub drain: Duration,
+    /// File that holds the key which words are made from [default: relay-key in the state
+    /// directory]
+    #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE", help_heading = EXPERT_OPTIONS)]
+    pub key_file: Option<PathBuf>,
 }
 
 /// `byway relays`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway relays --registry @use.word              which relays a transfer with this word would be offered")]
+#[command(before_help = include_str!("examples/relays.txt").trim_end())]
 pub struct Relays {
     /// Registry to ask, as a word or @FILE
     #[arg(
@@ -397,18 +396,12 @@ pub struct Relays {
 
 /// `byway id`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway id                                       on the sender: prints byway-key-…
-  byway recv ~/in --allow byway-key-…            on the receiver: only that sender may send")]
+#[command(before_help = include_str!("examples/id.txt").trim_end())]
 pub struct Id {}
 
 /// `byway ping`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway ping TICKET                              is the receiver there, over which paths, and how far away
-  byway ping TICKET --registry @use.word         through relays of a registry, too")]
+#[command(before_help = include_str!("examples/ping.txt").trim_end())]
 pub struct Ping {
     /// The receiver's ticket, or @FILE
     #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
@@ -420,20 +413,17 @@ pub struct Ping {
     /// Registry to ask for relays, as a word or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
     pub registry: Option<WordArgument<registry::RegistryWord>>,
-    /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
-    #[arg(long)]
-    pub no_tcp: bool,
     /// Probes per path
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,
+    /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
+    #[arg(long, help_heading = EXPERT_OPTIONS)]
+    pub no_tcp: bool,
 }
 
 /// `byway demo`
 #[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway demo                                     a transfer over one path, then over three, on loopback
-  byway demo ~/photos                            with files of your own")]
+#[command(before_help = include_str!("examples/demo.txt").trim_end())]
 pub struct Demo {
     /// File or directory to send [default: a generated tree of mixed files]
     #[arg(value_name = "PATH")]

@@ -9,6 +9,7 @@ mod common;
 mod config;
 mod first_use;
 mod forward;
+mod help;
 mod kernel;
 mod lab;
 mod lending;
