@@ -11,70 +11,46 @@ use byway_transfer::state_directory::StateError;
 use byway_transfer::ticket::TicketError;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
 use byway_wire::relay::RelayWordError;
+use clap::ValueEnum;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// The exit codes that scripts can rely on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The exit codes that scripts can rely on. Help and manual pages print the comments of the
+/// variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(u8)]
 pub enum Exit {
-    /// The command did everything.
+    /// All was done, or SIGTERM stopped a service
     Ok = 0,
-    /// The command failed for a reason without a code of its own.
+    /// A failure without a code of its own
     Error = 1,
-    /// The command does not make sense as written: unknown flag, mistyped ticket.
+    /// Usage: an unknown option, a mistyped ticket
     Usage = 2,
-    /// A path named on the command line does not exist.
+    /// A path on the command line does not exist
     NotFound = 3,
-    /// Done in part: some files could not be read or written.
+    /// Done in part: some files were not read or written
     Partial = 4,
-    /// The network failed, or the peer went away.
+    /// The network failed, or the peer went away
     Network = 5,
-    /// The peer or the relay does not allow it: expired ticket, key not on the list.
+    /// Not authorised: an expired ticket, a key that is not listed
     NotAuthorised = 6,
-    /// The received data differ from what was sent.
+    /// What arrived differs from what was sent
     Integrity = 7,
-    /// Stopped by SIGHUP: the terminal was closed.
+    /// Stopped by SIGHUP: the terminal was closed
     HungUp = 129,
-    /// Stopped by SIGINT.
+    /// Stopped by SIGINT
     Interrupted = 130,
-    /// Stopped by SIGTERM.
+    /// Stopped by SIGTERM; a service ends with 0
     Terminated = 143,
 }
 
 impl Exit {
-    /// All codes, in ascending order.
-    pub const ALL: [Self; 11] = [
-        Self::Ok,
-        Self::Error,
-        Self::Usage,
-        Self::NotFound,
-        Self::Partial,
-        Self::Network,
-        Self::NotAuthorised,
-        Self::Integrity,
-        Self::HungUp,
-        Self::Interrupted,
-        Self::Terminated,
-    ];
-
     /// What the code means, as help and manual pages say it.
     #[must_use]
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Ok => "all was done, or SIGTERM stopped a service",
-            Self::Error => "a failure without a code of its own",
-            Self::Usage => "usage: an unknown option, a mistyped ticket",
-            Self::NotFound => "a path on the command line does not exist",
-            Self::Partial => "done in part: some files were not read or written",
-            Self::Network => "the network failed, or the peer went away",
-            Self::NotAuthorised => "not authorised: an expired ticket, a key that is not listed",
-            Self::Integrity => "what arrived differs from what was sent",
-            Self::HungUp => "stopped by SIGHUP: the terminal was closed",
-            Self::Interrupted => "stopped by SIGINT",
-            Self::Terminated => "stopped by SIGTERM; a service ends with 0",
-        }
+    pub fn meaning(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 }
 

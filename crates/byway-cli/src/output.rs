@@ -25,6 +25,7 @@ pub use transfer::{
 use crate::exit::Exit;
 use crate::signals::Signals;
 use bars::Bars;
+use byway_net::{NOTIFY_READY, notify};
 use event_stream::EventStream;
 use plain::Plain;
 use status_lines::Painter;
@@ -145,10 +146,14 @@ impl Output {
         self.answer(&table.fit(self.columns.answers))
     }
 
-    /// Prints an event. Never fails, because a transfer must not end for lack of a reader.
+    /// Prints an event. Never fails, because a transfer must not end for lack of a reader. A
+    /// service manager that started this process is told when the process is ready for peers.
     pub fn emit(&mut self, event: &Event) {
         self.put(event);
         self.stderr.show(event);
+        if matches!(event, Event::Ready(_) | Event::Told { event: "ready", .. }) {
+            notify(NOTIFY_READY);
+        }
     }
 
     fn put(&mut self, event: &Event) {

@@ -8,6 +8,7 @@
 //! | SIGUSR2 | toggle the bandwidth limit |
 
 use crate::exit::Exit;
+use byway_net::{NOTIFY_STOPPING, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals as Stream};
 use std::io;
@@ -79,9 +80,14 @@ impl SignalFlags {
         SignalEffect::Noted
     }
 
-    /// Notes a request to stop. Returns whether it is the first.
+    /// Notes a request to stop. Returns whether it is the first. A service manager that started
+    /// this process is told of the first.
     fn stop_with(&self, exit: Exit) -> bool {
-        self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let first = self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if first {
+            notify(NOTIFY_STOPPING);
+        }
+        first
     }
 }
 

@@ -51,6 +51,7 @@ pub struct GatewayJoin {
 
 /// `byway gateway check`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/gateway-check.txt").trim_end())]
 pub struct GatewayCheck {
     /// The configuration
     #[arg(value_name = "FILE")]
@@ -59,6 +60,7 @@ pub struct GatewayCheck {
 
 /// `byway gateway status`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/gateway-status.txt").trim_end())]
 pub struct GatewayStatus {
     /// The gateway with this device
     #[arg(long, value_name = "DEVICE", default_value = byway_gateway::kernel::DEFAULT_DEVICE)]

@@ -1,6 +1,7 @@
 //! How the pages of `--help` are laid out: verbs in groups, and the order of options.
 
 use crate::exit::Exit;
+use clap::ValueEnum as _;
 use clap::builder::StyledStr;
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ pub const EXPERT_OPTIONS: &str = "Expert options";
 pub(super) const GLOBAL_OPTIONS_ORDER: usize = 900;
 
 /// Groups of verbs for `byway --help`, each with its heading.
-pub(super) const VERB_GROUPS: [(&str, &[&str]); 5] = [
+pub const VERB_GROUPS: [(&str, &[&str]); 5] = [
     ("Files", &["send", "recv", "ping", "id"]),
     ("Programs", &["forward", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
@@ -56,8 +57,9 @@ pub(super) fn examples(verbs: &clap::Command) -> String {
 
 /// The end of `byway --help`: exit codes and signals.
 pub(super) fn codes_and_signals() -> String {
-    let codes = Exit::ALL.map(|exit| format!("\n  {:3}  {}", exit as u8, exit.meaning()));
-    format!("Exit codes:{}\n\n{}", codes.concat(), include_str!("signals.txt").trim_end())
+    let code = |exit: &Exit| format!("\n  {:3}  {}", *exit as u8, exit.meaning());
+    let codes: String = Exit::value_variants().iter().map(code).collect();
+    format!("Exit codes:{codes}\n\n{}", include_str!("signals.txt").trim_end())
 }
 
 /// A heading in the style of the others, which have one where clap colours its help.

@@ -37,9 +37,11 @@ pub enum LabCommand {
     /// Hold laws for the background against each other on a grid of simulated lines
     Scoreboard(LabScoreboard),
     /// List the networks that a plan can name
+    #[command(before_help = include_str!("examples/lab-topologies.txt").trim_end())]
     Topologies,
     /// List the congestion controllers that a plan, `--congestion` and gateways can name, with
     /// their options
+    #[command(before_help = include_str!("examples/lab-controllers.txt").trim_end())]
     Controllers,
     /// Build the network of a plan on this machine, with real kernels and the simulator's links
     Up(LabUp),
@@ -122,6 +124,7 @@ pub struct LabExec {
 
 /// `byway lab status`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/lab-status.txt").trim_end())]
 pub struct LabStatus {
     /// The lab [default: all that are up]
     #[arg(value_name = "NAME")]
@@ -130,6 +133,7 @@ pub struct LabStatus {
 
 /// `byway lab down`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/lab-down.txt").trim_end())]
 pub struct LabDown {
     /// The lab [default: the only one that is up]
     #[arg(value_name = "NAME")]
@@ -265,6 +269,7 @@ impl Where {
 
 /// `byway lab list`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/lab-list.txt").trim_end())]
 pub struct LabList {
     /// Where experiments are.
     #[command(flatten)]
@@ -350,6 +355,7 @@ pub struct LabRun {
 
 /// `byway lab report`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/lab-report.txt").trim_end())]
 pub struct LabReport {
     /// Where experiments are.
     #[command(flatten)]

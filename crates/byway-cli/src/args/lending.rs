@@ -19,12 +19,7 @@ pub struct Lending {
     pub lend: Option<u64>,
     /// Network that may be relayed to besides the public Internet; repeatable [default: public
     /// unicast only]
-    #[arg(
-        long,
-        value_name = "CIDR",
-        env = "BYWAY_ALLOW_DESTINATION",
-        value_delimiter = ',',
-        requires = "also_relay"
-    )]
+    #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
+    #[arg(requires = "also_relay")]
     pub allow_destination: Vec<Prefix>,
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/completions.txt").trim_end())]
 pub struct Completions {
-    /// The shell
-    #[arg(value_enum)]
+    /// The shell: bash, elvish, fish, powershell or zsh
+    #[arg(value_enum, hide_possible_values = true)]
     pub shell: clap_complete::Shell,
 }
 

@@ -44,20 +44,24 @@ pub enum RegistryCommand {
     /// Print a new word: for relays (--uses), or for a sender (--for)
     Word(WordIssue),
     /// Show words and relays
+    #[command(before_help = include_str!("examples/registry-list.txt").trim_end())]
     List,
     /// Take back a word by its name, or a relay by its own
+    #[command(before_help = include_str!("examples/registry-revoke.txt").trim_end())]
     Revoke {
         /// The name
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Copy all that it keeps into a new file, secrets included
+    #[command(before_help = include_str!("examples/registry-backup.txt").trim_end())]
     Backup {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
     /// Look for damage
+    #[command(before_help = include_str!("examples/registry-check.txt").trim_end())]
     Check {
         /// A copy [default: the store itself]
         #[arg(value_name = "FILE")]
@@ -67,6 +71,7 @@ pub enum RegistryCommand {
 
 /// `byway registry word`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/registry-word.txt").trim_end())]
 pub struct WordIssue {
     /// How many relays it enrols [default: it enrols none]
     #[arg(long, value_name = "N", required_unless_present = "name")]

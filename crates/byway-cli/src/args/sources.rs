@@ -60,14 +60,8 @@ pub struct Source {
     #[arg(long, value_name = "NAME")]
     pub name: Name,
     /// Ticket of a sink, or @FILE; repeatable, every record goes to each
-    #[arg(
-        long,
-        value_name = "TICKET",
-        env = "BYWAY_TICKET",
-        hide_env_values = true,
-        value_delimiter = ',',
-        required = true
-    )]
+    #[arg(long, value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
+    #[arg(value_delimiter = ',', required = true)]
     pub to: Vec<WordArgument<Ticket>>,
     /// Records to send to each sink per second: 1.2Mbit, or 150K for 150 KiB
     #[arg(long, value_name = "RATE", group = "rate", value_parser = parse_demand, allow_hyphen_values = true)]

@@ -140,14 +140,8 @@ pub struct Send {
     pub no_relay: bool,
     /// How much to ask of lines that others use too: background (yield to others) or normal (share
     /// fairly, as one TCP flow on the best path would)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_name = "CLASS",
-        env = "BYWAY_PRIORITY",
-        default_value = "background"
-    )]
+    #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
+    #[arg(default_value = "background")]
     pub priority: Priority,
     /// Local address to send from; repeatable, each adds paths [default: every address with a
     /// route]
@@ -191,15 +185,8 @@ pub struct Send {
     pub no_tcp: bool,
     /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
     /// reno (NewReno)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_name = "NAME",
-        env = "BYWAY_TCP_CONGESTION",
-        default_value = "cubic"
-    )]
-    #[arg(help_heading = EXPERT_OPTIONS)]
+    #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
+    #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,
 }
 
@@ -261,14 +248,8 @@ pub struct Forward {
     pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// How much to ask of lines that others use too, in both directions: background (yield to
     /// others) or normal (share fairly, as one TCP flow on the best path would)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_name = "CLASS",
-        env = "BYWAY_PRIORITY",
-        default_value = "background"
-    )]
+    #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
+    #[arg(default_value = "background")]
     pub priority: Priority,
     /// Local address to send from; repeatable, each adds paths [default: every address with a
     /// route]
@@ -348,15 +329,8 @@ pub struct Relay {
     pub no_tcp: bool,
     /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
     /// reno (NewReno)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_name = "NAME",
-        env = "BYWAY_TCP_CONGESTION",
-        default_value = "cubic"
-    )]
-    #[arg(help_heading = EXPERT_OPTIONS)]
+    #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
+    #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,
     /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel;
     /// limits each to so many per round trip [default: 16 KiB, and as much as the kernel finds
@@ -384,13 +358,8 @@ pub struct Relay {
 #[command(before_help = include_str!("examples/relays.txt").trim_end())]
 pub struct Relays {
     /// Registry to ask, as a word or @FILE
-    #[arg(
-        long,
-        value_name = "WORD",
-        env = "BYWAY_REGISTRY",
-        hide_env_values = true,
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    #[arg(hide_default_value = true)]
     pub registry: WordArgument<registry::RegistryWord>,
 }
 

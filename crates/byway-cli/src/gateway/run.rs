@@ -16,7 +16,7 @@ use byway_gateway::report::GatewayReport;
 use byway_gateway_host::config_reload;
 use byway_gateway_host::gateway_process::RunningGateway;
 use byway_gateway_host::gateway_relays::{GatewayRelays, LendEvent};
-use byway_net::{NOTIFY_READY, NOTIFY_STOPPING, Tun, keep_net_admin, notify, unix_seconds};
+use byway_net::{Tun, keep_net_admin, unix_seconds};
 use byway_transfer::sockets;
 use byway_transfer::state_directory::StateDir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -74,9 +74,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
         true => messages::gateway::observes(&config.tun),
         false => messages::gateway::ready(&config.tun),
     });
-    notify(NOTIFY_READY);
     let stop = serve(&mut config, (&gating, &mut lending), &answers, &signals, output);
-    notify(NOTIFY_STOPPING);
     // First of all, so that nothing comes here any more.
     drop(installed);
     let begun = answers.begun;

@@ -26,6 +26,7 @@ mod live;
 mod live_crowd;
 mod live_disk;
 mod live_uplinks;
+mod manual;
 mod marks;
 mod namespaces;
 mod nat;
@@ -81,6 +82,7 @@ fn main() {
         live_disk::tests(),
         live_crowd::tests(),
         live_uplinks::tests(),
+        manual::tests(),
         marks::tests(),
         lending::tests(),
         crowd::tests(),
