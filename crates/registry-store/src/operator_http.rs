@@ -29,7 +29,6 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use utoipa::{OpenApi, ToSchema};
 
 /// The longest time for a request after its head has arrived.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -126,7 +125,6 @@ fn router(view: Shared) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/v1/relays", get(relays))
-        .route("/openapi.json", get(|| async { Json(Description::openapi()) }))
         .layer(from_fn(local))
         .with_state(view)
 }
@@ -236,7 +234,7 @@ fn text_of(view: &View) -> Option<String> {
 }
 
 /// A relay, as shown in JSON.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
 struct Relay {
     /// The relay's name.
     relay: String,
@@ -272,18 +270,9 @@ impl From<&RelayView> for Relay {
 }
 
 /// All relays that are enrolled.
-#[utoipa::path(get, path = "/v1/relays", responses((status = 200, body = Vec<Relay>)))]
 async fn relays(State(view): State<Shared>) -> Json<Vec<Relay>> {
     Json(look(&view).relays.iter().map(Relay::from).collect())
 }
-
-#[derive(OpenApi)]
-#[openapi(
-    paths(relays),
-    components(schemas(Relay)),
-    info(title = "byway registry", description = "Read-only, for operators.")
-)]
-struct Description;
 
 #[cfg(test)]
 mod tests {
@@ -425,7 +414,6 @@ mod tests {
             relays.contains("\"operator\":\"Somebody\"") && relays.contains("192.0.2.7:4748"),
             "{relays}"
         );
-        assert!(fetch(&page, "/openapi.json", "localhost").contains("\"/v1/relays\""));
         assert!(fetch(&page, "/v1/relays", "evil.example").starts_with("HTTP/1.1 421"));
         assert!(Page::serve("192.0.2.1:80".parse().unwrap(), view).is_err());
     }

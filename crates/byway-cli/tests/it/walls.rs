@@ -127,6 +127,9 @@ const LONGER: [(&str, usize); 0] = [];
 /// Crates of the program without its features, itself and ours included.
 const SMALL: usize = 70;
 
+/// Crates of the program with its default features, itself and ours included.
+const DEFAULT: usize = 120;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -226,16 +229,32 @@ fn every_crate_stands_on_its_floor() {
     }
 }
 
-#[test]
-fn a_small_build_has_few_crates() {
+/// The names of the crates that the program is built from.
+fn crates_of_program(features: &[&str]) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["tree", "--offline", "--package", "byway-cli", "--no-default-features", "--edges", "normal"]);
+    cargo.args(["tree", "--offline", "--package", "byway-cli", "--edges", "normal"]).args(features);
     cargo.args(["--prefix", "none", "--format", "{p}"]).current_dir(root());
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    let crates: BTreeSet<String> =
+        text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
     assert!(crates.contains("byway-engine"), "{crates:?}");
+    crates
+}
+
+#[test]
+fn a_default_build_has_no_registry_and_few_crates() {
+    let crates = crates_of_program(&[]);
+    assert!(crates.len() <= DEFAULT, "{} crates, at most {DEFAULT}: {crates:?}", crates.len());
+    for name in ["axum", "byway-registry-store", "rusqlite", "tokio", "tokio-postgres"] {
+        assert!(!crates.contains(name), "{name} belongs to the feature `registry`");
+    }
+}
+
+#[test]
+fn a_small_build_has_few_crates() {
+    let crates = crates_of_program(&["--no-default-features"]);
     assert!(crates.len() <= SMALL, "{} crates, at most {SMALL}: {crates:?}", crates.len());
     let features =
         ["byway-field", "byway-gateway", "byway-lab", "byway-registry-store", "byway-sim", "clap_mangen"];
