@@ -36,6 +36,9 @@ const MAX_LOAN_PAUSE: Duration = Duration::from_secs(320);
 /// The pause before another relay is tried after useless ones. It doubles each time.
 const WISH_PAUSE: Duration = Duration::from_secs(120);
 const MAX_WISH_PAUSE: Duration = Duration::from_secs(480);
+/// That pause ends at this many times the rate at which they were of no use. They were judged
+/// while something else than the line was the limit, such as a busy host.
+const OUTGROWN_FACTOR: f64 = 1.25;
 
 /// How many more queues a relay built together with the direct path than without it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -169,8 +172,9 @@ pub(super) struct Loans {
     pause: Duration,
     quiet_until: Instant,
     wish_pause: Duration,
-    /// Whether the direct path carried what the latest lenders lent.
-    were_useless: bool,
+    /// The bytes per second of all paths at which the latest lenders were of no use. `None`: they
+    /// were of use, or there were none.
+    useless_at: Option<f64>,
 }
 
 impl Loans {
@@ -181,7 +185,7 @@ impl Loans {
             pause: LOAN_PAUSE,
             quiet_until: Instant::ZERO,
             wish_pause: WISH_PAUSE,
-            were_useless: false,
+            useless_at: None,
         }
     }
 
@@ -202,11 +206,13 @@ impl Loans {
         self.now.is_none() && now >= self.not_before
     }
 
-    /// The most relays that may be asked for: after useless ones, one at a time.
-    pub fn allowed_wishes(&self, now: Instant) -> usize {
-        match (self.now, self.were_useless) {
-            (None, false) => usize::MAX,
-            (None, true) if now >= self.quiet_until => 1,
+    /// The most relays that may be asked for: after useless ones, one at a time. `carried`: the
+    /// bytes per second of all paths, if known.
+    pub fn allowed_wishes(&self, now: Instant, carried: Option<f64>) -> usize {
+        let outgrown = |rate: f64| carried.is_some_and(|carried| carried >= OUTGROWN_FACTOR * rate);
+        match (self.now, self.useless_at) {
+            (None, None) => usize::MAX,
+            (None, Some(rate)) if now >= self.quiet_until || outgrown(rate) => 1,
             _ => 0,
         }
     }
@@ -232,24 +238,26 @@ impl Loans {
         let loan = self.now.as_mut().filter(|loan| now >= loan.settled_at)?;
         let (since, had) = *loan.from.get_or_insert((now, total));
         let time = now.since(since);
-        let share = (total - had) / time.as_secs_f64().max(1e-3) / loan.before.max(1.0);
+        let rate = (total - had) / time.as_secs_f64().max(1e-3);
+        let share = rate / loan.before.max(1.0);
         if time < MEASURED_TIME && (time < EARLY_TIME || share >= EARLY_SHARE) {
             return None;
         }
-        Some(self.end(now, share >= MIN_CARRIED_SHARE))
+        let useless_at = (share >= MIN_CARRIED_SHARE).then(|| rate.max(loan.before));
+        Some(self.end(now, useless_at))
     }
 
     /// The direct path has a queue while all paths' rate was `level` bytes per second. Returns
     /// the outcome of a loan that has failed by that: the direct path cannot carry what was lent.
     pub fn on_queue(&mut self, now: Instant, level: f64) -> Option<LoanOutcome> {
         let loan = self.now.filter(|loan| now >= loan.drained_at)?;
-        (level < EARLY_SHARE * loan.before).then(|| self.end(now, false))
+        (level < EARLY_SHARE * loan.before).then(|| self.end(now, None))
     }
 
-    fn end(&mut self, now: Instant, carried: bool) -> LoanOutcome {
+    fn end(&mut self, now: Instant, useless_at: Option<f64>) -> LoanOutcome {
         self.now = None;
-        self.were_useless = carried;
-        if carried {
+        self.useless_at = useless_at;
+        if useless_at.is_some() {
             (self.not_before, self.pause) = (now, LOAN_PAUSE);
             self.quiet_until = now + self.wish_pause;
             self.wish_pause = self.wish_pause.saturating_mul(2).min(MAX_WISH_PAUSE);
@@ -271,7 +279,7 @@ mod tests {
     /// took, if they have `rate` then.
     fn outcome(loans: &mut Loans, began: Instant, rate: f64) -> (LoanOutcome, Duration) {
         loans.begin(began, 1_000.0, RTT);
-        assert!(loans.is_under_way() && !loans.may_begin(began) && loans.allowed_wishes(began) == 0);
+        assert!(loans.is_under_way() && !loans.may_begin(began) && loans.allowed_wishes(began, None) == 0);
         let mut now = began;
         loop {
             now += Duration::from_millis(10);
@@ -284,12 +292,14 @@ mod tests {
     #[test]
     fn relays_are_useless_if_the_direct_path_carries_as_much() {
         let (mut loans, began) = (Loans::new(), Instant::from_millis(10_000));
-        assert_eq!(loans.allowed_wishes(began), usize::MAX);
+        assert_eq!(loans.allowed_wishes(began, None), usize::MAX);
         assert_eq!(outcome(&mut loans, began, 950.0), (LoanOutcome::Carried, Duration::from_millis(2_800)));
         let ended = began + Duration::from_millis(2_800);
         assert!(loans.may_begin(ended), "another relay may be useless, too");
-        assert_eq!(loans.allowed_wishes(ended + Duration::from_secs(119)), 0);
-        assert_eq!(loans.allowed_wishes(ended + WISH_PAUSE), 1);
+        let later = ended + Duration::from_secs(119);
+        assert_eq!(loans.allowed_wishes(later, Some(1_200.0)), 0);
+        assert_eq!(loans.allowed_wishes(later, Some(1_250.0)), 1, "1,000 was not what the line carries");
+        assert_eq!(loans.allowed_wishes(ended + WISH_PAUSE, None), 1);
     }
 
     #[test]
@@ -301,7 +311,7 @@ mod tests {
             assert_eq!(outcome(&mut loans, now, rate), (LoanOutcome::Missed, Duration::from_millis(took)));
             now += Duration::from_millis(took);
             assert!(!loans.may_begin(now + Duration::from_secs(pause - 1)));
-            assert_eq!(loans.allowed_wishes(now), usize::MAX);
+            assert_eq!(loans.allowed_wishes(now, None), usize::MAX);
             now += Duration::from_secs(pause);
         }
         loans.begin(now, 1_000.0, RTT);

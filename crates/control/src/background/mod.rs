@@ -115,14 +115,15 @@ impl Background {
         if self.open > 0 || has_direct && !is_direct || proxied().any(|path| path.start) {
             return;
         }
-        let allowed = self.loans.allowed_wishes(now);
+        let carried = self.carried.of_late(now);
+        let allowed = self.loans.allowed_wishes(now, carried);
         if allowed == 0 {
             return;
         }
         let window = self.paths.get(id).map_or(0.0, BackgroundPath::window_packets);
         let in_use = proxied().filter(|path| !path.choked).count();
         let unproven = proxied().any(|path| now.since(path.opened_at) < PATH_TRIAL_TIME);
-        let room = self.path_limit.room(now, in_use, unproven, self.carried.of_late(now));
+        let room = self.path_limit.room(now, in_use, unproven, carried);
         self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room).min(allowed);
     }
 
