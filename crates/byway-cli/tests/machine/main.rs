@@ -43,6 +43,7 @@ mod sources;
 mod tcp_bundle;
 mod tcp_relays;
 mod tcp_strangers;
+mod units;
 
 fn main() {
     // Hosts in namespaces run this program too, with words that say which part they play.
@@ -84,6 +85,7 @@ fn main() {
         live_uplinks::tests(),
         manual::tests(),
         marks::tests(),
+        units::tests(),
         lending::tests(),
         crowd::tests(),
     ];
