@@ -1,6 +1,7 @@
 //! What ends a transfer at once. Trouble with single files does not: see [`crate::Warning`] and
 //! [`crate::Reason`].
 
+use crate::manifest::MANIFEST_VERSION;
 use byway_wire::{DecodeError, ObjectId};
 use std::io;
 use std::path::PathBuf;
@@ -62,7 +63,8 @@ pub enum SinkError {
     Manifest(#[from] DecodeError),
     /// A manifest of another version.
     #[error(
-        "the sender's manifest has version {0} and only version 1 is known here: update byway on this side"
+        "the sender's manifest is of version {0}, this byway reads version {known}: update the older side",
+        known = MANIFEST_VERSION
     )]
     Version(u64),
     /// More than a receiver is willing to remember.

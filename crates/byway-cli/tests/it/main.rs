@@ -20,6 +20,7 @@ mod manual;
 mod memory;
 mod modes;
 mod output;
+mod packages;
 mod pages;
 mod program;
 mod progress;
