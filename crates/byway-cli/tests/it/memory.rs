@@ -5,11 +5,12 @@ use crate::common::{Place, Running};
 use std::fs::{File, create_dir, remove_dir_all};
 use std::io::Write;
 
-/// Bytes of memory of a side's whole process, with program, buffers, hashes and journal.
-const MOST: u64 = 64 << 20;
+/// Bytes of memory of a side's whole process, with program, buffers, hashes and journal: 33 to 55
+/// MiB. A receiver whose disk is busy holds a window more, of 32 MiB.
+const MOST: u64 = 96 << 20;
 
 #[test]
-fn half_a_gibibyte_takes_no_more_than_64_mebibytes_a_side() {
+fn half_a_gibibyte_takes_no_more_than_96_mebibytes_a_side() {
     let place = Place::new();
     create_dir(place.path("tree")).unwrap();
     let mut file = File::create(place.path("tree/large")).unwrap();
