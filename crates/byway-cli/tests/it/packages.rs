@@ -41,7 +41,8 @@ fn both_packages_hold_the_same_files_and_each_is_there() {
 
 #[test]
 fn scripts_of_packages_are_shell() {
-    for script in ["debian/postinst", "debian/prerm", "debian/postrm", "rpm/post", "rpm/preun"] {
+    for script in ["debian/postinst", "debian/prerm", "debian/postrm", "rpm/post", "rpm/preun", "rpm/postun"]
+    {
         let path = project().join("contrib").join(script);
         assert!(Command::new("sh").arg("-n").arg(path).status().unwrap().success(), "{script}");
     }
