@@ -22,8 +22,8 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Copies the units of the host (`system`) or of a person (`user`), with the path of the program
-/// that they start, which is not installed where tests run.
+/// Copies the units of the host (`system`) or of a person (`user`). The copies name the path of the
+/// program under test, since none is installed here.
 fn units(kind: &str, place: &Place) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd").join(kind);
     let copies = fs::read_dir(folder).unwrap().map(|file| {

@@ -36,8 +36,9 @@ const MAX_LOAN_PAUSE: Duration = Duration::from_secs(320);
 /// The pause before another relay is tried after useless ones. It doubles each time.
 const WISH_PAUSE: Duration = Duration::from_secs(120);
 const MAX_WISH_PAUSE: Duration = Duration::from_secs(480);
-/// That pause ends at this many times the rate at which they were of no use. They were judged
-/// while something else than the line was the limit, such as a busy host.
+/// That pause ends at this many times the rate at which they were of no use: more than the 1.2 by
+/// which the sum varies on one bottleneck. They were judged while something else than the line was
+/// the limit, such as a busy host.
 const OUTGROWN_FACTOR: f64 = 1.25;
 
 /// How many more queues a relay built together with the direct path than without it.
