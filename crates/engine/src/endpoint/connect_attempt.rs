@@ -72,6 +72,9 @@ pub(super) struct Attempt {
     targets: Vec<Target>,
     until: Instant,
     refused: Option<RefuseReason>,
+    /// Whether the owner may still find addresses of the peer. Then the attempt ends at `until`
+    /// alone.
+    expects_addresses: bool,
     /// The controller that the connection will have.
     pub controller: Option<Box<dyn Controller>>,
 }
@@ -105,6 +108,7 @@ impl Attempt {
             targets,
             until: now + ATTEMPT_TIMEOUT,
             refused: None,
+            expects_addresses: false,
             controller: Some(controller),
         }
     }
@@ -120,6 +124,11 @@ impl Attempt {
         }
     }
 
+    /// Whether the owner may still find addresses of the peer.
+    pub const fn expect_addresses(&mut self, are_expected: bool) {
+        self.expects_addresses = are_expected;
+    }
+
     /// A local socket or connection is gone.
     pub fn local_down(&mut self, local: Local) {
         self.targets.retain(|target| target.route.local != local);
@@ -132,11 +141,12 @@ impl Attempt {
 
     /// Why the attempt failed, or `None` while it may succeed. The attempt ends at the time
     /// `self.until`, or once every route is dead and had three HELLOs. `relays`: whether a relay
-    /// that may lead to the peer has not answered yet. Then only `self.until` counts.
+    /// that may lead to the peer has not answered yet. Then only `self.until` counts, as it does
+    /// while addresses are expected.
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
         // A route is dead if sending failed there, or if its relay refused.
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
-        if now < self.until && (relays || !hopeless) {
+        if now < self.until && (relays || self.expects_addresses || !hopeless) {
             return None;
         }
         Some(match self.refused {

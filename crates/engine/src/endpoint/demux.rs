@@ -5,6 +5,7 @@ use super::hello_limit::HelloDecision;
 use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
 use super::{
     Admit, COOKIE_THRESHOLD, ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MAX_ANSWERS,
+    MAX_DIRECT_ROUTES,
 };
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
@@ -374,6 +375,38 @@ impl Endpoint {
         let over_tcp =
             self.greetings.connections().filter(leads).map(|(local, peer)| Route::direct(local, peer));
         over_tcp.chain(self.direct_routes(addresses)).collect()
+    }
+
+    /// Adds a direct address of the peer that was found after the beginning. An attempt tries it at
+    /// once, and a connection when its turn comes. Each takes at most 16.
+    pub fn add_address(&mut self, now: Instant, handle: Handle, address: SocketAddr) {
+        let now = self.own_time(now);
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        if entry.addresses.contains(&address) || entry.added >= MAX_DIRECT_ROUTES {
+            return;
+        }
+        entry.addresses.push(address);
+        entry.added += 1;
+        let routes = self.routes_now(&[address]).into_iter();
+        match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
+            Some(ConnectionSlot::Attempt(attempt)) => routes.for_each(|it| attempt.add_route(now, it)),
+            Some(ConnectionSlot::Connection { connection, .. }) => {
+                routes.for_each(|it| connection.add_candidate(now, it));
+            }
+            None => {}
+        }
+        self.touch(handle);
+    }
+
+    /// Tells whether more addresses of the peer may be [added](Self::add_address) soon. While that
+    /// is so, an attempt does not fail for lack of a route that works.
+    pub fn expect_addresses(&mut self, handle: Handle, are_expected: bool) {
+        if let Some(ConnectionSlot::Attempt(attempt)) =
+            self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+        {
+            attempt.expect_addresses(are_expected);
+        }
+        self.touch(handle);
     }
 
     /// Whether a path of this session uses a TCP connection.

@@ -159,6 +159,8 @@ struct ConnectionEntry {
     /// Limits how often the peer may offer relays.
     offers: Meter,
     addresses: Vec<SocketAddr>,
+    /// How many of `addresses` were added after the beginning.
+    added: usize,
     /// The network from which the peer began the session. `None`: this side began it.
     network: Option<NetworkPrefix>,
     dirty: bool,
@@ -369,6 +371,7 @@ impl Endpoint {
             pool: relay_pool::RelayPool::default(),
             offers: Meter::default(),
             addresses,
+            added: 0,
             network: None,
             dirty: false,
             listed: false,

@@ -14,6 +14,7 @@ mod faults;
 mod figures;
 mod flaps;
 mod flood;
+mod found_addresses;
 mod greedy;
 mod handshake;
 mod heap;
