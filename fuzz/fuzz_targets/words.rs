@@ -2,7 +2,7 @@
 //! and, so that the fuzzer gets past the checksum, as the contents of a ticket.
 #![no_main]
 
-use byway_cli::address::Endpoint;
+use byway_cli::address::{Advertised, Endpoint};
 use byway_cli::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
@@ -11,8 +11,11 @@ use byway_wire::{Prefix, checked_text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(ticket) = checked_text::encode("byway1-", bytes).parse::<Ticket>() {
-        assert_eq!(ticket.to_string().parse(), Ok(ticket));
+    for prefix in ["byway1-", "byway2-"] {
+        if let Ok(ticket) = checked_text::encode(prefix, bytes).parse::<Ticket>() {
+            assert!(ticket.to_string().starts_with(prefix));
+            assert_eq!(ticket.to_string().parse(), Ok(ticket));
+        }
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(ticket) = text.parse::<Ticket>() {
@@ -30,6 +33,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(prefix.to_string().parse(), Ok(prefix));
     }
     let _ = text.parse::<Endpoint>();
+    if let Ok(Advertised::Name(name, _)) = text.parse() {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
     let _ = text.parse::<BandwidthLimit>();
     let _ = parse_size(text);
     let _ = parse_duration(text);

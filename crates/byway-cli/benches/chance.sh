@@ -50,7 +50,7 @@ normal() { # FLOW
     HOME=$directory/bob$1 "$byway" lab exec bob -- "$byway" recv "$directory/in$1" --once "${listen[@]}" \
         >"$directory/ticket$1" 2>/dev/null &
     receiver=$!
-    until ticket=$(grep -o 'byway1-[a-z0-9]*' "$directory/ticket$1"); do sleep 0.1; done
+    until ticket=$(grep -Eo 'byway[12]-[a-z0-9]*' "$directory/ticket$1"); do sleep 0.1; done
     HOME=$directory/alice$1 timeout -s INT "$seconds" "$byway" lab exec alice -- \
         "$byway" send "$directory/file" "$ticket" --priority normal --json >"$directory/said$1" 2>/dev/null || true
     jq -rs 'map(select(.event == "progress" and .seconds > 3)) |

@@ -15,7 +15,7 @@ use byway_net::{Clock, Control, Socket};
 use byway_transfer::sockets;
 use byway_transfer::{Entrance, Identity, Secret, TcpUse, Ticket, Uplinks};
 use byway_wire::relay::Word;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
@@ -81,6 +81,7 @@ impl Endpoint {
             permission,
             addresses: sockets::reachable_at(&sockets),
             relays: Vec::new(),
+            names: Vec::new(),
         };
         let words = settings.relays.len();
         let endpoint = Self::start(settings, &identity, Some(ticket), sockets, None)?;
@@ -169,10 +170,14 @@ impl Endpoint {
         Peer::new(Arc::new(ConnectionGuard { cell, endpoint_guard: Arc::clone(&self.endpoint_guard) }))
     }
 
-    /// An endpoint that does not listen, with sockets that lead to the ticket's addresses.
-    pub(crate) fn towards(ticket: &Ticket, config: Config) -> Result<Self, StartError> {
+    /// An endpoint that does not listen, with sockets that lead to the ticket's `destinations`.
+    pub(crate) fn towards(
+        ticket: &Ticket,
+        config: Config,
+        destinations: fn(&Ticket, &[Word]) -> Vec<IpAddr>,
+    ) -> Result<Self, StartError> {
         let mut settings = config.into_settings();
-        let destinations = ticket.destinations(&settings.relays);
+        let destinations = destinations(ticket, &settings.relays);
         let sockets = sockets::sending(&settings.bind, &destinations)?;
         let locals: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
         let uplinks = settings.bind.is_empty().then(|| Uplinks::new(&locals, destinations));
@@ -212,7 +217,7 @@ impl Endpoint {
         let listeners = if serves { sockets::listeners(&sockets) } else { Vec::new() };
         let plan = ConnectionDefaults {
             entrance: Entrance::new(control.watch(), listeners).map_err(StartError::Descriptor)?,
-            watch: control.watch().clone(),
+            control: control.clone(),
             tcp: if settings.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
             protocol: settings.protocol,
             priority: settings.priority,

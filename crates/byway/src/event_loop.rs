@@ -9,7 +9,7 @@ use crate::path_status::StatusSnapshot;
 use crate::session::{LoopResources, Session, SessionStatus};
 use crate::shared_value::Shared;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_net::{Carrier, LoopControl, Owner, Ready, Socket, Watch};
+use byway_net::{Carrier, Control, LoopControl, Owner, Ready, Socket};
 use byway_transfer::application_protocol::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
@@ -67,8 +67,8 @@ pub struct ConnectionDefaults {
     pub seed: u64,
     /// Where TCP connections come in that carry datagrams.
     pub entrance: Entrance,
-    /// Watches TCP connections that are dialled.
-    pub watch: Watch,
+    /// Watches TCP connections that are dialled, and wakes the loop.
+    pub control: Control,
     /// When connections use TCP.
     pub tcp: TcpUse,
 }
@@ -171,7 +171,7 @@ impl EventLoop {
             seed: self.next_seed(),
             ..SessionPlan::new(ticket, relays.to_vec(), application.to_bytes(), controller)
         };
-        let mut keeper = SessionKeeper::new(session, &self.defaults.locals, &self.defaults.watch);
+        let mut keeper = SessionKeeper::new(session, &self.defaults.locals, &self.defaults.control);
         keeper.begin(endpoint, &self.defaults.locals, now);
         let mut attempt = Attempt { connecting: answer, keeper };
         match attempt.keeper.handle() {
@@ -302,9 +302,12 @@ impl EventLoop {
 
     /// Advances attempts that nobody has answered yet.
     fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let locals = &self.defaults.locals;
+        let (locals, uplinks) = (&self.defaults.locals, &mut self.defaults.uplinks);
         self.attempts.retain(|handle, attempt| {
             attempt.keeper.look(endpoint, locals, now);
+            if let Some(uplinks) = uplinks {
+                uplinks.lead_to(attempt.keeper.named_destinations());
+            }
             attempt.take_events();
             attempt.keeper.handle() == Some(*handle)
         });
@@ -312,11 +315,14 @@ impl EventLoop {
 
     /// Dials over TCP where UDP brings no answer.
     fn dial(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let Self { dialers, sessions, .. } = self;
+        let Self { dialers, sessions, defaults, .. } = self;
         dialers.retain(|handle, dialers| {
             let session = sessions.get(handle);
             if let Some(session) = session {
                 dialers.look(endpoint, Some(*handle), Some(session.silence(now)), now);
+                if let Some(uplinks) = &mut defaults.uplinks {
+                    uplinks.lead_to(dialers.named_addresses().map(|address| address.ip()));
+                }
             }
             session.is_some()
         });

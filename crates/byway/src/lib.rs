@@ -79,6 +79,8 @@ mod stream;
 mod stream_pump;
 mod uninit_buffer;
 
+use byway_transfer::looked_up_destinations;
+
 pub use byway_transfer::identity::PublicKey;
 pub use byway_transfer::{Identity, PauseReason, Secret, Ticket};
 pub use byway_wire::relay::Word;
@@ -119,7 +121,8 @@ pub fn connect(ticket: &Ticket) -> Result<Peer, ConnectError> {
 /// # Errors
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
 pub fn connect_with(ticket: &Ticket, config: Config) -> Result<Peer, ConnectError> {
-    Endpoint::towards(ticket, config)?.connect(ticket)
+    Endpoint::towards(ticket, config, |ticket, relays| looked_up_destinations(ticket, relays, None))?
+        .connect(ticket)
 }
 
 /// The async form of [`connect_with`].
@@ -128,7 +131,8 @@ pub fn connect_with(ticket: &Ticket, config: Config) -> Result<Peer, ConnectErro
 /// As there.
 #[cfg(feature = "tokio")]
 pub async fn connect_async(ticket: &Ticket, config: Config) -> Result<Peer, ConnectError> {
-    Endpoint::towards(ticket, config)?.connect_async(ticket).await
+    // Nothing may block here. The attempt looks the ticket's names up.
+    Endpoint::towards(ticket, config, Ticket::destinations)?.connect_async(ticket).await
 }
 
 /// The examples of the page compile.

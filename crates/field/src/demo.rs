@@ -83,6 +83,7 @@ pub fn transfer(
         permission: permission.clone(),
         addresses: vec![direct.front],
         relays: Vec::new(),
+        names: Vec::new(),
     };
     let receiving = Receiving::start(ReceivingPlan {
         identity: receiver,

@@ -49,6 +49,7 @@ mod tests {
             permission: Secret::new([1; 16]),
             addresses: Vec::new(),
             relays: Vec::new(),
+            names: Vec::new(),
         };
         let words: Vec<Word> = (1..=5).map(word).collect();
         let mut counts = [0; 5];

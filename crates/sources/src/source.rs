@@ -104,7 +104,7 @@ impl Source {
         let requests = Arc::new(Requests::default());
         let owner = SourceOwner {
             name: plan.name,
-            keeper: SessionKeeper::new(session, &[], control.watch()),
+            keeper: SessionKeeper::new(session, &[], &control),
             active: None,
             rate_state,
             overhead: Overhead::default(),

@@ -103,7 +103,7 @@ impl Forwarding {
         };
         let requests = Arc::new(Requests::default());
         let owner = Forwarder {
-            keeper: SessionKeeper::new(session, &locals, control.watch()),
+            keeper: SessionKeeper::new(session, &locals, &control),
             entry,
             waker: control.waker().clone(),
             news,
@@ -182,6 +182,9 @@ impl Owner for Forwarder {
             endpoint.handle(now, Input::Link(change));
         }
         self.keeper.turn(endpoint, &self.locals, now);
+        if let Some(uplinks) = &mut self.uplinks {
+            uplinks.lead_to(self.keeper.named_destinations());
+        }
         while let Some(event) = self.keeper.next_event() {
             self.on_session_event(event, now);
         }

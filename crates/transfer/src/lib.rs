@@ -40,6 +40,7 @@
 //! | what is kept between runs | [`state_directory`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `session/uplinks` |
 //! | how a session is begun and kept | [`SessionKeeper`] |
+//! | which names are looked up, when, and what they may lead to | [`host_name`], `session/name_lookup` |
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
@@ -64,6 +65,7 @@ mod file_writer;
 mod forward_exit;
 mod forwarding;
 mod hello_preamble;
+pub mod host_name;
 pub mod identity;
 mod inbound_transfer;
 pub mod lending;
@@ -105,6 +107,7 @@ pub use event_loop::{EventLoop, Requests, hung_up};
 pub use events::TransferEvent;
 pub use forwarding::{Forwarding, ForwardingPlan};
 pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleError};
+pub use host_name::{HostName, NamedAddress};
 pub use identity::Identity;
 pub use marking::default_dscp;
 pub use memory_limit::receiving_config;
@@ -124,14 +127,16 @@ pub use relaying::{
 };
 pub use sender::{Sending, SendingPlan, SentTransfer};
 pub use sender_start::Payload;
-pub use session::connect_attempts::{AttemptReply, AttemptResult, ConnectAttempts};
-pub use session::dialers::{Dialers, TcpUse};
+pub use session::connect_attempts::{AttemptPlace, AttemptReply, AttemptResult, ConnectAttempts};
+pub use session::dialers::{Dialers, PeerPlace, TcpUse};
 pub use session::keeper::{KnownRelay, LostSession, SessionClose, SessionEvent, SessionKeeper, SessionPlan};
+pub use session::name_lookup::NoAddress;
 pub use session::no_answer::NoAnswer;
 pub use session::not_connected::not_connected;
 pub use session::path_changes::PathChanges;
 pub use session::relay_outcomes::RelayOutcome;
 pub use session::tcp_dialer::{RetryDelays, TcpDialer};
+pub use session::ticket_destinations::looked_up_destinations;
 pub use session::uplinks::Uplinks;
 pub use standing_relays::{StandingRelays, UselessRelay};
 pub use tcp_entrance::Entrance;

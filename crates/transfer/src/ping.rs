@@ -90,7 +90,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
         ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), controller)
     };
     let owner = Pinger {
-        keeper: SessionKeeper::new(session, &locals, control.watch()),
+        keeper: SessionKeeper::new(session, &locals, &control),
         unreached: None,
         rounds: plan.rounds,
         round: 0,

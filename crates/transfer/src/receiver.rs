@@ -122,6 +122,7 @@ impl ReceivingPlan {
             permission: self.permission.clone(),
             addresses: sockets::reachable_at(&self.sockets),
             relays: Vec::new(),
+            names: Vec::new(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::session::connect_attempts::AttemptResult;
 use crate::session::dialers::TcpUse;
 use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPlan};
 use crate::session::relay_outcomes::RelayOutcome;
+use crate::session::ticket_destinations::looked_up_destinations;
 use crate::session::uplinks::Uplinks;
 use crate::sockets;
 use crate::ticket::Ticket;
@@ -76,7 +77,7 @@ impl SendingPlan {
     /// # Errors
     /// The system gives no socket or no randomness.
     pub fn new(identity: Identity, ticket: Ticket, payload: Payload) -> Result<Self, Error> {
-        let destinations = ticket.destinations(&[]);
+        let destinations = looked_up_destinations(&ticket, &[], None);
         let controller = Class::Background.controller(u64::from_be_bytes(byway_net::seed()?));
         Ok(Self {
             identity,
@@ -166,7 +167,7 @@ impl Sending {
         };
         let requests = Arc::new(Requests::default());
         let owner = Sender {
-            keeper: SessionKeeper::new(session, &locals, control.watch()),
+            keeper: SessionKeeper::new(session, &locals, &control),
             outbound,
             news,
             requests: Arc::clone(&requests),
@@ -263,6 +264,9 @@ impl Owner for Sender {
         }
         if self.ending.is_none() {
             self.keeper.turn(endpoint, &self.locals, now);
+            if let Some(uplinks) = &mut self.uplinks {
+                uplinks.lead_to(self.keeper.named_destinations());
+            }
             self.take_session_events(now);
             self.drive(endpoint, now);
         }

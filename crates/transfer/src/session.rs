@@ -4,10 +4,12 @@
 pub(crate) mod connect_attempts;
 pub(crate) mod dialers;
 pub(crate) mod keeper;
+pub(crate) mod name_lookup;
 pub(crate) mod no_answer;
 pub(crate) mod not_connected;
 pub(crate) mod path_changes;
 pub(crate) mod relay_outcomes;
 pub(crate) mod restart_check;
 pub(crate) mod tcp_dialer;
+pub(crate) mod ticket_destinations;
 pub(crate) mod uplinks;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Addresses in the Internet (a.root-servers.net) for which the system is asked for a route.
 /// Nothing is sent to them.
-const INTERNET_ADDRESSES: [IpAddr; 2] = [
+pub(crate) const INTERNET_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];

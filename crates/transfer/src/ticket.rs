@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! byway1-   key (32), permission (16), count (1) × address, count (1) × relay
+//! byway2-   as byway1-, count (1) × name; only where there are names
+//! name      length (1), host name (bytes), port (2)
 //! relay     length (1), relay word (bytes of byway_wire::relay::Word), address, consent (10)
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
@@ -9,28 +11,35 @@
 //! The checksum ([`byway_wire::checked_text`]) reveals a mistyped ticket. A ticket is a secret: who
 //! holds it may send and use its relays.
 
+use crate::host_name::NamedAddress;
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
+use crate::sockets::INTERNET_ADDRESSES;
 use byway_wire::checked_text::{self, CHECKSUM_LEN, TextError};
 use byway_wire::frame::{read_address, write_address};
 use byway_wire::relay::{self, CONSENT_LEN};
 use byway_wire::{DecodeError, Reader, Writer};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize;
 
-/// The beginning of a ticket's text.
+/// The beginning of the text of a ticket without names.
 const TICKET_PREFIX: &str = "byway1-";
+/// The beginning of the text of a ticket with names.
+const NAMED_TICKET_PREFIX: &str = "byway2-";
 
-/// The most addresses that a ticket names, and the most relays.
+/// The most addresses that a ticket holds, and the most relays.
 pub const MAX_ENTRIES: usize = 16;
+/// The most names of the receiver's host that a ticket holds.
+pub const MAX_NAMES: usize = 4;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
 /// A relay word has a one-byte length here; with four addresses and a caveat it takes 112 bytes.
 const RELAY_MAX: usize = 1 + 255 + ADDRESS_MAX + CONSENT_LEN;
-const TICKET_MAX: usize = 32 + 16 + 2 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX);
+const TICKET_MAX: usize =
+    32 + 16 + 3 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX) + MAX_NAMES * NamedAddress::MAX_LEN;
 
 /// A receiver's addresses and public key, with the permission to send to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +52,8 @@ pub struct Ticket {
     pub addresses: Vec<SocketAddr>,
     /// Relays through which the receiver can be reached; at most [`MAX_ENTRIES`].
     pub relays: Vec<GreetedRelay>,
+    /// Names of the receiver's host, which a sender looks up; at most [`MAX_NAMES`].
+    pub names: Vec<NamedAddress>,
 }
 
 /// A relay that the receiver has greeted, and what a sender needs to reach the receiver through it.
@@ -61,13 +72,13 @@ pub struct GreetedRelay {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TicketError {
     /// Begins like nothing byway prints.
-    #[error("this is not a ticket: one begins with byway1- and is printed by `byway recv`")]
+    #[error("this is not a ticket: one begins with byway1- or byway2- and is printed by `byway recv`")]
     Unknown,
     /// The text is another kind of byway's words, such as a relay word.
     #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
     OtherKind(&'static str),
     /// Printed by a byway that speaks another version.
-    #[error("this ticket is of version {0}, this byway reads version 1: update the older side")]
+    #[error("this ticket is of version {0}, this byway reads versions 1 and 2: update the older side")]
     OtherVersion(u32),
     /// The text is cut off at its end.
     #[error("this ticket is cut short: copy it again, to its end")]
@@ -89,8 +100,8 @@ pub enum TicketError {
 }
 
 impl fmt::Display for Ticket {
-    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] do not fit and
-    /// are left out.
+    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] and names beyond
+    /// [`MAX_NAMES`] do not fit and are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut buffer = [0; TICKET_MAX];
         let mut writer = Writer::new(&mut buffer);
@@ -102,7 +113,13 @@ impl fmt::Display for Ticket {
         let relays = self.relays.iter().take(MAX_ENTRIES);
         writer.u8(relays.len() as u8);
         relays.for_each(|relay| relay.write(&mut writer));
-        let text = checked_text::encode(TICKET_PREFIX, writer.written());
+        if !self.names.is_empty() {
+            let names = self.names.iter().take(MAX_NAMES);
+            writer.u8(names.len() as u8);
+            names.for_each(|name| name.write(&mut writer));
+        }
+        let prefix = if self.names.is_empty() { TICKET_PREFIX } else { NAMED_TICKET_PREFIX };
+        let text = checked_text::encode(prefix, writer.written());
         buffer.zeroize();
         f.write_str(&text)
     }
@@ -112,7 +129,11 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        let payload = checked_text::decode(TICKET_PREFIX, text).map_err(|error| match error {
+        let (decoded, has_names) = match checked_text::decode(NAMED_TICKET_PREFIX, text) {
+            Err(TextError::Prefix) => (checked_text::decode(TICKET_PREFIX, text), false),
+            decoded => (decoded, true),
+        };
+        let payload = decoded.map_err(|error| match error {
             TextError::Prefix => foreign(text.trim()),
             TextError::Character { found, at } => TicketError::Character { found, at },
             TextError::TooLong => TicketError::Mistyped,
@@ -120,7 +141,7 @@ impl FromStr for Ticket {
                 // Without its end, what is left runs out before the contents do, or in the checksum
                 // after them.
                 let mut reader = Reader::new(&bytes);
-                match Self::read(&mut reader) {
+                match Self::read(&mut reader, has_names) {
                     Err(DecodeError::Truncated) => TicketError::Truncated,
                     Ok(_) if reader.remaining() < CHECKSUM_LEN => TicketError::Truncated,
                     _ => TicketError::Mistyped,
@@ -129,7 +150,7 @@ impl FromStr for Ticket {
         })?;
         let payload = Secret::new(payload);
         let mut reader = Reader::new(payload.expose());
-        let ticket = Self::read(&mut reader).map_err(TicketError::Malformed)?;
+        let ticket = Self::read(&mut reader, has_names).map_err(TicketError::Malformed)?;
         if reader.is_empty() { Ok(ticket) } else { Err(TicketError::Malformed(DecodeError::Range("length"))) }
     }
 }
@@ -137,21 +158,35 @@ impl FromStr for Ticket {
 impl Ticket {
     /// IP addresses to which a sender may send datagrams for the receiver: the receiver's own
     /// addresses and those of relays, which forward them. The relays are the ticket's, and the
-    /// sender's other `relays`.
+    /// sender's other `relays`. A name that is not looked up yet may lead to any host: addresses in
+    /// the Internet stand for it, or loopback for `localhost`.
     #[must_use]
     pub fn destinations(&self, relays: &[relay::Word]) -> Vec<IpAddr> {
         let words = self.relays.iter().map(|relay| &relay.word).chain(relays);
         let relays = words.flat_map(|word| word.relays().iter());
-        self.addresses.iter().chain(relays).map(SocketAddr::ip).collect()
+        let named = self.names.iter().flat_map(|host| match host.name.is_localhost() {
+            true => [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            false => INTERNET_ADDRESSES,
+        });
+        self.addresses.iter().chain(relays).map(SocketAddr::ip).chain(named).collect()
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
+    /// Reads what a ticket says. A ticket `has_names` if its prefix says so: at least one.
+    fn read(reader: &mut Reader<'_>, has_names: bool) -> Result<Self, DecodeError> {
+        let mut ticket = Self {
             key: PublicKey(reader.array()?),
             permission: Secret::new(reader.array()?),
-            addresses: read_list(reader, read_address)?,
-            relays: read_list(reader, GreetedRelay::read)?,
-        })
+            addresses: read_list(reader, MAX_ENTRIES, read_address)?,
+            relays: read_list(reader, MAX_ENTRIES, GreetedRelay::read)?,
+            names: Vec::new(),
+        };
+        if has_names {
+            ticket.names = read_list(reader, MAX_NAMES, NamedAddress::read)?;
+            if ticket.names.is_empty() {
+                return Err(DecodeError::Range("number of names"));
+            }
+        }
+        Ok(ticket)
     }
 }
 
@@ -202,10 +237,11 @@ fn version_of(text: &str) -> Option<u32> {
 
 fn read_list<T>(
     reader: &mut Reader<'_>,
+    most: usize,
     read: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
     let count = usize::from(reader.u8()?);
-    if count > MAX_ENTRIES {
+    if count > most {
         return Err(DecodeError::Range("number of entries"));
     }
     (0..count).map(|_| read(reader)).collect()

@@ -1,7 +1,7 @@
 //! The arguments of `byway source` and `byway sink`.
 
 use super::help_layout::EXPERT_OPTIONS;
-use crate::address::Endpoint;
+use crate::address::{Advertised, Endpoint};
 use crate::messages;
 use crate::units::{UnitError, parse_rate, parse_size};
 use byway_registry::word as registry;
@@ -24,10 +24,11 @@ pub struct Sink {
     /// free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Outside address that leads here, for the ticket; without a port: the one listened on;
-    /// repeatable [default: this host's own addresses, which the ticket names too]
+    /// Outside address or name that leads here, for the ticket. Sources look NAME[:PORT] up:
+    /// nas.example.org:4747. Without port: the one listened on. Repeatable [default: this host's
+    /// own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]
-    pub advertise: Vec<Endpoint>,
+    pub advertise: Vec<Advertised>,
     /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default:
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]

@@ -2,7 +2,7 @@
 
 use super::help_layout::EXPERT_OPTIONS;
 use super::lending::Lending;
-use crate::address::Endpoint;
+use crate::address::{Advertised, Endpoint};
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::messages;
@@ -50,11 +50,11 @@ pub struct Recv {
     /// free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Outside address that leads here, as of a router that forwards a port or of a cloud's NAT,
-    /// for the ticket. Without a port it is the one listened on. Repeatable [default: this host's
-    /// own addresses, which the ticket names too]
+    /// Outside address or name that leads here, as of a router that forwards a port, for the
+    /// ticket. Senders look NAME[:PORT] up: nas.example.org:4747. Without port: the one listened
+    /// on. Repeatable [default: this host's own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]
-    pub advertise: Vec<Endpoint>,
+    pub advertise: Vec<Advertised>,
     /// Public key of a sender who may send; repeatable [default: the first who completes a transfer
     /// with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
@@ -414,7 +414,7 @@ mod tests {
 
     fn ticket() -> Ticket {
         let permission = Secret::new([1; 16]);
-        Ticket { key: PublicKey([2; 32]), permission, addresses: vec![], relays: vec![] }
+        Ticket { key: PublicKey([2; 32]), permission, addresses: vec![], relays: vec![], names: vec![] }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::json_fields::{Fields, always};
 use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::messages::relay;
+use byway_transfer::receiver_addresses::DirectAddresses;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,13 +83,30 @@ pub struct Ready {
 pub struct Reach {
     /// The addresses in the ticket.
     pub addresses: Vec<String>,
+    /// The names in the ticket, each with a port.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
     /// UDP ports that this host's firewall must let in.
     pub ports: Vec<u16>,
-    /// Whether all of `addresses` are private, so that hosts in other networks need a relay.
+    /// Whether all of `addresses` are private and no name leads here, so that hosts in other
+    /// networks need a relay.
     /// Private means RFC 1918, RFC 4193, RFC 6598, link-local and loopback.
     pub private: bool,
     /// The command for the other host. It contains `TICKET` in place of the ticket.
     pub command: String,
+}
+
+impl Reach {
+    /// How senders reach a receiver `direct`ly, and the `command` for them.
+    pub fn new(direct: &DirectAddresses, command: String) -> Self {
+        Self {
+            addresses: direct.addresses.iter().map(ToString::to_string).collect(),
+            names: direct.names.iter().map(ToString::to_string).collect(),
+            ports: direct.ports.iter().copied().collect(),
+            private: direct.is_private(),
+            command,
+        }
+    }
 }
 
 impl fmt::Debug for Ready {
@@ -180,12 +198,14 @@ pub enum Outcome {
 /// One path that was tried to a receiver that does not answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct TriedAddress {
-    /// Where datagrams went first: the receiver's address, or a relay's.
+    /// Where the receiver was tried: its address, its name if that leads to no address, or a
+    /// relay's address.
     pub address: String,
     /// Whether the address is a relay's.
     pub relay: bool,
     /// The reply as a code: `nothing`, `port_unreachable`, `host_unreachable`,
-    /// `network_unreachable`, `forbidden`, `too_narrow`, `relay_silent`, `relay_refuses`, …
+    /// `network_unreachable`, `forbidden`, `too_narrow`, `name_without_address`, `name_of_no_host`,
+    /// `resolver_silent`, `relay_silent`, `relay_refuses`, …
     pub heard: &'static str,
     /// The reply in words, for a person.
     pub reason: String,

@@ -16,7 +16,9 @@ use byway_engine::Config;
 use byway_forward_host::Listening;
 use byway_net::Clock;
 use byway_transfer::registry::FindPlan;
-use byway_transfer::{ForwardCounters, Forwarding, ForwardingPlan, TransferEvent, secret_words, sockets};
+use byway_transfer::{
+    ForwardCounters, Forwarding, ForwardingPlan, TransferEvent, looked_up_destinations, secret_words, sockets,
+};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
@@ -77,8 +79,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
             None => messages::forward::accepts_socks(it.address),
         })
         .collect();
-    let mut destinations = ticket.destinations(&relays);
-    destinations.extend(registry.iter().flat_map(|word| word.addresses.iter().map(SocketAddr::ip)));
+    let destinations = looked_up_destinations(&ticket, &relays, registry.as_ref());
     let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let limits = arguments.bwlimit;
     let mut config = Config { cap: limits.up, dscp: dscp(arguments.dscp, governs), ..Config::default() };

@@ -6,10 +6,9 @@ use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
 use anyhow::Result;
 use byway_transfer::registry::FindPlan;
-use byway_transfer::{PingPlan, PingSummary, ping, secret_words, sockets};
+use byway_transfer::{PingPlan, PingSummary, looked_up_destinations, ping, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
-use std::net::SocketAddr;
 
 /// Pings, and prints a line per path.
 pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
@@ -17,8 +16,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
     let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let registry = arguments.registry.as_ref().map(|word| word.value()).transpose()?;
     let state = global.state()?;
-    let mut destinations = ticket.destinations(&relays);
-    destinations.extend(registry.iter().flat_map(|word| word.addresses.iter().map(SocketAddr::ip)));
+    let destinations = looked_up_destinations(&ticket, &relays, registry.as_ref());
     let plan = PingPlan {
         identity: state.identity()?,
         sockets: sockets::sending(&[], &destinations)?,

@@ -15,11 +15,10 @@ use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
 use byway_forward::allow_rules::Allow;
 use byway_net::Socket;
-use byway_transfer::address::Endpoint;
 use byway_transfer::reachability::{self, Role};
 use byway_transfer::receiver_addresses::{self, DirectAddresses};
 use byway_transfer::state_directory::{StateDir, StateError, TicketState};
-use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
+use byway_transfer::ticket::MAX_ENTRIES;
 use byway_transfer::{
     Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent,
     greet_relays, receiving_config, secret_words, sockets,
@@ -75,12 +74,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
     let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
-    let mut ticket = Ticket {
-        key: identity.public(),
-        permission: standing.permission().clone(),
-        addresses: direct.addresses.clone(),
-        relays: Vec::new(),
-    };
+    let mut ticket = direct.ticket(identity.public(), standing.permission().clone());
     let owner = TicketOwner::new(standing.sender());
     let mut config = receiving_config(arguments.bwlimit.down, arguments.memory);
     let most_forwards = (files - files / 4).min(MAX_FORWARDS);
@@ -113,7 +107,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let GreetedRelays { greeted, troubles: unreachable, .. } =
         greet_relays(&receiving, &words, RELAY_GREETING_TIMEOUT);
     troubles.extend(unreachable);
-    troubles.extend(Role::Receiver.warning(&direct.addresses).filter(|_| greeted.is_empty()));
+    troubles.extend(direct.warning(Role::Receiver).filter(|_| greeted.is_empty()));
     let firewall = match greeted.is_empty() {
         true => Role::Receiver.firewall(&direct.ports),
         false => reachability::firewall_beside_relays(&direct.ports),
@@ -126,12 +120,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         ticket: Some(text.clone()),
         listen: bound.iter().map(SocketAddr::to_string).collect(),
         sender: sender.clone(),
-        direct: Some(Reach {
-            addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
-            ports: direct.ports.iter().copied().collect(),
-            private: direct.is_private(),
-            command: receiver_addresses::command(piped, "TICKET"),
-        }),
+        direct: Some(Reach::new(&direct, receiver_addresses::command(piped, "TICKET"))),
         ..Ready::default()
     }));
     output.answer(&text)?;
@@ -149,8 +138,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let registry =
         arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;
     // The ports of these are the receiver's own.
-    let outside: Vec<Endpoint> =
-        arguments.advertise.iter().map(|it| Endpoint { port: None, ..*it }).collect();
+    let outside = receiver_addresses::outside_addresses(&arguments.advertise);
     let mut lent = LendingStatus::start(global, &arguments.lending, &registry, &outside, output)?;
     let once = arguments.once || piped;
     let mut held = HeldTicket { state: standing, owner, told: !arguments.allow.is_empty() };

@@ -20,7 +20,9 @@ use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
-use byway_transfer::{Payload, Sending, SendingPlan, SentTransfer, TransferEvent, secret_words, sockets};
+use byway_transfer::{
+    Payload, Sending, SendingPlan, SentTransfer, TransferEvent, looked_up_destinations, secret_words, sockets,
+};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
@@ -71,8 +73,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             true => Payload::Pipe(Box::new(io::stdin())),
             false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
         };
-        let mut destinations = ticket.destinations(&relays);
-        destinations.extend(registry.iter().flat_map(|plan| plan.word.addresses.iter().map(SocketAddr::ip)));
+        let asked = registry.as_ref().map(|plan| &plan.word);
+        let destinations = looked_up_destinations(&ticket, &relays, asked);
         let controller = controller(arguments)?;
         let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {

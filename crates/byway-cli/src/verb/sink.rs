@@ -14,7 +14,7 @@ use byway_sources::{FileChange, Sink, SinkEvent, SinkPlan, SourceReport, prepare
 use byway_transfer::reachability::Role;
 use byway_transfer::receiver_addresses::DirectAddresses;
 use byway_transfer::state_directory::TicketState;
-use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
+use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES};
 use byway_transfer::{GreetedRelays, UselessRelay, receiving_config, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -78,12 +78,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     }
     let trouble = keep(&mut standing, &bound);
     let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
-    let mut ticket = Ticket {
-        key: identity.public(),
-        permission: standing.permission().clone(),
-        addresses: direct.addresses.clone(),
-        relays: Vec::new(),
-    };
+    let mut ticket = direct.ticket(identity.public(), standing.permission().clone());
     let record_memory = arguments.memory / RECORD_SHARE;
     let sink = Sink::start(SinkPlan {
         identity,
@@ -104,19 +99,14 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     output.emit(&Event::Ready(Ready {
         ticket: Some(text.clone()),
         listen: bound.iter().map(SocketAddr::to_string).collect(),
-        direct: Some(Reach {
-            addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
-            ports: direct.ports.iter().copied().collect(),
-            private: direct.is_private(),
-            command: messages::sink::source_command("TICKET"),
-        }),
+        direct: Some(Reach::new(&direct, messages::sink::source_command("TICKET"))),
         ..Ready::default()
     }));
     output.answer(&text)?;
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
     output.say(&messages::common::command_elsewhere(&messages::sink::source_command(shown)));
     output.say(&Role::Sink.firewall(&direct.ports));
-    let lonely = Role::Sink.warning(&direct.addresses).filter(|_| ticket.relays.is_empty());
+    let lonely = direct.warning(Role::Sink).filter(|_| ticket.relays.is_empty());
     for message in trouble.into_iter().chain(lonely) {
         output.emit(&Event::Warning { message });
     }

@@ -138,7 +138,7 @@ pub(super) fn unreached(
 ) -> Exit {
     let exit = Exit::of_transfer(error);
     let ways = tried.iter().map(|way| TriedAddress {
-        address: way.address.to_string(),
+        address: way.place.to_string(),
         relay: matches!(way.heard, AttemptReply::Relay(_)),
         heard: way.heard.code(),
         reason: way.heard.to_string(),

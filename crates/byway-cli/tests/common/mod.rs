@@ -16,6 +16,7 @@ pub mod processor;
 pub mod sites;
 pub mod spaces;
 
+use byway_transfer::ticket::looks_like_ticket;
 use machine::PATIENCE;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -91,7 +92,7 @@ pub fn ticket_in(errors: &Path) -> String {
     let ticket = (0..1_000).find_map(|_| {
         std::thread::sleep(Duration::from_millis(10));
         let text = std::fs::read_to_string(errors).unwrap();
-        text.lines().find(|line| line.starts_with("byway1-")).map(str::to_owned)
+        text.lines().find(|line| looks_like_ticket(line)).map(str::to_owned)
     });
     ticket.unwrap()
 }

@@ -19,6 +19,7 @@ mod live_hostile;
 mod manual;
 mod memory;
 mod modes;
+mod names;
 mod output;
 mod packages;
 mod pages;

@@ -31,6 +31,7 @@ fn sink(directory: &Path) -> (Sink, Ticket) {
         permission: Secret::new([1; 16]),
         addresses: sockets::reachable_at(&sockets),
         relays: Vec::new(),
+        names: Vec::new(),
     };
     let sink = Sink::start(SinkPlan {
         identity,

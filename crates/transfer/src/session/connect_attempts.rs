@@ -1,12 +1,15 @@
 //! The ways to a receiver that has not answered yet: which there are, and what comes back from
 //! each.
 
+use super::name_lookup::NoAddress;
+use crate::host_name::NamedAddress;
 use crate::sockets::is_private;
 use byway_engine::RelayTrouble;
 use byway_net::{IcmpError, IcmpProbe, source_for};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// How long after the start a receiver is first asked why it does not answer. Most have answered by
@@ -21,17 +24,41 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// After so many refusals in a row, nothing listens at the address.
 const REFUSAL_THRESHOLD: u32 = 2;
 
+/// Where a receiver was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptPlace {
+    /// At this address: where datagrams went first.
+    Address(SocketAddr),
+    /// By this name, which leads to no address.
+    Name(NamedAddress),
+}
+
+impl From<SocketAddr> for AttemptPlace {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl fmt::Display for AttemptPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(host) => host.fmt(f),
+        }
+    }
+}
+
 /// One path to the receiver that was tried, and the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptResult {
-    /// Where datagrams went first.
-    pub address: SocketAddr,
+    /// Where the receiver was tried.
+    pub place: AttemptPlace,
     /// The reply to the attempt.
     pub heard: AttemptReply,
 }
 
 /// The reply to an attempt to connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptReply {
     /// From the address: nothing, or a refusal.
     Direct(Option<IcmpError>),
@@ -39,13 +66,28 @@ pub enum AttemptReply {
     OtherOverTcp,
     /// The reply through a relay: nothing, or why the relay is of no use.
     Relay(Option<RelayTrouble>),
+    /// From the resolver: why the name leads to no address.
+    NoAddress(NoAddress),
 }
 
 impl AttemptResult {
+    /// An attempt by a name that leads to no address.
+    pub(crate) const fn of_name(host: NamedAddress, why: NoAddress) -> Self {
+        Self { place: AttemptPlace::Name(host), heard: AttemptReply::NoAddress(why) }
+    }
+
+    /// The address that was tried. `None`: it was a name.
+    pub(crate) const fn address(&self) -> Option<SocketAddr> {
+        match self.place {
+            AttemptPlace::Address(address) => Some(address),
+            AttemptPlace::Name(_) => None,
+        }
+    }
+
     /// Whether the address is private, so that only the receiver's own network leads there.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self.heard, AttemptReply::Direct(_) | AttemptReply::OtherOverTcp)
-            && is_private(self.address.ip())
+            && self.address().is_some_and(|address| is_private(address.ip()))
     }
 }
 
@@ -75,20 +117,21 @@ impl ConnectAttempts {
     /// Attempts at a receiver's own addresses, and through the relays that it names. `locals` are
     /// the addresses that this side sends from.
     pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
-        let direct = |address: &SocketAddr| DirectAttempt {
-            address: *address,
-            probe: None,
-            heard: None,
-            refusals: 0,
-            answered: false,
-            over_tcp: false,
-        };
         Self {
             begun: None,
             knock_at: Instant::ZERO,
-            direct: addresses.iter().map(direct).collect(),
+            direct: addresses.iter().copied().map(DirectAttempt::new).collect(),
             relays: relays.map(|word| (word, None)).collect(),
             locals: locals.to_vec(),
+        }
+    }
+
+    /// Adds those of the receiver's addresses that are new.
+    pub fn learn(&mut self, addresses: &[SocketAddr]) {
+        for address in addresses {
+            if !self.direct.iter().any(|way| way.address == *address) {
+                self.direct.push(DirectAttempt::new(*address));
+            }
         }
     }
 
@@ -137,9 +180,10 @@ impl ConnectAttempts {
             self.knock();
         }
         self.listen();
-        let direct = self.direct.iter().map(|way| AttemptResult { address: way.address, heard: way.reply() });
+        let result = |address: SocketAddr, heard| AttemptResult { place: address.into(), heard };
+        let direct = self.direct.iter().map(|way| result(way.address, way.reply()));
         let relays = self.relays.iter().filter_map(|(word, trouble)| {
-            Some(AttemptResult { address: *word.relays().first()?, heard: AttemptReply::Relay(*trouble) })
+            Some(result(*word.relays().first()?, AttemptReply::Relay(*trouble)))
         });
         direct.chain(relays).collect()
     }
@@ -171,6 +215,10 @@ impl ConnectAttempts {
 }
 
 impl DirectAttempt {
+    const fn new(address: SocketAddr) -> Self {
+        Self { address, probe: None, heard: None, refusals: 0, answered: false, over_tcp: false }
+    }
+
     const fn reply(&self) -> AttemptReply {
         match self.heard {
             None if self.over_tcp => AttemptReply::OtherOverTcp,
@@ -233,8 +281,10 @@ mod tests {
         ways.look(at(17));
         assert!(!ways.are_hopeless(at(17)), "somebody listens by now");
         drop(started);
-        let tried =
-            [AttemptResult { address, heard: AttemptReply::Direct(Some(IcmpError::PortUnreachable)) }];
+        let tried = [AttemptResult {
+            place: address.into(),
+            heard: AttemptReply::Direct(Some(IcmpError::PortUnreachable)),
+        }];
         assert_eq!(ways.tried(), tried, "what was heard is not forgotten");
     }
 
@@ -259,7 +309,7 @@ mod tests {
         assert!(ways.are_hopeless(at(6)));
         assert_eq!(
             ways.tried()[1],
-            AttemptResult { address: relay, heard: AttemptReply::Relay(Some(RelayTrouble::Silent)) }
+            AttemptResult { place: relay.into(), heard: AttemptReply::Relay(Some(RelayTrouble::Silent)) }
         );
     }
 }

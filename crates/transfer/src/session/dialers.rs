@@ -1,10 +1,13 @@
-//! TCP for one session. Beside UDP, the peer and its relays are dialled where UDP brings no answer,
-//! or far less than TCP. In place of UDP, connections to them are kept all the time.
+//! Where the peer of one session is dialled: at its addresses, and at those that its names lead
+//! to. UDP goes to all of them. Over TCP the peer and its relays are dialled where UDP brings no
+//! answer, or far less than TCP. In place of UDP, connections to them are kept all the time.
 
+use super::name_lookup::{MAX_ADDRESSES_PER_NAME, NameLookup, NoAddress};
 use super::tcp_dialer::{DialNeed, NARROW_TIMEOUT, RetryDelays, TcpDialer};
+use crate::host_name::NamedAddress;
 use byway_engine::carrier_trials::{self, Sight, Trials};
 use byway_engine::{Connection, Endpoint, Handle};
-use byway_net::{Carrier, Ready, Watch};
+use byway_net::{Carrier, Control, Ready};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -40,11 +43,27 @@ pub enum TcpUse {
     Alone(Vec<IpAddr>),
 }
 
-/// The TCP dialers of one session.
+/// The peer of a session, before anybody has looked its names up.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerPlace<'a> {
+    /// The addresses of the peer.
+    pub addresses: &'a [SocketAddr],
+    /// Names of the peer's host.
+    pub names: &'a [NamedAddress],
+}
+
+/// The dialers of one session.
 pub struct Dialers {
     /// The first token of this session.
     first_token: u32,
     tcp_use: TcpUse,
+    /// The addresses of the peer that do not change.
+    fixed: Vec<SocketAddr>,
+    names: NameLookup,
+    /// The addresses of the peer: those that do not change, and those that its names lead to.
+    addresses: Vec<SocketAddr>,
+    /// Whether the attempt to connect goes on without a route, because names are looked up.
+    expects: bool,
     peer: TcpDialer,
     relays: TcpDialer,
     begun: Option<Instant>,
@@ -54,37 +73,47 @@ pub struct Dialers {
 }
 
 impl Dialers {
-    /// Makes TCP connections for one session: to the peer's `addresses` and to relays. Each item of
-    /// `relays` is a relay word, which contains the addresses of one relay. `number` is different
-    /// for each session of the same event loop.
+    /// Dials for one session: the peer, and relays. Each item of `relays` is a relay word, which
+    /// contains the addresses of one relay. `number` is different for each session of the same
+    /// event loop, which `control` is of.
     pub fn new<'a>(
-        watch: &Watch,
+        control: &Control,
         number: u16,
         tcp_use: TcpUse,
-        addresses: &[SocketAddr],
+        peer: PeerPlace<'_>,
         relays: impl Iterator<Item = &'a Word>,
     ) -> Self {
         let first_token = FIRST_TOKEN + u32::from(number) * TOKENS_PER_SESSION;
         let (max_peer, max_relays, delays) = match &tcp_use {
             TcpUse::Never => (0, 0, RetryDelays::TCP),
-            TcpUse::BesideUdp => (MAX_PEER_ADDRESSES, MAX_KEPT, RetryDelays::TCP),
+            TcpUse::BesideUdp => {
+                let named = MAX_ADDRESSES_PER_NAME * peer.names.len();
+                ((MAX_PEER_ADDRESSES + named).min(MAX_KEPT), MAX_KEPT, RetryDelays::TCP)
+            }
             TcpUse::Alone(_) => (MAX_KEPT, MAX_KEPT, KEPT_DELAYS),
         };
+        let watch = control.watch();
         let second_token = first_token + MAX_KEPT as u32;
         let mut dialers = Self {
             first_token,
             peer: TcpDialer::new(watch, first_token, max_peer, delays),
             relays: TcpDialer::new(watch, second_token, max_relays, delays),
             tcp_use,
+            fixed: peer.addresses.to_vec(),
+            names: NameLookup::new(peer.names, control.waker()),
+            addresses: peer.addresses.to_vec(),
+            expects: false,
             begun: None,
             trials: Trials::default(),
             compared_at: Instant::ZERO,
             warnings: Vec::new(),
         };
-        addresses.iter().for_each(|address| dialers.peer.add(*address, locals(&dialers.tcp_use)));
+        peer.addresses.iter().for_each(|address| dialers.peer.add(*address, locals(&dialers.tcp_use)));
         relays.for_each(|word| dialers.add(word));
         for from in locals(&dialers.tcp_use) {
-            if !dialers.peer.dials_from(*from) && !dialers.relays.dials_from(*from) {
+            // Nobody knows yet of which family the addresses of a name are.
+            let is_known = dialers.names.len() == 0;
+            if is_known && !dialers.peer.dials_from(*from) && !dialers.relays.dials_from(*from) {
                 let family = if from.is_ipv4() { "IPv4" } else { "IPv6" };
                 dialers.warnings.push(format!(
                     "no path from {from}: neither the other side nor a relay has an {family} address"
@@ -99,14 +128,43 @@ impl Dialers {
         self.relays.add_relay(relay, locals(&self.tcp_use));
     }
 
+    /// The addresses of the peer that are known now.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Addresses to which the peer's names lead.
+    pub fn named_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.names.addresses()
+    }
+
+    /// Names of the peer that lead to no address, and why.
+    pub fn unresolved(&self) -> impl Iterator<Item = (NamedAddress, NoAddress)> + '_ {
+        self.names.troubles()
+    }
+
+    /// Whether an address of a name may be found soon.
+    #[must_use]
+    pub fn awaits_addresses(&self, now: Instant) -> bool {
+        self.names.are_awaited(now)
+    }
+
+    /// Looks the peer's names up, and takes in what was found. To be called before an attempt.
+    pub fn look_up(&mut self, now: Instant) {
+        self.names.ask(now);
+        self.take_found(None, now);
+    }
+
     /// Starts again for a new session with the same peer.
     pub fn begin(&mut self) {
-        (self.begun, self.trials) = (None, Trials::default());
+        (self.begun, self.trials, self.expects) = (None, Trials::default(), false);
         self.peer.begin();
         self.relays.begin();
     }
 
-    /// Opens TCP connections when UDP brings no answer. If both work, makes the session prefer the
+    /// Adds addresses that the peer's names lead to now. Opens TCP connections when UDP brings no
+    /// answer. If both work, makes the session prefer the
     /// one that carries more. `silence`: how long the session has waited for an answer, or `None`
     /// if there is no session yet.
     pub fn look(
@@ -116,6 +174,9 @@ impl Dialers {
         silence: Option<Duration>,
         now: Instant,
     ) {
+        if self.names.len() > 0 {
+            self.look_at_names(endpoint, handle, silence, now);
+        }
         if let TcpUse::Alone(_) = self.tcp_use {
             for dialer in [&mut self.peer, &mut self.relays] {
                 dialer.look(now, false, |target| match target.is_open() {
@@ -149,6 +210,40 @@ impl Dialers {
         }
     }
 
+    fn look_at_names(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: Option<Handle>,
+        silence: Option<Duration>,
+        now: Instant,
+    ) {
+        let is_answered = self.take_found(silence, now);
+        let Some(handle) = handle else { return };
+        if is_answered {
+            self.addresses.iter().for_each(|address| endpoint.add_address(now, handle, *address));
+        }
+        let expects = silence.is_none() && self.names.are_awaited(now);
+        if std::mem::replace(&mut self.expects, expects) != expects {
+            endpoint.expect_addresses(handle, expects);
+        }
+    }
+
+    /// Takes in answers about names. Returns whether there was one.
+    fn take_found(&mut self, silence: Option<Duration>, now: Instant) -> bool {
+        if !self.names.look(silence, now) {
+            return false;
+        }
+        self.addresses.clone_from(&self.fixed);
+        for address in self.names.addresses() {
+            if !self.addresses.contains(&address) {
+                self.addresses.push(address);
+            }
+        }
+        self.peer.retain(&self.addresses);
+        self.addresses.iter().for_each(|address| self.peer.add(*address, locals(&self.tcp_use)));
+        true
+    }
+
     /// Has the session prefer the carrier that carries more.
     fn compare(&mut self, now: Instant, connection: &mut Connection) {
         if now < self.compared_at || self.peer.addresses().next().is_none() {
@@ -174,6 +269,12 @@ impl Dialers {
     /// The next sentence that a person should read.
     pub fn next_warning(&mut self) -> Option<String> {
         self.warnings.pop().or_else(|| self.peer.next_warning()).or_else(|| self.relays.next_warning())
+    }
+
+    /// The next sentence about a name without an address, for a session that has another way or
+    /// waits for one.
+    pub fn next_name_warning(&mut self) -> Option<String> {
+        self.names.next_warning()
     }
 
     /// Handles a ready descriptor. Returns whether it belongs to these dialers.

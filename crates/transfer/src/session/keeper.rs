@@ -13,7 +13,7 @@
 //! session itself once it is connected.
 
 use super::connect_attempts::{AttemptResult, ConnectAttempts};
-use super::dialers::{Dialers, TcpUse};
+use super::dialers::{Dialers, PeerPlace, TcpUse};
 use super::not_connected::not_connected;
 use super::path_changes::PathChanges;
 use super::relay_outcomes::RelayLog;
@@ -22,6 +22,7 @@ use super::tcp_dialer::{RetryDelays, dialled_addresses};
 use crate::close::error_of;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;
+use crate::host_name::NamedAddress;
 use crate::pause_reason::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder, goes_on_without};
@@ -32,11 +33,11 @@ use byway_engine::handshake::PublicKey;
 use byway_engine::{
     Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, RelayRoute, RelayTrouble,
 };
-use byway_net::{Carrier, Ready, Watch};
+use byway_net::{Carrier, Control, Ready};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Instant};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The wait before another session is tried for.
 const RETRY_DELAYS: RetryDelays =
@@ -91,6 +92,9 @@ pub struct SessionPlan {
     pub peer: PublicKey,
     /// The receiver's own addresses.
     pub addresses: Vec<SocketAddr>,
+    /// Names of the receiver's host. They are looked up before each attempt, and in a session while
+    /// the receiver is silent.
+    pub names: Vec<NamedAddress>,
     /// Relays that may lead to the receiver.
     pub relays: Vec<KnownRelay>,
     /// A registry to ask for more.
@@ -124,6 +128,7 @@ impl SessionPlan {
         Self {
             peer: PublicKey(ticket.key.0),
             addresses: ticket.addresses.clone(),
+            names: ticket.names.clone(),
             relays: greeted.chain(words.into_iter().map(KnownRelay::of_word)).collect(),
             registry: None,
             tcp: TcpUse::Never,
@@ -216,13 +221,13 @@ pub struct SessionKeeper {
 
 impl SessionKeeper {
     /// A keeper without a session yet. `locals`: the local addresses that this side sends from.
+    /// `control`: that of the event loop.
     #[must_use]
-    pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], watch: &Watch) -> Self {
+    pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], control: &Control) -> Self {
         let mut relays = std::mem::take(&mut plan.relays);
         let routes = relays.iter().filter_map(|relay| relay.route.clone()).collect();
         let question = plan.restart_question.take().map(|application| RestartQuestion {
             peer: plan.peer,
-            addresses: plan.addresses.clone(),
             relays: routes,
             application,
         });
@@ -230,13 +235,14 @@ impl SessionKeeper {
         let kept: Vec<Word> = kept.into_iter().flatten().collect();
         let serves_tcp = |word: &&Word| finder.as_ref().is_some_and(|finder| finder.serves_tcp(word));
         let dialled = relays.iter().map(|relay| &relay.word).chain(kept.iter().filter(serves_tcp));
-        let dialers = Dialers::new(watch, plan.number, plan.tcp.clone(), &plan.addresses, dialled);
+        let peer = PeerPlace { addresses: &plan.addresses, names: &plan.names };
+        let dialers = Dialers::new(control, plan.number, plan.tcp.clone(), peer, dialled);
         relays.extend(kept.into_iter().map(KnownRelay::of_word));
         let relays: Vec<EnteredRelay> =
             relays.into_iter().map(|relay| EnteredRelay { relay, is_entered: false }).collect();
         Self {
             restart: question.clone().map(RestartCheck::new),
-            attempts: attempts(&plan, &relays, locals),
+            attempts: attempts(&plan.tcp, &plan.addresses, &relays, locals),
             plan,
             stage: Stage::Away(Instant::ZERO),
             relays,
@@ -306,6 +312,11 @@ impl SessionKeeper {
         &self.log
     }
 
+    /// IP addresses to which the receiver's names lead.
+    pub fn named_destinations(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.dialers.named_addresses().map(|address| address.ip())
+    }
+
     /// The relays that are known.
     pub fn relays(&self) -> impl ExactSizeIterator<Item = &KnownRelay> {
         self.relays.iter().map(|entered| &entered.relay)
@@ -344,17 +355,18 @@ impl SessionKeeper {
 
     /// Tries for a session now.
     pub fn begin(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
+        self.dialers.look_up(now);
         if self.dialers.is_alone() && !self.has_way(endpoint) {
             return;
         }
         let connect = Connect {
             peer: self.plan.peer,
-            addresses: self.plan.addresses.clone(),
+            addresses: self.dialers.addresses().to_vec(),
             application: self.plan.hello.clone(),
             controller: (self.plan.controller)(self.plan.seed),
         };
         self.plan.seed = self.plan.seed.wrapping_add(1);
-        self.attempts = attempts(&self.plan, &self.relays, locals);
+        self.attempts = attempts(&self.plan.tcp, self.dialers.addresses(), &self.relays, locals);
         self.dialers.begin();
         self.relays.iter_mut().for_each(|entered| entered.is_entered = false);
         self.lacks_relays = true;
@@ -372,7 +384,8 @@ impl SessionKeeper {
         let by_relay = |relay: &KnownRelay| {
             relay.route.is_some() && relay.addresses().any(|address| endpoint.leads_to(address))
         };
-        self.plan.addresses.iter().any(|address| endpoint.leads_to(*address)) || self.relays().any(by_relay)
+        self.dialers.addresses().iter().any(|address| endpoint.leads_to(*address))
+            || self.relays().any(by_relay)
     }
 
     /// Has the session try relays that it does not have; where TCP is alone, those to which a
@@ -443,8 +456,11 @@ impl SessionKeeper {
         self.find_relays(endpoint, now);
         self.enter_relays(endpoint, now);
         if let Stage::Trying(handle) = self.stage {
+            if !self.dialers.is_alone() {
+                self.attempts.learn(self.dialers.addresses());
+            }
             self.attempts.look(now);
-            if self.attempts.are_hopeless(now) {
+            if self.attempts.are_hopeless(now) && !self.dialers.awaits_addresses(now) {
                 endpoint.close(now, handle, close::DONE_CODE, "nobody is there");
                 self.fail(ConnectError::NoAnswer, now);
             }
@@ -453,6 +469,11 @@ impl SessionKeeper {
         let silence = self.is_connected().then(|| self.counter.silence(now));
         self.dialers.look(endpoint, self.handle(), silence, now);
         while let Some(warning) = self.dialers.next_warning() {
+            self.events.push_back(SessionEvent::Warning(warning));
+        }
+        // Without a session, what was tried tells of the names. TCP alone is tried without an end.
+        while self.is_connected() || self.dialers.is_alone() {
+            let Some(warning) = self.dialers.next_name_warning() else { break };
             self.events.push_back(SessionEvent::Warning(warning));
         }
     }
@@ -523,7 +544,7 @@ impl SessionKeeper {
                 }
             }
         }
-        let silence = self.counter.silence(now);
+        let (silence, addresses) = (self.counter.silence(now), self.dialers.addresses());
         match closed {
             Some((error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_)), close)) => {
                 self.try_later(now);
@@ -531,7 +552,7 @@ impl SessionKeeper {
                 self.events.push_back(SessionEvent::Refused(lost));
             }
             Some((error, close)) => self.lose(error, Some(close), now),
-            None if self.restart.as_mut().is_some_and(|it| it.look(endpoint, now, silence)) => {
+            None if self.restart.as_mut().is_some_and(|it| it.look(endpoint, addresses, now, silence)) => {
                 endpoint.close(now, handle, close::DONE_CODE, "the receiver was started anew");
                 self.lose(TransferError::ReceiverRestarted, None, now);
             }
@@ -563,7 +584,9 @@ impl SessionKeeper {
     /// The receiver does not answer.
     fn fail(&mut self, error: ConnectError, now: Instant) {
         self.attempts.on_tcp(self.dialers.accepted());
-        let tried = self.attempts.tried();
+        let names = self.dialers.unresolved().map(|(host, why)| AttemptResult::of_name(host, why));
+        let mut tried = self.attempts.tried();
+        tried.extend(names);
         let error = not_connected(error, &tried);
         // Whoever is there will not be another one.
         let is_final = matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey);
@@ -591,13 +614,18 @@ impl SessionKeeper {
     }
 }
 
-fn attempts(plan: &SessionPlan, relays: &[EnteredRelay], locals: &[SocketAddr]) -> ConnectAttempts {
+fn attempts(
+    tcp: &TcpUse,
+    addresses: &[SocketAddr],
+    relays: &[EnteredRelay],
+    locals: &[SocketAddr],
+) -> ConnectAttempts {
     // Without UDP nobody knocks.
-    if let TcpUse::Alone(_) = plan.tcp {
+    if let TcpUse::Alone(_) = tcp {
         return ConnectAttempts::new(&[], std::iter::empty(), locals);
     }
     let met = relays.iter().map(|entered| &entered.relay).filter(|relay| relay.route.is_some());
-    ConnectAttempts::new(&plan.addresses, met.map(|relay| relay.word.clone()), locals)
+    ConnectAttempts::new(addresses, met.map(|relay| relay.word.clone()), locals)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The causes for which nobody answers a sender, each in a sentence that says what to do.
 
+use crate::host_name::HostName;
+use crate::session::name_lookup::NoAddress;
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::relay::Reason;
 use std::net::SocketAddr;
@@ -9,7 +11,7 @@ use thiserror::Error;
 const HEADER_BYTES: (usize, usize) = (20 + 8, 40 + 8);
 
 /// The most probable reason why nobody answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
     /// A link to the receiver does not carry packets of the size that byway needs.
     #[error(
@@ -69,6 +71,26 @@ pub enum NoAnswer {
          a relay may help (--relay)"
     )]
     NoRoute,
+    /// A name of the ticket leads to no address.
+    #[error("{}", unresolved(.name, .why, .rest.as_deref()))]
+    Unresolved {
+        /// The name.
+        name: HostName,
+        /// Why the name leads to no address.
+        why: NoAddress,
+        /// Why nobody answers at the addresses that are known. `None`: there are none.
+        rest: Option<Box<NoAnswer>>,
+    },
+}
+
+fn unresolved(name: &HostName, why: &NoAddress, rest: Option<&NoAnswer>) -> String {
+    match rest {
+        Some(rest) => format!("{rest}. And {name}: {why}"),
+        None => format!(
+            "{name}: {why}; the ticket has no other way to the receiver. Does the network's name service (DNS) \
+             work, and is the name right?"
+        ),
+    }
 }
 
 /// Bytes of the packets that byway needs.

@@ -1,7 +1,8 @@
 //! Why there is no connection, for a person: by what came back on each way.
 
 use crate::error::NotConnected;
-use crate::session::connect_attempts::{AttemptReply, AttemptResult};
+use crate::session::connect_attempts::{AttemptPlace, AttemptReply, AttemptResult};
+use crate::session::name_lookup::NoAddress;
 use crate::session::no_answer::NoAnswer;
 use byway_engine::{ConnectError, RelayTrouble};
 use byway_net::IcmpError;
@@ -21,26 +22,38 @@ pub fn not_connected(error: ConnectError, tried: &[AttemptResult]) -> NotConnect
     }
 }
 
-/// The most probable reason why the receiver does not answer.
+/// The most probable reason why the receiver does not answer, and the first name without an
+/// address.
 fn unanswered(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
+    let unresolved = tried.iter().find_map(|way| match (&way.place, &way.heard) {
+        (AttemptPlace::Name(host), AttemptReply::NoAddress(why)) => Some((host.name.clone(), why.clone())),
+        _ => None,
+    });
+    let Some((name, why)) = unresolved else { return unanswered_at_addresses(error, tried) };
+    let has_address = tried.iter().any(|way| way.address().is_some());
+    let rest = has_address.then(|| Box::new(unanswered_at_addresses(error, tried)));
+    NoAnswer::Unresolved { name, why, rest }
+}
+
+fn unanswered_at_addresses(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
     let direct = || tried.iter().filter(|way| matches!(way.heard, AttemptReply::Direct(_)));
     let all = |echo: IcmpError| {
         direct().count() > 0 && direct().all(|way| way.heard == AttemptReply::Direct(Some(echo)))
     };
     let narrow = direct().find_map(|way| match way.heard {
         AttemptReply::Direct(Some(IcmpError::TooNarrow(mtu))) => {
-            Some(NoAnswer::TooNarrow { address: way.address, mtu })
+            way.address().map(|address| NoAnswer::TooNarrow { address, mtu })
         }
         _ => None,
     });
     let refused = tried.iter().find_map(|way| match way.heard {
         AttemptReply::Relay(Some(RelayTrouble::Refused(reason))) => {
-            Some(NoAnswer::RelayRefuses { relay: way.address, reason })
+            way.address().map(|relay| NoAnswer::RelayRefuses { relay, reason })
         }
         _ => None,
     });
     let other = tried.iter().find(|way| way.heard == AttemptReply::OtherOverTcp);
-    let other = other.map(|way| NoAnswer::OtherOverTcp { address: way.address });
+    let other = other.and_then(AttemptResult::address).map(|address| NoAnswer::OtherOverTcp { address });
     if let Some(found) = narrow.or(refused).or(other) {
         return found;
     }
@@ -65,6 +78,9 @@ impl AttemptReply {
         match self {
             Self::Direct(None) | Self::Relay(None) => "nothing",
             Self::OtherOverTcp => "other_over_tcp",
+            Self::NoAddress(NoAddress::Unknown(_)) => "name_without_address",
+            Self::NoAddress(NoAddress::Forbidden(_)) => "name_of_no_host",
+            Self::NoAddress(NoAddress::Unanswered) => "resolver_silent",
             Self::Direct(Some(echo)) => match echo {
                 IcmpError::PortUnreachable => "port_unreachable",
                 IcmpError::HostUnreachable => "host_unreachable",
@@ -102,6 +118,7 @@ impl fmt::Display for AttemptReply {
             Self::Direct(Some(IcmpError::Other)) => "the system cannot send there",
             Self::Relay(None) => "nothing came back through it",
             Self::Relay(Some(trouble)) => return trouble.fmt(f),
+            Self::NoAddress(why) => return why.fmt(f),
         };
         f.write_str(text)
     }
@@ -111,25 +128,28 @@ impl fmt::Display for AttemptResult {
     /// `192.0.2.7:4747: nothing came back`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let relay = if matches!(self.heard, AttemptReply::Relay(_)) { "relay " } else { "" };
-        write!(f, "{relay}{}: {}", self.address, self.heard)
+        write!(f, "{relay}{}: {}", self.place, self.heard)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_name::NamedAddress;
     use byway_wire::relay::Reason;
+    use std::net::SocketAddr;
 
     const PUBLIC: &str = "198.51.100.7:4747";
     const PRIVATE: &str = "192.168.1.2:4747";
 
     fn direct(address: &str, echo: impl Into<Option<IcmpError>>) -> AttemptResult {
-        AttemptResult { address: address.parse().unwrap(), heard: AttemptReply::Direct(echo.into()) }
+        let address: SocketAddr = address.parse().unwrap();
+        AttemptResult { place: address.into(), heard: AttemptReply::Direct(echo.into()) }
     }
 
     fn relay(trouble: impl Into<Option<RelayTrouble>>) -> AttemptResult {
         AttemptResult {
-            address: "198.51.100.9:4748".parse().unwrap(),
+            place: SocketAddr::from(([198, 51, 100, 9], 4748)).into(),
             heard: AttemptReply::Relay(trouble.into()),
         }
     }
@@ -161,7 +181,7 @@ mod tests {
         let refused = |reason| relay(RelayTrouble::Refused(reason));
         let closed = |address| direct(address, IcmpError::PortUnreachable);
         let portal = |address: &str| AttemptResult {
-            address: address.parse().unwrap(),
+            place: address.parse::<SocketAddr>().unwrap().into(),
             heard: AttemptReply::OtherOverTcp,
         };
         for (tried, words) in [
@@ -188,6 +208,18 @@ mod tests {
             let said = says(&tried);
             assert!(said.contains(words), "{words}: {said}");
         }
+    }
+
+    #[test]
+    fn a_name_without_an_address_is_told_with_what_came_back_elsewhere() {
+        let host = NamedAddress { name: "nas.example.org".parse().unwrap(), port: 4747 };
+        let name = AttemptResult::of_name(host, NoAddress::Unknown("it is unknown".into()));
+        assert_eq!(name.to_string(), "nas.example.org:4747: no address: it is unknown");
+        let alone = says(&[name.clone()]);
+        assert!(alone.contains("nas.example.org: no address: it is unknown;"), "{alone}");
+        let both = says(&[direct(PUBLIC, None), name]);
+        assert!(both.contains("does not answer at any address of the ticket"), "{both}");
+        assert!(both.ends_with(". And nas.example.org: no address: it is unknown"), "{both}");
     }
 
     #[test]

@@ -26,11 +26,10 @@ enum ProbeAction {
     Renew,
 }
 
-/// How to ask a silent receiver whether it has the session: its key, addresses and relays.
+/// How to ask a silent receiver whether it has the session: its key and relays.
 #[derive(Clone)]
 pub(crate) struct RestartQuestion {
     pub peer: PublicKey,
-    pub addresses: Vec<SocketAddr>,
     /// The relays that lead to the receiver. Relays that a peer offered in the old connection are
     /// left out.
     pub relays: Vec<RelayRoute>,
@@ -40,10 +39,10 @@ pub(crate) struct RestartQuestion {
 
 impl RestartQuestion {
     /// Opens a second connection to ask the receiver. `None`: no address or relay leads there now.
-    fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
+    fn ask(&self, endpoint: &mut Endpoint, addresses: &[SocketAddr], now: Instant) -> Option<Handle> {
         let connect = Connect {
             peer: self.peer,
-            addresses: self.addresses.clone(),
+            addresses: addresses.to_vec(),
             application: self.application.clone(),
             controller: Class::Normal.controller(0),
         };
@@ -83,8 +82,15 @@ impl RestartCheck {
         true
     }
 
-    /// Looks after `silence`. Returns whether the receiver does not have the session.
-    pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant, silence: Duration) -> bool {
+    /// Looks after `silence`, and may ask at the receiver's `addresses`. Returns whether the
+    /// receiver does not have the session.
+    pub fn look(
+        &mut self,
+        endpoint: &mut Endpoint,
+        addresses: &[SocketAddr],
+        now: Instant,
+        silence: Duration,
+    ) -> bool {
         self.hear(endpoint);
         let next = self.probe.judge(now, silence);
         if (next == ProbeAction::Ask || silence.is_zero())
@@ -93,7 +99,7 @@ impl RestartCheck {
             endpoint.close(now, handle, close::DONE_CODE, "done");
         }
         if next == ProbeAction::Ask {
-            self.asking = self.question.ask(endpoint, now);
+            self.asking = self.question.ask(endpoint, addresses, now);
         }
         next == ProbeAction::Renew
     }

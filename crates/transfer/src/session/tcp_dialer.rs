@@ -77,6 +77,8 @@ pub(crate) struct DialTarget {
     failures: u32,
     narrow: NarrowWay,
     is_accepted: bool,
+    /// Whether the address is of no use any more. Another may take its place.
+    is_retired: bool,
     /// Lives while the last connection is open.
     open: Weak<()>,
     is_warned: bool,
@@ -92,6 +94,7 @@ impl DialTarget {
             failures: 0,
             narrow: NarrowWay { open_since: None, is_narrow: false },
             is_accepted: false,
+            is_retired: false,
             open: Weak::new(),
             is_warned: false,
         }
@@ -154,9 +157,20 @@ impl TcpDialer {
     }
 
     fn add_from(&mut self, from: Option<IpAddr>, address: SocketAddr) {
-        let is_new = self.targets.iter().all(|target| (target.from, target.address) != (from, address));
-        if is_new && self.targets.len() < self.max_targets {
+        let is_same = |target: &&mut DialTarget| (target.from, target.address) == (from, address);
+        if let Some(known) = self.targets.iter_mut().find(is_same) {
+            known.is_retired = false;
+        } else if let Some(place) = self.targets.iter_mut().find(|target| target.is_retired) {
+            *place = DialTarget::new(from, address);
+        } else if self.targets.len() < self.max_targets {
             self.targets.push(DialTarget::new(from, address));
+        }
+    }
+
+    /// Dials no other addresses than these from now on. Connections that are open stay open.
+    pub(crate) fn retain(&mut self, addresses: &[SocketAddr]) {
+        for target in &mut self.targets {
+            target.is_retired = !addresses.contains(&target.address);
         }
     }
 
@@ -178,7 +192,7 @@ impl TcpDialer {
         }
         self.look_at = now + LOOK_INTERVAL;
         for (target, number) in self.targets.iter_mut().zip(self.first_token..) {
-            let need = need(target);
+            let need = if target.is_retired { DialNeed::Unwanted } else { need(target) };
             if target.narrow.look(now, need == DialNeed::Served, is_unheard) {
                 // An attempt that fails at once leaves what is open.
                 let _ = target.dial(now, &self.watch, Token(number));
@@ -221,7 +235,7 @@ impl TcpDialer {
 
     /// The addresses that are dialled.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.targets.iter().map(|target| target.address)
+        self.targets.iter().filter(|target| !target.is_retired).map(|target| target.address)
     }
 
     /// Whether addresses are dialled from this local address.

@@ -9,6 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 /// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The most destinations after which no more are added.
+const MAX_DESTINATIONS: usize = 256;
+
 /// The sockets of a sender whose local addresses were not chosen by the user.
 pub struct Uplinks {
     /// By their numbers, and whether the host has the address.
@@ -35,6 +38,16 @@ impl Uplinks {
     pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
         let sockets = sockets.iter().map(|address| (*address, true)).collect();
         Self { sockets, destinations, look_at: None, opened: Vec::new() }
+    }
+
+    /// Adds addresses to which datagrams may go, as those of a name that was looked up.
+    pub fn lead_to(&mut self, found: impl Iterator<Item = IpAddr>) {
+        for ip in found {
+            if !self.destinations.contains(&ip) && self.destinations.len() < MAX_DESTINATIONS {
+                self.destinations.push(ip);
+                self.look_at = Some(Instant::ZERO);
+            }
+        }
     }
 
     /// The changes of known sockets to report to the machine. New sockets are then returned by
@@ -122,6 +135,19 @@ mod tests {
         assert_eq!(changes(&known, &found, &far), expected);
         let both = [ip("192.0.2.1"), ip("2001:db8::9")];
         assert!(changes(&known, &found, &both).contains(&Change::Came(ip("2001:db8::1"))));
+    }
+
+    #[test]
+    fn an_address_that_is_found_later_is_looked_at_soon() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut uplinks = Uplinks::new(&[], vec![ip("192.0.2.1")]);
+        uplinks.look(at(100));
+        uplinks.lead_to([ip("192.0.2.1")].into_iter());
+        assert!(!uplinks.is_due(at(101)), "it was known");
+        uplinks.lead_to([ip("198.51.100.1")].into_iter());
+        assert!(uplinks.is_due(at(101)));
+        uplinks.lead_to((0..1_000).map(|n: u16| IpAddr::from([10, 0, (n >> 8) as u8, n as u8])));
+        assert_eq!(uplinks.destinations.len(), MAX_DESTINATIONS);
     }
 
     #[test]

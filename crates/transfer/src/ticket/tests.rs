@@ -3,7 +3,6 @@ use byway_wire::relay::{
     Consent, GRANT_EPOCH_SECONDS, Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms,
 };
 use proptest::prelude::*;
-use std::net::IpAddr;
 
 fn relay_word(id: u32, relays: Vec<SocketAddr>) -> relay::Word {
     let expiry = Minute::from_unix(GRANT_EPOCH_SECONDS + 60);
@@ -21,7 +20,13 @@ fn sample() -> Ticket {
             address: "203.0.113.5:61000".parse().unwrap(),
             consent: Consent { expiry: 0x3334, tag: 0x3536_3738_393a_3b3c },
         }],
+        names: Vec::new(),
     }
+}
+
+fn named_sample() -> Ticket {
+    let host = |name: &str, port| NamedAddress { name: name.parse().unwrap(), port };
+    Ticket { names: vec![host("nas.example.org", 4747), host("localhost", 1)], ..sample() }
 }
 
 /// What the word says, before its checksum.
@@ -50,13 +55,35 @@ fn a_ticket_in_hex() {
 }
 
 #[test]
+fn names_follow_what_a_ticket_without_them_says() {
+    let text = named_sample().to_string();
+    assert!(text.starts_with("byway2-"), "{text}");
+    let names = [&b"\x02"[..], b"\x0fnas.example.org\x12\x8b", b"\x09localhost\x00\x01"].concat();
+    let expected = [payload(&sample().to_string()), names].concat();
+    assert_eq!(checked_text::decode(NAMED_TICKET_PREFIX, &text).unwrap(), expected);
+    assert_eq!(text.parse(), Ok(named_sample()));
+    assert_eq!(text.to_ascii_uppercase().parse(), Ok(named_sample()));
+    assert_eq!(format!(" {}\n {}\n", &text[..40], &text[40..]).parse(), Ok(named_sample()));
+    let five = (1..=5).map(|port| NamedAddress { port, ..named_sample().names[0].clone() }).collect();
+    let kept = Ticket { names: five, ..sample() }.to_string().parse::<Ticket>().unwrap();
+    assert_eq!(kept.names.len(), MAX_NAMES);
+}
+
+#[test]
 fn each_way_to_be_wrong_has_its_own_sentence() {
     let ticket = sample().to_string();
     let read = |text: &str| text.parse::<Ticket>().unwrap_err();
     assert_eq!(read(&ticket.replacen("ceir", "ceis", 1)), TicketError::Mistyped);
     assert_eq!(read(&format!("{ticket}aa")), TicketError::Mistyped);
     assert_eq!(read(&ticket.replacen("ceir", "ce1r", 1)), TicketError::Character { found: '1', at: 10 });
-    assert_eq!(read(&ticket.replacen('1', "2", 1)), TicketError::OtherVersion(2));
+    // The checksum covers the prefix.
+    assert_eq!(read(&ticket.replacen('1', "2", 1)), TicketError::Mistyped);
+    assert_eq!(read(&ticket.replacen('1', "3", 1)), TicketError::OtherVersion(3));
+    assert!(read(&ticket.replacen('1', "3", 1)).to_string().contains("reads versions 1 and 2:"));
+    let named = named_sample().to_string();
+    assert_eq!(read(&named.replacen("ceir", "ceis", 1)), TicketError::Mistyped);
+    assert_eq!(read(&format!("{named}aa")), TicketError::Mistyped);
+    assert_eq!(read(&named.replacen('2', "1", 1)), TicketError::Mistyped);
     assert_eq!(read(&sample().relays[0].word.reveal()), TicketError::OtherKind("relay word"));
     assert_eq!(read(&sample().key.to_string()), TicketError::OtherKind("public key"));
     assert_eq!(read("photos"), TicketError::Unknown);
@@ -67,6 +94,10 @@ fn each_way_to_be_wrong_has_its_own_sentence() {
 fn every_cut_is_noticed_as_a_cut() {
     let ticket = sample().to_string();
     for end in TICKET_PREFIX.len()..ticket.len() {
+        assert_eq!(ticket[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
+    }
+    let ticket = named_sample().to_string();
+    for end in NAMED_TICKET_PREFIX.len()..ticket.len() {
         assert_eq!(ticket[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
     }
 }
@@ -85,6 +116,39 @@ fn contents_that_byway_never_writes_are_refused() {
 }
 
 #[test]
+fn names_that_byway_never_writes_are_refused() {
+    let good = payload(&sample().to_string());
+    let malformed = |names: &[u8]| {
+        let text = checked_text::encode(NAMED_TICKET_PREFIX, &[&good[..], names].concat());
+        match text.parse::<Ticket>() {
+            Err(TicketError::Malformed(reason)) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(malformed(b"\x00"), DecodeError::Range("number of names"));
+    assert_eq!(
+        malformed(&[b"\x05", &b"\x01a\x00\x01".repeat(5)[..]].concat()),
+        DecodeError::Range("number of entries")
+    );
+    assert_eq!(malformed(b"\x01\x01a\x00\x00"), DecodeError::Range("port"));
+    assert_eq!(malformed(b"\x01\x01a\x00\x01\x00"), DecodeError::Range("length"));
+    assert_eq!(malformed(b"\x01\x09a\x00\x01"), DecodeError::Truncated);
+    for name in [&b""[..], b"A", b"a.", b"1.2.3", b"a_b", b"a b", b"\xff", b"..", &[b'a'; 64]] {
+        let bytes = [&[1, name.len() as u8], name, &[0, 1]].concat();
+        assert_eq!(malformed(&bytes), DecodeError::Range("host name"), "{name:?}");
+    }
+}
+
+#[test]
+fn a_name_may_lead_anywhere_and_localhost_to_this_host() {
+    let ips: Vec<IpAddr> =
+        ["192.0.2.7", "2001:db8::7", "198.51.100.9"].map(|ip| ip.parse().unwrap()).to_vec();
+    assert_eq!(sample().destinations(&[]), ips);
+    let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    assert_eq!(named_sample().destinations(&[]), [&ips[..], &INTERNET_ADDRESSES, &own].concat());
+}
+
+#[test]
 fn a_ticket_shows_no_secret() {
     let shown = format!("{:?}", sample());
     assert_eq!(shown.matches("[redacted]").count(), 1);
@@ -97,7 +161,13 @@ fn a_ticket_shows_no_secret() {
 
 #[test]
 fn only_words_that_mean_to_be_tickets_look_like_one() {
-    for (text, yes) in [("byway1-abc", true), ("BYWAY2-", true), ("byway-relay-a", false), ("byway", false)] {
+    for (text, yes) in [
+        ("byway1-abc", true),
+        ("byway2-abc", true),
+        ("BYWAY3-", true),
+        ("byway-relay-a", false),
+        ("byway", false),
+    ] {
         assert_eq!(looks_like_ticket(text), yes, "{text}");
     }
 }
@@ -113,11 +183,18 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn named()(text in "([a-z0-9-]{1,63}\\.){0,3}[a-z][a-z0-9-]{0,50}", port in 1u16..) -> NamedAddress {
+        NamedAddress { name: text.parse().unwrap(), port }
+    }
+}
+
 proptest! {
     #[test]
     fn round_trip(key: [u8; 32], permission: [u8; 16], addresses in prop::collection::vec(address(), 0..=MAX_ENTRIES),
-                  relays in prop::collection::vec(greeted(), 0..=MAX_ENTRIES)) {
-        let ticket = Ticket { key: PublicKey(key), permission: Secret::new(permission), addresses, relays };
+                  relays in prop::collection::vec(greeted(), 0..=MAX_ENTRIES),
+                  names in prop::collection::vec(named(), 0..=MAX_NAMES)) {
+        let ticket = Ticket { key: PublicKey(key), permission: Secret::new(permission), addresses, relays, names };
         let text = ticket.to_string();
         prop_assert!(text.len() <= checked_text::MAX_LEN);
         prop_assert_eq!(text.parse(), Ok(ticket));
@@ -127,5 +204,6 @@ proptest! {
     fn garbage_never_panics(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = text.parse::<Ticket>();
         let _ = checked_text::encode(TICKET_PREFIX, &bytes).parse::<Ticket>();
+        let _ = checked_text::encode(NAMED_TICKET_PREFIX, &bytes).parse::<Ticket>();
     }
 }

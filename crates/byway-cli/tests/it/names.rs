@@ -1,0 +1,99 @@
+//! Tickets with names, which senders look up.
+
+use crate::common::{Place, Running, assert_same};
+use byway_transfer::ticket::Ticket;
+use serde_json::json;
+use std::fs;
+use std::net::UdpSocket;
+
+/// A name that no resolver knows (RFC 6761, section 6.4).
+const NOWHERE: &str = "nowhere.invalid";
+
+fn place() -> Place {
+    let place = Place::new();
+    fs::write(place.path("file"), vec![7; 100_000]).unwrap();
+    place
+}
+
+/// A receiver on a port of loopback that advertises a name, and its ticket.
+fn receiver(place: &Place, name: &str) -> (Running, Ticket) {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let arguments = ["recv", "in", "--listen", &free, "--advertise", name, "--once"];
+    let mut receiver = Running::start(place.command("receiver", &arguments));
+    let text = receiver.line();
+    assert!(text.starts_with("byway2-"), "{text}");
+    let ticket: Ticket = text.parse().unwrap();
+    assert_eq!(ticket.addresses, [free.parse().unwrap()]);
+    assert_eq!(ticket.names[0].port, ticket.addresses[0].port());
+    (receiver, ticket)
+}
+
+fn arrives(place: &Place, receiver: Running, ticket: &Ticket, more: &[&str]) -> String {
+    let text = ticket.to_string();
+    let sent = place.run("sender", &[&["send", "file", &text], more].concat());
+    sent.succeeded();
+    receiver.end().succeeded();
+    assert_same(&place.path("file"), &place.path("in/file"));
+    sent.stderr
+}
+
+#[test]
+fn a_ticket_with_a_name_alone_leads_to_the_receiver() {
+    let place = place();
+    let (receiver, ticket) = receiver(&place, "LOCALHOST");
+    assert_eq!(ticket.names[0].name.as_str(), "localhost");
+    let named = Ticket { addresses: Vec::new(), ..ticket };
+    let pinged = place.run("sender", &["ping", &named.to_string(), "--count", "1"]);
+    pinged.succeeded();
+    arrives(&place, receiver, &named, &[]);
+}
+
+#[test]
+fn a_name_without_an_address_is_a_warning_where_an_address_works() {
+    let place = place();
+    let (receiver, ticket) = receiver(&place, NOWHERE);
+    let said = arrives(&place, receiver, &ticket, &[]);
+    // A short transfer may be over before the resolver answers.
+    assert!(!said.contains("warning") || said.contains("nowhere.invalid: no address: "), "{said}");
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_named_in_the_error() {
+    let place = place();
+    let (receiver, ticket) = receiver(&place, NOWHERE);
+    let port = ticket.names[0].port;
+    let text = Ticket { addresses: Vec::new(), ..ticket }.to_string();
+    for arguments in [&["send", "file", &text][..], &["ping", &text]] {
+        place.run("sender", arguments).failed(5, "nowhere.invalid: no address: ");
+    }
+    let ended = place.run("sender", &["send", "file", &text, "--json"]);
+    ended.failed(5, "the ticket has no other way to the receiver");
+    let tried = &ended.result()["tried"];
+    assert_eq!(tried.as_array().unwrap().len(), 1, "{tried}");
+    assert_eq!(tried[0]["address"], json!(format!("nowhere.invalid:{port}")));
+    assert_eq!((&tried[0]["heard"], &tried[0]["relay"]), (&json!("name_without_address"), &json!(false)));
+    drop(receiver);
+}
+
+#[test]
+fn what_is_advertised_by_name_is_in_the_event_and_is_checked() {
+    let place = place();
+    let listen = ["recv", "in", "--listen", "127.0.0.1:0", "--json"];
+    let names = ["--advertise", "nas.example.org:80", "--advertise", "localhost"];
+    let mut receiver = Running::start(place.command("receiver", &[&listen[..], &names].concat()));
+    let direct = receiver.event("ready")["direct"].clone();
+    let port = &direct["ports"][0];
+    assert_eq!(direct["names"], json!(["nas.example.org:80", format!("localhost:{port}")]));
+    assert_eq!(direct["private"], json!(false));
+    receiver.interrupt();
+    assert!(!receiver.end().stderr.contains("warning"));
+    let five = ["a", "b", "c", "d", "e"].map(|name| ["--advertise", name]).concat();
+    let refused = |more: &[&str]| place.run("receiver", &[&["recv", "in"], more].concat());
+    refused(&five).failed(2, "--advertise gives 5 names, and a ticket holds 4 at most");
+    refused(&["--advertise", "nas:0"]).failed(2, "--advertise nas:0 leads to no host");
+    let mistyped = refused(&["--advertise", "1.2.3"]);
+    assert!(mistyped.code == Some(2) && mistyped.stderr.contains("write an IP address or a host name"));
+    let relay = ["relay", "--listen", "127.0.0.1:0", "--advertise", "nas.example.org"];
+    let mistyped = place.run("relay", &relay);
+    assert!(mistyped.code == Some(2) && mistyped.stderr.contains("a host name cannot stand here"));
+}
