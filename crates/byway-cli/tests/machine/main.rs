@@ -28,6 +28,7 @@ mod live_disk;
 mod live_uplinks;
 mod manual;
 mod marks;
+mod names;
 mod namespaces;
 mod nat;
 mod newcomer;
@@ -63,6 +64,7 @@ fn main() {
         emulate::tests(),
         namespaces::tests(),
         addresses::tests(),
+        names::tests(),
         nat::tests(),
         search::tests(),
         newcomer::tests(),
