@@ -3,7 +3,7 @@
 use crate::common::{Place, Running, assert_same};
 use byway_transfer::ticket::Ticket;
 use serde_json::json;
-use std::fs;
+use std::fs::{self, File};
 use std::net::UdpSocket;
 
 /// A name that no resolver knows (RFC 6761, section 6.4).
@@ -46,6 +46,25 @@ fn a_ticket_with_a_name_alone_leads_to_the_receiver() {
     let pinged = place.run("sender", &["ping", &named.to_string(), "--count", "1"]);
     pinged.succeeded();
     arrives(&place, receiver, &named, &[]);
+}
+
+#[test]
+fn a_source_finds_its_sink_by_name() {
+    let place = place();
+    let sink = ["sink", "in", "--listen", "127.0.0.1:0", "--advertise", "localhost"];
+    let mut sink = Running::start(place.command("receiver", &sink));
+    let ticket: Ticket = sink.line().parse().unwrap();
+    let ticket = Ticket { addresses: Vec::new(), ..ticket }.to_string();
+    fs::write(place.path("records"), "a record\n").unwrap();
+    let mut source = place.command("sender", &["source", "--to", &ticket, "--name", "m", "--demand", "1M"]);
+    source.stdin(File::open(place.path("records")).unwrap());
+    Running::start(source).end().succeeded();
+    sink.interrupt();
+    sink.end();
+    let written = fs::read_dir(place.path("in")).unwrap().map(|entry| entry.unwrap().path());
+    let holds =
+        |path: std::path::PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("a record"));
+    assert!(written.into_iter().any(holds));
 }
 
 #[test]

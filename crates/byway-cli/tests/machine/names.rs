@@ -4,9 +4,9 @@
 //!   sender 10.84.1.1 ─── hub ─── receiver 10.84.2.1, later 10.84.2.77
 //! ```
 //!
-//! The hub lets packets in to the sender only if they answer others. So nothing of what the receiver
-//! sends from its new address arrives before the sender has looked its name up. Needs root and `ip`,
-//! `nft`; otherwise the tests are reported as ignored.
+//! The hub lets packets in to the sender only if they answer others. So nothing of what the
+//! receiver sends from its new address arrives before the sender has looked its name up. Needs root
+//! and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::parcel::Parcel;

@@ -1,7 +1,8 @@
 //! TCP, where UDP brings no answer.
 
 use crate::common::{bytes, config};
-use byway::Endpoint;
+use byway::{Endpoint, Ticket};
+use byway_transfer::NamedAddress;
 use std::io::{Read, Write, copy};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
@@ -30,6 +31,21 @@ fn who_connects_uses_tcp_where_udp_brings_no_answer() {
     let listener = Endpoint::listen(config()).unwrap();
     let mut ticket = listener.ticket();
     ticket.addresses = vec![without_udp(ticket.addresses[0])];
+    answers_over_tcp(listener, &ticket);
+}
+
+#[test]
+fn an_address_that_a_name_leads_to_is_dialled_over_tcp() {
+    let listener = Endpoint::listen(config()).unwrap();
+    let mut ticket = listener.ticket();
+    let port = without_udp(ticket.addresses[0]).port();
+    ticket.addresses.clear();
+    ticket.names = vec![NamedAddress { name: "localhost".parse().unwrap(), port }];
+    answers_over_tcp(listener, &ticket);
+}
+
+/// What is sent to the listener comes back, over TCP.
+fn answers_over_tcp(listener: Endpoint, ticket: &Ticket) {
     let served = thread::spawn(move || {
         let peer = listener.accept().unwrap();
         let (mut receiving, mut sending) = peer.accept_stream().unwrap().split();
@@ -38,7 +54,7 @@ fn who_connects_uses_tcp_where_udp_brings_no_answer() {
         // The other side may have gone by then.
         let _ = peer.close();
     });
-    let peer = byway::connect_with(&ticket, config()).unwrap();
+    let peer = byway::connect_with(ticket, config()).unwrap();
     let said = bytes(3, 300_000);
     let (mut receiving, mut sending) = peer.open_stream().unwrap().split();
     let reader = thread::spawn(move || {

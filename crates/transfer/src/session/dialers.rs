@@ -222,7 +222,14 @@ impl Dialers {
         if is_answered {
             self.addresses.iter().for_each(|address| endpoint.add_address(now, handle, *address));
         }
-        let expects = silence.is_none() && self.names.are_awaited(now);
+        if silence.is_none() {
+            self.expect_addresses(endpoint, handle, now);
+        }
+    }
+
+    /// Has an attempt to connect go on without a route while the peer's names are looked up.
+    pub fn expect_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let expects = self.names.are_awaited(now);
         if std::mem::replace(&mut self.expects, expects) != expects {
             endpoint.expect_addresses(handle, expects);
         }

@@ -373,6 +373,7 @@ impl SessionKeeper {
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.stage = Stage::Trying(handle);
+                self.dialers.expect_addresses(endpoint, handle, now);
                 self.enter_relays(endpoint, now);
             }
             Err(error) => self.fail(error, now),

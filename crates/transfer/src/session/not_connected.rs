@@ -215,7 +215,7 @@ mod tests {
         let host = NamedAddress { name: "nas.example.org".parse().unwrap(), port: 4747 };
         let name = AttemptResult::of_name(host, NoAddress::Unknown("it is unknown".into()));
         assert_eq!(name.to_string(), "nas.example.org:4747: no address: it is unknown");
-        let alone = says(&[name.clone()]);
+        let alone = says(std::slice::from_ref(&name));
         assert!(alone.contains("nas.example.org: no address: it is unknown;"), "{alone}");
         let both = says(&[direct(PUBLIC, None), name]);
         assert!(both.contains("does not answer at any address of the ticket"), "{both}");

@@ -337,6 +337,27 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_no_more_use_makes_place_for_another() {
+        let control = Control::new().unwrap();
+        let mut dialer = TcpDialer::new(control.watch(), 7, 2, RetryDelays::TCP);
+        let [old, kept, new]: [SocketAddr; 3] = [1, 2, 3].map(|port| ([127, 0, 0, 1], port).into());
+        let dialled = |dialer: &TcpDialer| dialer.addresses().collect::<Vec<_>>();
+        dialer.add(old, &[]);
+        dialer.add(kept, &[]);
+        dialer.retain(&[kept, new]);
+        assert_eq!(dialled(&dialer), [kept]);
+        dialer.look(Instant::ZERO, false, |target| {
+            assert_eq!(target.address, kept, "the other is not dialled");
+            DialNeed::Unwanted
+        });
+        dialer.add(new, &[]);
+        assert_eq!(dialled(&dialer), [new, kept]);
+        dialer.retain(&[kept]);
+        dialer.retain(&[new, kept]);
+        assert_eq!(dialled(&dialer), [new, kept], "it is back");
+    }
+
+    #[test]
     fn an_address_is_dialled_while_it_is_wanted_and_again_after_the_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
