@@ -220,15 +220,22 @@ impl Dialers {
         let is_answered = self.take_found(silence, now);
         let Some(handle) = handle else { return };
         if is_answered {
-            self.addresses.iter().for_each(|address| endpoint.add_address(now, handle, *address));
+            self.names.addresses().for_each(|address| endpoint.add_address(now, handle, address));
         }
         if silence.is_none() {
             self.expect_addresses(endpoint, handle, now);
         }
     }
 
+    /// Has a new attempt to connect try the addresses to which the peer's names lead, beside those
+    /// that it has.
+    pub fn enter_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        self.names.addresses().for_each(|address| endpoint.add_address(now, handle, address));
+        self.expect_addresses(endpoint, handle, now);
+    }
+
     /// Has an attempt to connect go on without a route while the peer's names are looked up.
-    pub fn expect_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+    fn expect_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let expects = self.names.are_awaited(now);
         if std::mem::replace(&mut self.expects, expects) != expects {
             endpoint.expect_addresses(handle, expects);

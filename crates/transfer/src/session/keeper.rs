@@ -361,7 +361,7 @@ impl SessionKeeper {
         }
         let connect = Connect {
             peer: self.plan.peer,
-            addresses: self.dialers.addresses().to_vec(),
+            addresses: self.plan.addresses.clone(),
             application: self.plan.hello.clone(),
             controller: (self.plan.controller)(self.plan.seed),
         };
@@ -373,7 +373,7 @@ impl SessionKeeper {
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.stage = Stage::Trying(handle);
-                self.dialers.expect_addresses(endpoint, handle, now);
+                self.dialers.enter_addresses(endpoint, handle, now);
                 self.enter_relays(endpoint, now);
             }
             Err(error) => self.fail(error, now),

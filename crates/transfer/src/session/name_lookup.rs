@@ -54,12 +54,23 @@ pub(crate) struct NameLookup {
     waker: Waker,
 }
 
+/// What has become of the last question for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// There is none, or it is answered.
+    Answered,
+    /// No thread is free for it.
+    Waits,
+    /// A thread waits for the resolver.
+    UnderWay,
+}
+
 /// A name, and the answers so far.
 struct KnownName {
     name: HostName,
     ports: Vec<u16>,
     asked_at: Option<Instant>,
-    is_under_way: bool,
+    question: Question,
     /// Where the name leads by the last answer with addresses.
     found: Vec<IpAddr>,
     /// Why the last answer has no addresses. `None`: it has some, or there is none yet.
@@ -83,7 +94,7 @@ impl NameLookup {
                     name: name.clone(),
                     ports: vec![*port],
                     asked_at: None,
-                    is_under_way: false,
+                    question: Question::Answered,
                     found: Vec::new(),
                     trouble: None,
                     warned: None,
@@ -110,11 +121,12 @@ impl NameLookup {
         if silence.is_some_and(|silence| silence >= SILENCE_THRESHOLD) {
             self.ask_after(SILENT_ASK_INTERVAL, now);
         }
+        self.begin_questions();
         let mut is_answered = false;
         while let Ok((name, found)) = self.answers.try_recv() {
             is_answered = true;
             for known in self.names.iter_mut().filter(|known| known.name == name) {
-                known.is_under_way = false;
+                known.question = Question::Answered;
                 match &found {
                     Ok(found) => (known.found, known.trouble) = (found.clone(), None),
                     Err(trouble) => known.trouble = Some(trouble.clone()),
@@ -140,7 +152,7 @@ impl NameLookup {
     /// Names without an address, and why.
     pub fn troubles(&self) -> impl Iterator<Item = (NamedAddress, NoAddress)> + '_ {
         self.names.iter().filter_map(|known| {
-            let unanswered = known.is_under_way && known.found.is_empty();
+            let unanswered = known.question != Question::Answered && known.found.is_empty();
             let trouble = known.trouble.clone().or(unanswered.then_some(NoAddress::Unanswered))?;
             Some((NamedAddress { name: known.name.clone(), port: *known.ports.first()? }, trouble))
         })
@@ -156,19 +168,24 @@ impl NameLookup {
 
     fn ask_after(&mut self, interval: Duration, now: Instant) {
         for known in &mut self.names {
-            if known.is_under_way || known.asked_at.is_some_and(|at| now.since(at) < interval) {
-                continue;
+            let is_due = known.asked_at.is_none_or(|at| now.since(at) >= interval);
+            if is_due && known.question != Question::UnderWay {
+                (known.asked_at, known.question) = (Some(now), Question::Waits);
             }
-            known.asked_at = Some(now);
+        }
+        self.begin_questions();
+    }
+
+    fn begin_questions(&mut self) {
+        for known in self.names.iter_mut().filter(|known| known.question == Question::Waits) {
             let (sender, waker) = (self.sender.clone(), self.waker.clone());
             let tell = move |name, found| {
                 // Without a receiver the keeper is gone, and nobody waits.
                 let _ = sender.send((name, found));
                 waker.wake();
             };
-            match begin(&known.name, self.look_up, tell) {
-                Ok(()) => known.is_under_way = true,
-                Err(trouble) => known.trouble = Some(trouble),
+            if begin(&known.name, self.look_up, tell) {
+                known.question = Question::UnderWay;
             }
         }
     }
@@ -176,7 +193,7 @@ impl NameLookup {
 
 impl KnownName {
     fn is_awaited(&self, now: Instant) -> bool {
-        self.is_under_way && self.asked_at.is_some_and(|at| now.since(at) < ANSWER_TIMEOUT)
+        self.question != Question::Answered && self.asked_at.is_some_and(|at| now.since(at) < ANSWER_TIMEOUT)
     }
 }
 
@@ -198,13 +215,9 @@ impl Drop for ThreadPermit {
 }
 
 /// Looks a name up in a thread of its own, which ends with its answer. Nobody waits for the thread.
-fn begin(
-    name: &HostName,
-    look_up: LookUp,
-    tell: impl FnOnce(HostName, Found) + Send + 'static,
-) -> Result<(), NoAddress> {
-    let busy = || NoAddress::Unknown(String::from("too many names are being looked up"));
-    let permit = ThreadPermit::take().ok_or_else(busy)?;
+/// `false`: there is no thread for it now.
+fn begin(name: &HostName, look_up: LookUp, tell: impl FnOnce(HostName, Found) + Send + 'static) -> bool {
+    let Some(permit) = ThreadPermit::take() else { return false };
     let asked = name.clone();
     let work = move || {
         let found = look_up(&asked).map_err(|error| NoAddress::Unknown(error.to_string()));
@@ -212,10 +225,7 @@ fn begin(
         drop(permit);
         tell(asked, found);
     };
-    match Builder::new().name("byway names".into()).spawn(work) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(NoAddress::Unknown(format!("the system has no thread: {error}"))),
-    }
+    Builder::new().name("byway names".into()).spawn(work).is_ok()
 }
 
 fn ask_system(name: &HostName) -> io::Result<Vec<IpAddr>> {
