@@ -225,6 +225,7 @@ impl Endpoint {
             peers: settings.peers,
             locals: sockets.iter().map(Socket::address).collect(),
             stand: if ticket.is_some() { settings.relays.clone() } else { Vec::new() },
+            permission: ticket.as_ref().map_or(Secret::new([0; 16]), |ticket| ticket.permission.clone()),
             uplinks,
             seed: seed.rotate_left(32),
         };

@@ -13,7 +13,7 @@ use byway_net::{Carrier, Control, LoopControl, Owner, Ready, Socket};
 use byway_transfer::application_protocol::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
-use byway_transfer::ticket::GreetedRelay;
+use byway_transfer::secret::Secret;
 use byway_transfer::{
     Dialers, Entrance, FirstMessage, SessionEvent, SessionKeeper, SessionPlan, StandingRelays, TcpUse,
     Ticket, TransferError, Uplinks, UselessRelay,
@@ -61,6 +61,8 @@ pub struct ConnectionDefaults {
     pub locals: Vec<SocketAddr>,
     /// Words of the relays at which it registers, so that others reach it through them.
     pub stand: Vec<Word>,
+    /// The secret in the tickets of a listener, to whose holders those relays tell where it is.
+    pub permission: Secret<[u8; 16]>,
     /// Watches the host's local addresses, which may change.
     pub uplinks: Option<Uplinks>,
     /// The seed of the congestion controllers.
@@ -83,6 +85,7 @@ impl EventLoop {
     pub fn new(core: Arc<Core>, defaults: ConnectionDefaults) -> Self {
         Self {
             core,
+            standing: StandingRelays::new(defaults.permission.clone()),
             defaults,
             sessions: BTreeMap::new(),
             attempts: BTreeMap::new(),
@@ -90,7 +93,6 @@ impl EventLoop {
             scratch: vec![0; RECORD_READ_BYTES],
             leaving: BTreeSet::new(),
             stands: false,
-            standing: StandingRelays::default(),
             dialers: BTreeMap::new(),
             attempts_begun: 0,
         }
@@ -212,15 +214,15 @@ impl EventLoop {
                     attempt.keeper.on_event(endpoint, &event, &self.defaults.locals, now);
                 }
             }
-            EndpointEvent::Reachable { relay, grant, address, consent } => {
-                let Some(word) = self.standing.on_reachable(relay, grant) else { return };
+            EndpointEvent::Reachable(reachable) => {
+                let Some(relay) = self.standing.on_reachable(&reachable) else { return };
                 // One way through each relay; the first to answer is the shortest, and may renew
                 // its consent.
                 self.core.listener_relays.change(|standing| {
-                    match standing.greeted.iter_mut().find(|known| known.word == word) {
-                        Some(known) if known.address == address => known.consent = consent,
+                    match standing.greeted.iter_mut().find(|known| known.word == relay.word) {
+                        Some(known) if known.is_renewed_by(&relay) => *known = relay,
                         Some(_) => {}
-                        None => standing.greeted.push(GreetedRelay { word, address, consent }),
+                        None => standing.greeted.push(relay),
                     }
                 });
             }

@@ -34,6 +34,6 @@ pub use config::{AckPathRule, Config, Payload, Pnack, Tau};
 pub use connection::{Connection, RelayState};
 pub use endpoint::{
     AddressProblem, Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
-    RelayRoute, RelayStatus, RelayTrouble,
+    Reachable, RelayRoute, RelayStatus, RelayTrouble,
 };
 pub use route::{PacketSource, Route, Via};

@@ -99,6 +99,15 @@ impl Route {
         self.local.is_connection() == (kind == PathTransport::Connection)
     }
 
+    /// Whether both go through the same relay by the same socket, to different addresses of the
+    /// peer.
+    #[must_use]
+    pub fn is_moved(&self, other: &Self) -> bool {
+        let through = |route: &Self| matches!(route.via, Via::Relay(_));
+        let same_relay = self.local == other.local && self.remote == other.remote;
+        through(self) && through(other) && same_relay && self.far() != other.far()
+    }
+
     /// Whether both go straight to the peer.
     #[must_use]
     pub const fn is_direct_as(&self, other: &Self) -> bool {

@@ -275,7 +275,7 @@ impl Gateway {
                     self.tend_guests(now);
                 }
                 EndpointEvent::RelayTrouble(..)
-                | EndpointEvent::Reachable { .. }
+                | EndpointEvent::Reachable(_)
                 | EndpointEvent::StandingTrouble(..) => {}
             }
         }

@@ -308,7 +308,7 @@ impl RelayTests {
             probe,
             destination: greeted.address,
             consent: greeted.consent,
-            clock: RelayClock::learn(&greeted, sent, now),
+            clock: RelayClock::learn(greeted.unix_millis, sent, now),
             cookie: greeted.cookie,
         };
         running.tries = 0;

@@ -38,6 +38,9 @@ pub struct Config {
     /// grant's use, in less than 300 bytes. Have twice as many accounts as grants a day, because
     /// the table fills unevenly.
     pub accounts: usize,
+    /// The most receivers whose addresses are remembered, in less than 150 bytes each. One grant
+    /// has at most 64 of them.
+    pub receivers: usize,
     /// Bytes that may wait to be sent between two rounds of the driver. A datagram that does not
     /// fit is dropped.
     pub queue_bytes: usize,
@@ -73,6 +76,7 @@ impl Config {
             used: Used::NOTHING,
             beat_counter: unix_millis,
             accounts: 16_384,
+            receivers: 65_536,
             queue_bytes: 4 << 20,
             queue_datagrams: 4_096,
             lend: None,

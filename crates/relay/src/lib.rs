@@ -2,7 +2,8 @@
 //! permits the use of this relay), and their receivers consented.
 //!
 //! [`Relay`] is a [`Machine`](byway_wire::Machine) without state per connection. Its memory is
-//! bounded by [`Config::accounts`] and [`Config::queue_bytes`]. No UDP datagram makes it allocate.
+//! bounded by [`Config::accounts`], [`Config::receivers`] and [`Config::queue_bytes`]. No UDP
+//! datagram makes it allocate, but the first greeting of a receiver that is to be remembered.
 //!
 //! ```text
 //! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)
@@ -15,6 +16,7 @@ extern crate alloc;
 mod config;
 mod destination_policy;
 mod grant_accounts;
+mod greeting_answers;
 mod heartbeats;
 mod lending_control;
 mod log;
@@ -22,6 +24,7 @@ mod operator_report;
 mod outgoing_carrier;
 mod per_second_limit;
 mod quota_usage;
+mod receiver_locations;
 mod relay;
 mod relay_keys;
 mod send_queue;

@@ -90,6 +90,8 @@ pub struct RelayCounters {
     pub returned_bytes: u64,
     /// How many greetings were answered.
     pub greeted: u64,
+    /// How many requests about the location of a receiver were answered with one.
+    pub located: u64,
     /// How many notices were sent.
     pub notices: u64,
     /// Sends that the system refused.

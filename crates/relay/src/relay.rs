@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::destination_policy::Policy;
 use crate::grant_accounts::{Accounts, Caps};
+use crate::greeting_answers::{GreetingAnswer, GreetingTime, answer};
 use crate::heartbeats::{Heartbeats, RegistryStatus};
 use crate::lending_control::LendingControl;
 use crate::log::Log;
@@ -10,15 +11,15 @@ use crate::operator_report::{Dropped, LogEvent, RelayCounters};
 use crate::outgoing_carrier::Carriers;
 use crate::per_second_limit::Limiter;
 use crate::quota_usage::{Load, Reserve, Usage, Used};
+use crate::receiver_locations::ReceiverLocations;
 use crate::relay_keys::{KeyOrigin, Keys};
 use crate::send_queue::size;
 use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED_TYPE, BEAT_LEN, HeartbeatAnswer, RelayId};
 use byway_wire::relay::{
-    CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, MacKey, MessageType, NOTICE_LEN,
-    Notice, RANGE_COUNT, RangeKey, Reason, RelayWordError, Return, ReturnTag, ReturnedPacket, Scope,
-    TIME_WINDOW, Word, canonical,
+    Delivered, Forward, Grant, Greet, MacKey, MessageType, NOTICE_LEN, Notice, RANGE_COUNT, RangeKey, Reason,
+    RelayWordError, Return, ReturnTag, ReturnedPacket, Scope, TIME_WINDOW, Word, canonical,
 };
 use byway_wire::{
     Datagram, Dscp, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer, Writer,
@@ -42,6 +43,7 @@ pub struct Relay {
     caps: Caps,
     carriers: Carriers,
     accounts: Accounts,
+    locations: ReceiverLocations,
     lending: Option<LendingControl>,
     counters: RelayCounters,
     greetings: Limiter,
@@ -78,6 +80,7 @@ impl Relay {
             caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
             carriers: Carriers::new(config.queue_bytes, config.queue_datagrams),
             accounts,
+            locations: ReceiverLocations::new(config.receivers),
             lending: config.lend.map(LendingControl::new),
             counters: RelayCounters::default(),
             greetings: Limiter::new(config.greetings_per_second),
@@ -244,6 +247,12 @@ impl Relay {
     #[must_use]
     pub fn accounts(&self) -> usize {
         self.accounts.len()
+    }
+
+    /// The number of receivers whose addresses are remembered.
+    #[must_use]
+    pub fn remembered_receivers(&self) -> usize {
+        self.locations.len()
     }
 
     /// Allocates memory for more accounts before they are needed: for at most 2,048 accounts per
@@ -574,18 +583,24 @@ impl Relay {
             }
             return;
         }
-        let greeted = Greeted {
-            nonce: greet.nonce,
-            address: from,
-            consent: self.keys.current().consent(greet.grant, from, unix + CONSENT_LIFE),
-            cookie: self.keys.current().cookie(greet.grant, from, unix),
-            unix_millis: self.millis(now),
-        };
-        let mut bytes = [0; GREETED_MAX];
-        let mut writer = Writer::new(&mut bytes);
-        greeted.write(&mut writer);
-        if self.carriers.answer(datagram, writer.written()) {
+        let time = GreetingTime { now, unix_millis: self.millis(now) };
+        let Self { locations, keys, policy, carriers, .. } = self;
+        let allows = |address| policy.allows(address) && !carriers.are_at(address);
+        let (answer, is_location) =
+            match answer(locations, keys, time, (&greet, datagram.payload), from, allows) {
+                GreetingAnswer::Greeted(answer) => (answer, false),
+                GreetingAnswer::Location(answer) => (answer, true),
+                GreetingAnswer::Refused(notice) => {
+                    self.drop(now, Dropped::Refused(notice.reason), greet.grant, from);
+                    if self.notices.allows(now) {
+                        self.notice(datagram, &notice);
+                    }
+                    return;
+                }
+            };
+        if self.carriers.answer(datagram, answer.as_slice()) {
             self.counters.greeted += 1;
+            self.counters.located += u64::from(is_location);
             self.carriers.is_good(now, datagram.local, None);
         } else {
             self.drop(now, Dropped::QueueFull, greet.grant, from);

@@ -216,6 +216,11 @@ impl Keys {
         self.all().any(|key| key.check_cookie(cookie, grant, address, unix))
     }
 
+    /// The cookies of an address that hold now, for a grant.
+    pub(crate) fn cookies(&self, grant: u32, address: SocketAddr, unix: u64) -> impl Iterator<Item = u64> {
+        self.all().flat_map(move |key| key.cookies(grant, address, unix))
+    }
+
     /// Whether the relay made this cookie for the grant, possibly for another address or on another
     /// day.
     pub(crate) fn made_cookie(&self, cookie: u64, grant: u32) -> bool {

@@ -6,7 +6,8 @@ use byway_wire::seeded_random::Random;
 
 /// Draws `count` relays at random from `words`, or from the ticket's relays if `words` is empty.
 pub fn draw(ticket: &Ticket, words: &[Word], count: usize, seed: u64) -> Vec<KnownRelay> {
-    let mut all: Vec<KnownRelay> = ticket.relays.iter().map(KnownRelay::greeted).collect();
+    let mut all: Vec<KnownRelay> =
+        ticket.relays.iter().map(|relay| KnownRelay::greeted(relay, &ticket.permission)).collect();
     // Who names relays wants these.
     if !words.is_empty() {
         all.retain(|way| words.iter().any(|word| word.relays() == way.word.relays()));

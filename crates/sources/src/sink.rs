@@ -13,7 +13,6 @@ use byway_engine::{Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Waker};
 use byway_transfer::close::CloseCode;
 use byway_transfer::session_seats::{SeatDecision, network_of, seat};
-use byway_transfer::ticket::GreetedRelay;
 use byway_transfer::{Entrance, Error, EventLoop, Requests, StandingRelays, TcpDialer, endpoint, hung_up};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -59,6 +58,7 @@ impl Sink {
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let (asks, asked) = sync_channel(4 * MAX_SOURCES);
         let (answers, answered) = sync_channel(4 * MAX_SOURCES);
+        let permission = plan.permission.clone();
         let gate = SourceAccess {
             permission: plan.permission,
             protocol: crate::PROTOCOL_NAME.parse().unwrap_or_default(),
@@ -71,7 +71,7 @@ impl Sink {
         let owner = SinkOwner {
             relay_dialer: TcpDialer::of_relays(control.watch(), plan.relays.iter()),
             relays: plan.relays,
-            standing: StandingRelays::default(),
+            standing: StandingRelays::new(permission),
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
             begun_at: None,
             sources: BTreeMap::new(),
@@ -214,9 +214,9 @@ impl SinkOwner {
                 self.leave(handle, &reason);
                 endpoint.forget(handle);
             }
-            EndpointEvent::Reachable { relay, grant, address, consent } => {
-                if let Some(word) = self.standing.on_reachable(relay, grant) {
-                    self.tell(SinkEvent::Reachable(GreetedRelay { word, address, consent }));
+            EndpointEvent::Reachable(reachable) => {
+                if let Some(relay) = self.standing.on_reachable(&reachable) {
+                    self.tell(SinkEvent::Reachable(relay));
                 }
             }
             EndpointEvent::StandingTrouble(relay, grant, trouble) => {

@@ -25,7 +25,7 @@ use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
 use crate::standing_relays::StandingRelays;
 use crate::tcp_entrance::Entrance;
-use crate::ticket::{GreetedRelay, Ticket};
+use crate::ticket::Ticket;
 use access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
@@ -140,6 +140,7 @@ impl Receiving {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let (taken, ticket) = (SingleTransfer::default(), plan.owner.clone());
+        let permission = plan.permission.clone();
         let gate = AccessControl {
             permission: plan.permission,
             allow: plan.allow,
@@ -174,7 +175,7 @@ impl Receiving {
             exits: Exits::new(plan.forwards, plan.most_forwards, &control),
             leave_at: None,
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
-            standing: StandingRelays::default(),
+            standing: StandingRelays::new(permission),
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
@@ -323,14 +324,15 @@ impl Server {
                 self.exits.leave(handle);
                 endpoint.forget(handle);
             }
-            EndpointEvent::Reachable { relay, grant, address, consent } => {
+            EndpointEvent::Reachable(reachable) => {
+                let relay = reachable.relay;
                 if self.relays_known.insert(relay) && endpoint.leads_to(relay) {
                     self.tell(TransferEvent::Warning(format!(
                         "relay {relay} is reached over TCP: UDP brings no answer"
                     )));
                 }
-                if let Some(word) = self.standing.on_reachable(relay, grant) {
-                    self.tell(TransferEvent::Reachable(GreetedRelay { word, address, consent }));
+                if let Some(relay) = self.standing.on_reachable(&reachable) {
+                    self.tell(TransferEvent::Reachable(relay));
                 }
             }
             EndpointEvent::StandingTrouble(relay, grant, trouble) => {

@@ -1,8 +1,10 @@
 //! Relays at which a host stands so that others reach it: which work, and what is to be said of
 //! those that do not.
 
+use crate::secret::Secret;
 use crate::sockets::is_private;
-use byway_engine::{Endpoint, RelayTrouble};
+use crate::ticket::GreetedRelay;
+use byway_engine::{Endpoint, Reachable, RelayTrouble};
 use byway_net::source_for;
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Instant, Prefix};
@@ -22,8 +24,10 @@ pub struct UselessRelay {
 }
 
 /// The relays, by their words.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StandingRelays {
+    /// The secret in the tickets of this host, to whose holders relays tell where it is.
+    permission: Secret<[u8; 16]>,
     words: Vec<StandingWord>,
 }
 
@@ -39,10 +43,17 @@ struct StandingWord {
 }
 
 impl StandingRelays {
+    /// No relays yet. `permission`: the secret in the tickets of this host, to whose holders relays
+    /// tell where it is.
+    #[must_use]
+    pub const fn new(permission: Secret<[u8; 16]>) -> Self {
+        Self { permission, words: Vec::new() }
+    }
+
     /// Registers this host with the relay of a word, and has the relay check it. Returns a warning
     /// if the relay cannot be used.
     pub fn stand(&mut self, endpoint: &mut Endpoint, now: Instant, word: Word) -> Option<UselessRelay> {
-        let tried = endpoint.stand_at_with_check(now, &word);
+        let tried = endpoint.stand_at_for(now, &word, self.permission.expose());
         let (tried, trouble) = match tried {
             Ok(tried) => (tried, None),
             Err(trouble) => (Vec::new(), Some(trouble)),
@@ -53,15 +64,17 @@ impl StandingRelays {
         useless
     }
 
-    /// The relay leads here, under a word of this grant. Returns the word, and rather one that has
-    /// not worked before.
-    pub fn on_reachable(&mut self, relay: SocketAddr, grant: u32) -> Option<Word> {
+    /// The relay leads here, as `reachable` says. Returns what a ticket names: the relay under a
+    /// word of the grant, and rather one that has not worked before.
+    pub fn on_reachable(&mut self, reachable: &Reachable) -> Option<GreetedRelay> {
+        let Reachable { relay, grant, address, consent, is_remembered } = *reachable;
         let fits = |it: &StandingWord| it.is_at(relay, grant);
         let fresh = self.words.iter().position(|it| fits(it) && !it.works);
         let place = fresh.or_else(|| self.words.iter().position(fits))?;
         let standing = self.words.get_mut(place)?;
         standing.works = true;
-        Some(standing.word.clone())
+        let reach = (!is_remembered).then_some((address, consent));
+        Some(GreetedRelay { word: standing.word.clone(), reach })
     }
 
     /// An address of a relay is in trouble. What to say, once no other address of it may work, and
@@ -115,7 +128,7 @@ fn proposed(address: IpAddr) -> Prefix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+    use byway_wire::relay::{Consent, Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
 
     const V4: &str = "192.0.2.7:4748";
     const V6: &str = "[2001:db8::7]:4748";
@@ -136,7 +149,22 @@ mod tests {
             works: false,
             told: false,
         };
-        StandingRelays { words: grants.iter().map(word).collect() }
+        StandingRelays { permission: Secret::new([3; 16]), words: grants.iter().map(word).collect() }
+    }
+
+    fn reachable(relay: SocketAddr, grant: u32) -> Reachable {
+        let consent = Consent { expiry: 1, tag: 2 };
+        Reachable { relay, grant, address: V4.parse().unwrap(), consent, is_remembered: false }
+    }
+
+    #[test]
+    fn a_ticket_names_an_address_only_where_the_relay_does_not_remember_it() {
+        let mut relays = standing(&[1]);
+        let mut reachable = reachable(V4.parse().unwrap(), 1);
+        let reach = Some((reachable.address, reachable.consent));
+        assert_eq!(relays.on_reachable(&reachable).unwrap().reach, reach);
+        reachable.is_remembered = true;
+        assert_eq!(relays.on_reachable(&reachable).unwrap().reach, None);
     }
 
     #[test]
@@ -144,7 +172,7 @@ mod tests {
         let [v4, v6] = [V4, V6].map(|text| text.parse().unwrap());
         let mut relays = standing(&[1]);
         assert_eq!(relays.on_trouble(v6, 1, RelayTrouble::Silent), None);
-        assert!(relays.on_reachable(v4, 1).is_some());
+        assert!(relays.on_reachable(&reachable(v4, 1)).is_some());
         assert_eq!(relays.on_trouble(v4, 1, RelayTrouble::Silent), None, "it was silent for a while");
         let mut relays = standing(&[1]);
         assert_eq!(relays.on_trouble(v6, 1, RelayTrouble::Silent), None);
@@ -161,9 +189,9 @@ mod tests {
         let useless = relays.on_trouble(v4, 2, refused).unwrap();
         assert_eq!(useless.word.grant().id, 2);
         assert!(useless.message.contains("it refuses: the relay word has expired"), "{}", useless.message);
-        assert_eq!(relays.on_reachable(v4, 1).unwrap().grant().id, 1);
+        assert_eq!(relays.on_reachable(&reachable(v4, 1)).unwrap().word.grant().id, 1);
         assert!(relays.on_trouble(v4, 1, refused).is_some(), "also one that has worked");
-        assert_eq!(relays.on_reachable(v4, 3), None);
+        assert_eq!(relays.on_reachable(&reachable(v4, 3)), None);
     }
 
     #[test]

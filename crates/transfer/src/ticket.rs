@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! byway1-   key (32), permission (16), count (1) × address, count (1) × relay
-//! byway2-   as byway1-, count (1) × name; only where there are names
+//! byway2-   the same, count (1) × name; where there are names, or relays that remember the receiver
 //! name      length (1), host name (bytes), port (2)
-//! relay     length (1), relay word (bytes of byway_wire::relay::Word), address, consent (10)
+//! relay     length (1), relay word (bytes of byway_wire::relay::Word), reach
+//! reach     in byway1-: address, consent (10); in byway2-: 1, address, consent (10); or 0: the relay tells
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
@@ -25,10 +26,23 @@ use std::str::FromStr;
 use thiserror::Error;
 use zeroize::Zeroize;
 
-/// The beginning of the text of a ticket without names.
-const TICKET_PREFIX: &str = "byway1-";
-/// The beginning of the text of a ticket with names.
-const NAMED_TICKET_PREFIX: &str = "byway2-";
+/// How a ticket is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TicketFormat {
+    /// `byway1-`: with the receiver's addresses at the time.
+    Fixed,
+    /// `byway2-`: with ways that lead to the receiver also when its addresses have changed.
+    Lasting,
+}
+
+impl TicketFormat {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Fixed => "byway1-",
+            Self::Lasting => "byway2-",
+        }
+    }
+}
 
 /// The most addresses that a ticket holds, and the most relays.
 pub const MAX_ENTRIES: usize = 16;
@@ -37,7 +51,7 @@ pub const MAX_NAMES: usize = 4;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
 /// A relay word has a one-byte length here; with four addresses and a caveat it takes 112 bytes.
-const RELAY_MAX: usize = 1 + 255 + ADDRESS_MAX + CONSENT_LEN;
+const RELAY_MAX: usize = 1 + 255 + 1 + ADDRESS_MAX + CONSENT_LEN;
 const TICKET_MAX: usize =
     32 + 16 + 3 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX) + MAX_NAMES * NamedAddress::MAX_LEN;
 
@@ -61,11 +75,9 @@ pub struct Ticket {
 pub struct GreetedRelay {
     /// The word that permits the sender to use the relay.
     pub word: relay::Word,
-    /// The receiver's address as the relay saw it: where the relay is asked to deliver.
-    pub address: SocketAddr,
-    /// The receiver's consent to that, which the relay gave and recognises. It expires before the
-    /// ticket does.
-    pub consent: relay::Consent,
+    /// The receiver's address as the relay saw it, and the receiver's consent to be reached there,
+    /// which expires before the ticket does. `None`: the relay remembers the receiver, and tells.
+    pub reach: Option<(SocketAddr, relay::Consent)>,
 }
 
 /// Why a text is not a ticket.
@@ -103,6 +115,7 @@ impl fmt::Display for Ticket {
     /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] and names beyond
     /// [`MAX_NAMES`] do not fit and are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format = self.format();
         let mut buffer = [0; TICKET_MAX];
         let mut writer = Writer::new(&mut buffer);
         writer.bytes(&self.key.0);
@@ -112,14 +125,13 @@ impl fmt::Display for Ticket {
         addresses.for_each(|address| write_address(&mut writer, *address));
         let relays = self.relays.iter().take(MAX_ENTRIES);
         writer.u8(relays.len() as u8);
-        relays.for_each(|relay| relay.write(&mut writer));
-        if !self.names.is_empty() {
+        relays.for_each(|relay| relay.write(&mut writer, format));
+        if format == TicketFormat::Lasting {
             let names = self.names.iter().take(MAX_NAMES);
             writer.u8(names.len() as u8);
             names.for_each(|name| name.write(&mut writer));
         }
-        let prefix = if self.names.is_empty() { TICKET_PREFIX } else { NAMED_TICKET_PREFIX };
-        let text = checked_text::encode(prefix, writer.written());
+        let text = checked_text::encode(format.prefix(), writer.written());
         buffer.zeroize();
         f.write_str(&text)
     }
@@ -129,9 +141,11 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        let (decoded, has_names) = match checked_text::decode(NAMED_TICKET_PREFIX, text) {
-            Err(TextError::Prefix) => (checked_text::decode(TICKET_PREFIX, text), false),
-            decoded => (decoded, true),
+        let (decoded, format) = match checked_text::decode(TicketFormat::Lasting.prefix(), text) {
+            Err(TextError::Prefix) => {
+                (checked_text::decode(TicketFormat::Fixed.prefix(), text), TicketFormat::Fixed)
+            }
+            decoded => (decoded, TicketFormat::Lasting),
         };
         let payload = decoded.map_err(|error| match error {
             TextError::Prefix => foreign(text.trim()),
@@ -141,7 +155,7 @@ impl FromStr for Ticket {
                 // Without its end, what is left runs out before the contents do, or in the checksum
                 // after them.
                 let mut reader = Reader::new(&bytes);
-                match Self::read(&mut reader, has_names) {
+                match Self::read(&mut reader, format) {
                     Err(DecodeError::Truncated) => TicketError::Truncated,
                     Ok(_) if reader.remaining() < CHECKSUM_LEN => TicketError::Truncated,
                     _ => TicketError::Mistyped,
@@ -150,7 +164,7 @@ impl FromStr for Ticket {
         })?;
         let payload = Secret::new(payload);
         let mut reader = Reader::new(payload.expose());
-        let ticket = Self::read(&mut reader, has_names).map_err(TicketError::Malformed)?;
+        let ticket = Self::read(&mut reader, format).map_err(TicketError::Malformed)?;
         if reader.is_empty() { Ok(ticket) } else { Err(TicketError::Malformed(DecodeError::Range("length"))) }
     }
 }
@@ -171,42 +185,67 @@ impl Ticket {
         self.addresses.iter().chain(relays).map(SocketAddr::ip).chain(named).collect()
     }
 
-    /// Reads what a ticket says. A ticket `has_names` if its prefix says so: at least one.
-    fn read(reader: &mut Reader<'_>, has_names: bool) -> Result<Self, DecodeError> {
+    fn format(&self) -> TicketFormat {
+        let is_lasting = !self.names.is_empty() || self.relays.iter().any(|relay| relay.reach.is_none());
+        if is_lasting { TicketFormat::Lasting } else { TicketFormat::Fixed }
+    }
+
+    fn read(reader: &mut Reader<'_>, format: TicketFormat) -> Result<Self, DecodeError> {
         let mut ticket = Self {
             key: PublicKey(reader.array()?),
             permission: Secret::new(reader.array()?),
             addresses: read_list(reader, MAX_ENTRIES, read_address)?,
-            relays: read_list(reader, MAX_ENTRIES, GreetedRelay::read)?,
+            relays: read_list(reader, MAX_ENTRIES, |reader| GreetedRelay::read(reader, format))?,
             names: Vec::new(),
         };
-        if has_names {
+        if format == TicketFormat::Lasting {
             ticket.names = read_list(reader, MAX_NAMES, NamedAddress::read)?;
-            if ticket.names.is_empty() {
-                return Err(DecodeError::Range("number of names"));
-            }
+        }
+        if ticket.format() != format {
+            return Err(DecodeError::Range("format"));
         }
         Ok(ticket)
     }
 }
 
 impl GreetedRelay {
-    fn write(&self, writer: &mut Writer<'_>) {
+    /// Whether `other` tells the same way with a newer consent, or that the relay remembers it.
+    #[must_use]
+    pub fn is_renewed_by(&self, other: &Self) -> bool {
+        let address = |relay: &Self| relay.reach.map(|(address, _)| address);
+        self.word == other.word && (other.reach.is_none() || address(self) == address(other))
+    }
+
+    fn write(&self, writer: &mut Writer<'_>, format: TicketFormat) {
         let word = Secret::new(self.word.to_bytes());
         writer.u8(word.expose().len() as u8); // at most 112
         writer.bytes(word.expose());
-        write_address(writer, self.address);
-        self.consent.write(writer);
+        if format == TicketFormat::Lasting {
+            writer.u8(u8::from(self.reach.is_some()));
+        }
+        if let Some((address, consent)) = &self.reach {
+            write_address(writer, *address);
+            consent.write(writer);
+        }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut Reader<'_>, format: TicketFormat) -> Result<Self, DecodeError> {
         let length = usize::from(reader.u8()?);
         let word = reader.bytes(length)?;
-        Ok(Self {
-            word: relay::Word::from_bytes(word).map_err(|_| DecodeError::Range("relay word"))?,
-            address: read_address(reader)?,
-            consent: relay::Consent::read(reader)?,
-        })
+        let word = relay::Word::from_bytes(word).map_err(|_| DecodeError::Range("relay word"))?;
+        let has_reach = match format {
+            TicketFormat::Fixed => true,
+            TicketFormat::Lasting => match reader.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(DecodeError::Range("reach")),
+            },
+        };
+        let reach = match has_reach {
+            true => Some((read_address(reader)?, relay::Consent::read(reader)?)),
+            false => None,
+        };
+        Ok(Self { word, reach })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common::{Ended, Place};
 use byway_transfer::ticket::Ticket;
+use byway_wire::relay::Consent;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -71,9 +72,10 @@ fn a_relay_that_does_not_forward_is_told_with_its_reason() {
     receiver.interrupt();
     assert_eq!(receiver.end().code, Some(130));
     let mut ticket: Ticket = ticket.parse().unwrap();
-    // The host at that address did not consent.
-    let address = ticket.relays[0].address;
-    ticket.relays[0].address = SocketAddr::new(address.ip(), address.port() ^ 1);
+    // The host at that address did not consent, and the relay knows no host of another permission.
+    let port = ticket.addresses[0].port() ^ 1;
+    let address = SocketAddr::new(ticket.addresses[0].ip(), port);
+    ticket.relays[0].reach = Some((address, Consent { expiry: 0, tag: 0 }));
     let relay = ticket.relays[0].word.relays()[0].to_string();
     let ended = place.run("sender", &["send", "file", &ticket.to_string(), "--json"]);
     ended.failed(5, "refuses: the receiver did not consent to be reached through the relay");

@@ -20,7 +20,7 @@ pub fn greet(socket: &UdpSocket, relay: SocketAddr, grant: u32, clock: &Clock) -
             let greeted =
                 Greeted::read(&packet[..length]).ok().filter(|it| it.nonce == nonce && from == relay);
             if let Some(greeted) = greeted {
-                return Some((greeted, RelayClock::learn(&greeted, sent, clock.now())));
+                return Some((greeted, RelayClock::learn(greeted.unix_millis, sent, clock.now())));
             }
         }
         None

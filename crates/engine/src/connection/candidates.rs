@@ -28,6 +28,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
 const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// The most candidates of which a debug build looks at each again and again.
 const MAX_AUDITED_CANDIDATES: usize = 32;
+/// The most addresses that are tried only because packets of the peer came from there. Whoever
+/// forwards copies of packets can make the peer seem to be anywhere.
+const MAX_SEEN_ADDRESSES: usize = 8;
 
 /// What a path achieved until its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +72,8 @@ struct Candidate {
     failures: u32,
     silences: u32,
     worked: bool,
+    /// Whether the candidate is an address from which a packet of the peer came.
+    is_seen: bool,
     /// Whether the candidate was ever a path in use. `goodput`: its best rate in bytes per second.
     used: bool,
     goodput: u64,
@@ -86,6 +91,7 @@ impl Candidate {
             failures: 0,
             silences: 0,
             worked: false,
+            is_seen: false,
             used: false,
             goodput: 0,
             end: None,
@@ -218,6 +224,23 @@ impl Candidates {
             None => self.all.push(Candidate::new(now, route.local, None, Some(route))),
         }
         self.changed();
+    }
+
+    /// Adds a direct route to where a packet of the peer came from: the peer may have moved there.
+    /// It takes the place of the first one that does not answer, if there are too many.
+    pub fn add_seen(&mut self, now: Instant, route: Route) {
+        let is_full = self.all.iter().filter(|it| it.is_seen).count() >= MAX_SEEN_ADDRESSES;
+        let is_known = self.all.iter().any(|known| known.route.as_ref() == Some(&route));
+        let rests = |it: &&mut Candidate| it.is_seen && matches!(it.phase, CandidateState::Waits(_));
+        if !is_full || is_known {
+            self.add(now, route);
+            if !is_known && let Some(new) = self.all.last_mut() {
+                new.is_seen = true;
+            }
+        } else if let Some(place) = self.all.iter_mut().find(rests) {
+            *place = Candidate { is_seen: true, ..Candidate::new(now, route.local, None, Some(route)) };
+            self.changed();
+        }
     }
 
     /// Adds a relay. A known one gets its uplink back, or a new word.

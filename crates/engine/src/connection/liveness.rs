@@ -10,6 +10,9 @@ use byway_wire::{Duration, Instant};
 const UNCONFIRMED_TIMEOUT: Duration = Duration::from_secs(30);
 /// With nothing heard for this long, ask; earlier if the connection would be given up soon.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// With nothing heard for this long after data came, ask: this side may have a new address, which
+/// the peer learns from what it is asked. The wait doubles with each time, up to `KEEP_ALIVE`.
+const DATA_KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SessionPhase {
@@ -50,6 +53,8 @@ pub(super) struct SessionState {
     idle_timeout: Duration,
     last_heard: Instant,
     last_asked: Instant,
+    /// How long nothing may be heard before the peer is asked.
+    ask_wait: Duration,
     /// Whether the peer proved that it holds the keys.
     confirmed: bool,
     /// Whether any packet came since the handshake.
@@ -69,6 +74,7 @@ impl SessionState {
             idle_timeout: config.idle_timeout,
             last_heard: now,
             last_asked: now,
+            ask_wait: KEEP_ALIVE,
             confirmed,
             heard: false,
             rejected: false,
@@ -119,6 +125,13 @@ impl SessionState {
     pub fn on_heard(&mut self, now: Instant) -> bool {
         (self.last_heard, self.heard) = (now, true);
         !core::mem::replace(&mut self.confirmed, true)
+    }
+
+    /// Notes that data of the peer came. Returns whether the [`deadline`](Self::deadline) is
+    /// earlier for that.
+    #[inline]
+    pub fn on_data(&mut self) -> bool {
+        core::mem::replace(&mut self.ask_wait, DATA_KEEP_ALIVE) > DATA_KEEP_ALIVE
     }
 
     /// Whether anything was heard of the peer since then.
@@ -220,7 +233,7 @@ impl SessionState {
         if self.ask_at() > now {
             return SilenceAction::Heard;
         }
-        self.last_asked = now;
+        (self.last_asked, self.ask_wait) = (now, (self.ask_wait * 2).min(KEEP_ALIVE));
         SilenceAction::Ask
     }
 
@@ -233,7 +246,7 @@ impl SessionState {
 
     /// When the peer is next sent a PING for its silence.
     fn ask_at(&self) -> Instant {
-        self.last_heard.max(self.last_asked) + KEEP_ALIVE.min(self.idle_timeout / 4)
+        self.last_heard.max(self.last_asked) + self.ask_wait.min(self.idle_timeout / 4)
     }
 
     /// When [`silence`](Self::silence) must be called next.
@@ -245,6 +258,7 @@ impl SessionState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_silent_peer_is_asked_and_then_lost() {
@@ -259,6 +273,23 @@ mod tests {
         assert!(!session.on_heard(at(9)));
         assert_eq!((session.deadline(), session.silence(at(14))), (at(14), SilenceAction::Ask));
         assert_eq!(session.silence(at(29)), SilenceAction::Lost);
+    }
+
+    #[test]
+    fn who_sent_data_is_asked_soon_and_then_ever_more_rarely() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut session = SessionState::new(at(0), &Config::default(), true);
+        assert!(session.on_data() && !session.on_data());
+        session.on_heard(at(10));
+        let mut asked = Vec::new();
+        for second in 10..60 {
+            if session.silence(at(second)) == SilenceAction::Ask {
+                asked.push(second);
+                session.on_heard(at(second)); // it answers
+            }
+        }
+        assert_eq!(asked, [12, 16, 24, 39, 54]);
+        assert!(session.on_data(), "it sends again");
     }
 
     #[test]

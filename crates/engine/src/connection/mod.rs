@@ -414,6 +414,7 @@ impl Connection {
         }
         self.acks.snacks().wake(now, &self.peer_paths, self.contents.incoming());
         if silence == SilenceAction::Ask {
+            self.pending_events.want(RelayEvent::Silence);
             self.paths.edit_each(|path| {
                 path.pending.ping = true;
                 true

@@ -73,7 +73,7 @@ impl Connection {
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
         let came = PacketInfo { on: id, at, stamp };
-        let (mut eliciting, mut asked) = (false, false);
+        let (mut eliciting, mut asked, mut is_asked_sooner) = (false, false, false);
         let frames = match self.config.payload {
             Payload::Bytes => Frames::new(frames),
             Payload::Length => Frames::with_phantom(frames, phantom),
@@ -87,6 +87,7 @@ impl Connection {
             asked |= matches!(frame, Frame::Ping);
             if matches!(frame, Frame::Stream(_) | Frame::Object(_) | Frame::Datagram(_)) {
                 self.acks.on_data();
+                is_asked_sooner |= self.session.on_data();
             }
             if let Err(error) = self.on_frame(now, came, frame) {
                 self.close_at(now, close::DATA_CODE_OFFSET + error.code, error.reason);
@@ -115,7 +116,7 @@ impl Connection {
         }
         // Nothing else that a packet brings makes the connection as a whole due earlier than it
         // was.
-        if first {
+        if first || is_asked_sooner {
             scheduler.reconsider();
         } else if eliciting && contents.incoming().snack_deadline(Duration::ZERO).is_some() {
             let at = acks.snacks().deadline(now, peer_paths, contents.incoming());

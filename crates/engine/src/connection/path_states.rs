@@ -65,8 +65,11 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Sets the route through a relay. It may be new, or its clock, cookie or consent was renewed.
+    /// Sets the route through a relay. It may be new, or its clock, cookie or consent was renewed,
+    /// or the peer has another address behind it. A path that still answers stays where it is: two
+    /// hosts with the same ticket may register with the relay in turn.
     pub(crate) fn offer_route(&mut self, now: Instant, relay: RelayId, route: Route) {
+        self.move_silent(now, &route);
         self.paths.edit_each(|path| {
             let same = path.route == route;
             if same {
@@ -567,6 +570,7 @@ impl Connection {
         let Some(path) = paths.edit(id) else { return false };
         if path.is_governed() && path.send.timeouts() >= SILENT_TIMEOUTS {
             scheduler.consult();
+            self.pending_events.want(RelayEvent::Silence);
         }
         if path.send.is_as_good_as_gone() && self.has_other(id) {
             self.drop_path(now, id, PathEndReason::Held);

@@ -71,6 +71,8 @@ pub(crate) enum RelayEvent {
     Greet(RelayId),
     /// A relay need not be known for now.
     Release(RelayId),
+    /// The peer is silent where something was waited for. One of both may have another address.
+    Silence,
 }
 
 /// A message about a relay, until it is sent to the peer.

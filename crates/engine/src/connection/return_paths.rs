@@ -7,7 +7,7 @@ use super::peer_paths::{DroppedPath, PATH_LOOKAHEAD, PeerPath};
 use crate::invariant::Invariant as _;
 use crate::path::receive::ReceivePath;
 use crate::role::Role;
-use crate::route::{PacketSource, Route};
+use crate::route::{PacketSource, Route, Through};
 use alloc::boxed::Box;
 use byway_control::Controller;
 use byway_wire::{Instant, PathId};
@@ -73,10 +73,15 @@ impl Connection {
         }
     }
 
-    /// The path of ours that leads to where a packet came from. A responder makes one if there is
-    /// none.
+    /// The path of ours that leads to where a packet came from. If there is none, a responder makes
+    /// one, and an initiator tries the address as it tries others of the peer.
     pub(super) fn way_to(&mut self, now: Instant, source: &PacketSource) -> Option<PathId> {
         let known = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
+        if known.is_none() && self.peer.role == Role::Initiator && matches!(source.through, Through::Nothing)
+        {
+            self.candidates.add_seen(now, Route::direct(source.local, source.remote));
+            self.scheduler.reconsider();
+        }
         if known.is_some() || self.peer.role == Role::Initiator || !self.has_name(2 * PATH_LOOKAHEAD) {
             return known;
         }
@@ -155,6 +160,21 @@ impl Connection {
         if moving.again_at <= now {
             moving.again_at = now + interval;
             path.pending.ask = true;
+        }
+    }
+
+    /// The peer is at another address behind a relay. Silent paths through the relay lead there
+    /// from now on.
+    pub(super) fn move_silent(&mut self, now: Instant, route: &Route) {
+        let moves = |path: &&Path| path.route.is_moved(route) && path.send.timeouts() > 0;
+        loop {
+            let found = self.paths.iter().find(moves).map(Path::id);
+            let Some(id) = found else { return };
+            let Self { paths, controller, .. } = self;
+            let Some(path) = paths.edit(id).sure() else { return };
+            path.pending.ping = true;
+            settle_in(path, controller, now);
+            paths.set_route(id, route.clone());
         }
     }
 

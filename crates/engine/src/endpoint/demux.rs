@@ -41,6 +41,7 @@ impl Endpoint {
             None => 0,
             Some(MessageType::Greeted) => return self.on_greeted(now, local, remote, payload),
             Some(MessageType::Notice) => return self.on_notice(now, payload),
+            Some(MessageType::Location) => return self.on_location(now, local, remote, payload),
             Some(MessageType::Delivered) => match Delivered::read(payload) {
                 Ok(delivered) => {
                     let packet = payload.get(delivered.inner..).unwrap_or_default();

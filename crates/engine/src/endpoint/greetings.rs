@@ -3,8 +3,11 @@
 use super::handle::Handle;
 use crate::connection::RelayId;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, RelayClock};
+use byway_wire::relay::{
+    Consent, GREET_LEN, Greet, Greeted, Location, LocationAction, LocationKey, Notice, Reason, RelayClock,
+};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Local, TcpRequest, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
@@ -15,8 +18,9 @@ const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_TRIES: u32 = 6;
 /// Time after which a relay that answered is greeted again. This keeps a NAT of this side open for
 /// packets through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in
-/// practice some last only 30 seconds.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// practice some last only 20 seconds. A relay that remembers where this side is learns of a new
+/// address within this time.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// A relay that refuses is greeted again at once, but not sooner than this after the last greeting.
 /// Who sees a packet of ours can forge a refusal, and must not make this side send more than that.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,14 +52,15 @@ pub(super) struct AnsweredRelay {
     /// The address of this side as the relay saw it. `consent`: the consent of this side.
     pub address: SocketAddr,
     pub consent: Consent,
-    /// When the consent was last passed on.
-    told_at: Instant,
+    /// When the consent was last passed on. `None`: never.
+    told_at: Option<Instant>,
 }
 
 /// Why a relay is greeted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GreetingPurpose {
-    /// To send through the relay. `reach`: the peer's address and consent, once it consented.
+    /// To send through the relay. `reach`: the peer's address and consent, once they are known:
+    /// from a ticket, from the relay, or because the peer consented.
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
     /// To be reached through the relay, as a peer asked.
     Receive { handle: Handle, offer: u32 },
@@ -88,7 +93,7 @@ impl GreetingPurpose {
 }
 
 /// A relay that is greeted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Greeting {
     /// The greeting's number, by which the relay is offered to a peer.
     pub number: u32,
@@ -99,6 +104,16 @@ pub(super) struct Greeting {
     pub purpose: GreetingPurpose,
     pub known: Option<AnsweredRelay>,
     pub check: Option<WordCheck>,
+    /// Makes requests about the location of a receiver: of this side, or of the peer to send to.
+    /// `None`: the relay is not asked for any.
+    pub location_key: Option<Arc<LocationKey>>,
+    /// The cookie with which the relay was last asked about a location. `None`: it was not asked.
+    asked_with: Option<u64>,
+    /// Whether the relay answered the last request with a location.
+    pub is_located: bool,
+    /// Whether this greeting registers the location of this side. Of those by which this side
+    /// stands at one relay, one does.
+    registers: bool,
     nonce: [u8; 8],
     sent_at: Instant,
     next_at: Instant,
@@ -111,6 +126,22 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// What is to be asked about a location by the next greeting, if anything is. The relay's
+    /// cookie must be known.
+    const fn action(&self) -> Option<LocationAction> {
+        match self.purpose {
+            _ if self.location_key.is_none() || self.known.is_none() => None,
+            GreetingPurpose::Send { .. } => Some(LocationAction::LookUp),
+            GreetingPurpose::Standing { .. } if self.registers => Some(LocationAction::Register),
+            GreetingPurpose::Standing { .. } | GreetingPurpose::Receive { .. } => None,
+        }
+    }
+
+    /// Whether the relay is yet to be asked with the cookie that it gave last.
+    fn is_to_ask(&self) -> bool {
+        self.action().is_some() && self.asked_with != self.known.map(|known| known.cookie)
+    }
+
     /// Whether an answer from this socket and address may belong to this greeting.
     fn is_answered_at(&self, (local, address): (Local, SocketAddr)) -> bool {
         let is_udp = !self.local.is_connection() && !local.is_connection();
@@ -125,6 +156,35 @@ impl Greeting {
         matches!(self.purpose, GreetingPurpose::Send { handle: by, id: number, .. } if by == handle && number == id)
     }
 
+    /// Takes what a relay answered, and is due again when a keep-alive is. Returns whether the
+    /// consent is to be passed on.
+    fn answered(&mut self, now: Instant, local: Local, mut known: AnsweredRelay, nonce: [u8; 8]) -> bool {
+        // A socket bound to all addresses may have others beside it, each for one address: what the
+        // relay sends comes by the one of the address that it saw.
+        self.local = local;
+        let told = self.known.filter(|before| before.address == known.address);
+        known.told_at = told.and_then(|before| before.told_at).filter(|at| *at + CONSENT_INTERVAL > now);
+        self.known = Some(known);
+        (self.tries, self.nonce, self.next_at) = (0, nonce, now + KEEPALIVE_INTERVAL);
+        // Of several ways to one relay, the one that registers is told of, once that is settled.
+        let stands = matches!(self.purpose, GreetingPurpose::Standing { .. });
+        let leaves_it = stands && self.location_key.is_some() && !self.registers;
+        let tells = known.told_at.is_none() && !leaves_it && (self.is_located || !self.is_to_ask());
+        if tells && let Some(known) = &mut self.known {
+            known.told_at = Some(now);
+        }
+        tells
+    }
+
+    /// An attempt to connect asks often, because the peer may be about to register.
+    fn ask_again(&mut self, now: Instant, is_connected: impl Fn(Handle) -> bool) {
+        if let GreetingPurpose::Send { handle, .. } = self.purpose
+            && !is_connected(handle)
+        {
+            self.next_at = now + RENEWAL_INTERVAL;
+        }
+    }
+
     /// Does what is due for the check of its word. When it is due next, if it goes on.
     fn check_on(&mut self, now: Instant, turn: &mut DueGreetings) -> Option<Instant> {
         let check = self.check.as_mut()?;
@@ -135,20 +195,26 @@ impl Greeting {
             check.next_at = now + RETRY_INTERVAL * (1 << check.sent);
             check.sent += 1;
             let at = check.next_at;
-            turn.checks.push(*self);
+            turn.checks.push(self.clone());
             return Some(at);
         }
         match check.refused {
-            Some(reason) => turn.failed.push((*self, Failure::Refused(reason))),
-            None => turn.unheard.push(*self),
+            Some(reason) => turn.failed.push((self.clone(), Failure::Refused(reason))),
+            None => turn.unheard.push(self.clone()),
         }
         self.check = None;
         None
     }
 
-    fn write(&self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        let mut writer = Writer::new(out.buffer.get_mut(..GREET_LEN)?);
-        Greet { nonce: self.nonce, grant: self.grant }.write(&mut writer);
+    fn write(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let buffer = out.buffer.first_chunk_mut::<GREET_LEN>()?;
+        match (self.action(), &self.location_key, &self.known) {
+            (Some(action), Some(key), Some(known)) => {
+                key.write(buffer, self.nonce, action, known.cookie, known.clock.unix(now));
+                self.asked_with = Some(known.cookie);
+            }
+            _ => Greet { nonce: self.nonce, grant: self.grant }.write(&mut Writer::new(buffer)),
+        }
         Some(Transmit {
             local: self.local,
             remote: self.address,
@@ -207,6 +273,7 @@ impl Greetings {
         (local, address): (Local, SocketAddr),
         grant: u32,
         purpose: GreetingPurpose,
+        location_key: Option<Arc<LocationKey>>,
         nonce: [u8; 8],
     ) -> bool {
         if self.all.len() >= MAX_GREETINGS {
@@ -222,6 +289,10 @@ impl Greetings {
             purpose,
             known: None,
             check: None,
+            location_key,
+            asked_with: None,
+            is_located: false,
+            registers: false,
             nonce,
             sent_at: now,
             next_at: now,
@@ -262,12 +333,25 @@ impl Greetings {
     /// A relay refuses packets under this grant: it is greeted again, and answers with a cookie and
     /// a consent that hold.
     pub fn renew(&mut self, now: Instant, relay: SocketAddr, grant: u32) {
-        let refused = |it: &&mut Greeting| it.address == relay && it.grant == grant;
-        for greeting in self.all.iter_mut().filter(refused) {
-            if greeting.known.is_some() && greeting.tries == 0 {
-                greeting.next_at = greeting.next_at.min((greeting.sent_at + RENEWAL_INTERVAL).max(now));
-                self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
-            }
+        self.hasten(now, |it| it.address == relay && it.grant == grant);
+    }
+
+    /// A peer is silent, and either side may be at another address: relays that are asked for its
+    /// location, and those that lead to this side, are greeted again.
+    pub fn on_silence(&mut self, now: Instant, handle: Handle) {
+        self.hasten(now, |it| match it.purpose {
+            GreetingPurpose::Send { handle: by, .. } => by == handle && it.location_key.is_some(),
+            GreetingPurpose::Receive { handle: by, .. } => by == handle,
+            GreetingPurpose::Standing { .. } => true,
+        });
+    }
+
+    /// Greets relays that have answered again, but none sooner than [`RENEWAL_INTERVAL`] after the
+    /// last greeting.
+    fn hasten(&mut self, now: Instant, is_meant: impl Fn(&Greeting) -> bool) {
+        for greeting in self.all.iter_mut().filter(|it| it.known.is_some() && it.tries == 0 && is_meant(it)) {
+            greeting.next_at = greeting.next_at.min((greeting.sent_at + RENEWAL_INTERVAL).max(now));
+            self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
         }
     }
 
@@ -292,12 +376,13 @@ impl Greetings {
         self.all.iter().any(|greeting| greeting.local == local && greeting.known.is_some())
     }
 
-    /// The greetings of a relay that did not answer yet: the grant and the purpose of each.
-    pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose)> {
+    /// The greetings of a relay that did not answer yet: the grant of each, its purpose, and with
+    /// what it asks for a location.
+    pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose, Option<Arc<LocationKey>>)> {
         let wanted = |it: &&Greeting| {
             it.address == relay && it.known.is_none() && !matches!(it.purpose, GreetingPurpose::Send { .. })
         };
-        self.all.iter().filter(wanted).map(|greeting| (greeting.grant, greeting.purpose)).collect()
+        self.all.iter().filter(wanted).map(|it| (it.grant, it.purpose, it.location_key.clone())).collect()
     }
 
     /// Whether a relay has answered through which other hosts may reach this side.
@@ -339,13 +424,15 @@ impl Greetings {
         })
     }
 
-    /// Whether an attempt to connect still waits for the answer of a relay whose ticket names the
-    /// peer's address and consent (`reach`). For all other relays the peer must first consent, over
-    /// an open connection.
+    /// Whether an attempt to connect still waits for the answer of a relay by which the peer may be
+    /// reached: the ticket tells how, or the relay is asked again and again. For all other relays
+    /// the peer must first consent, over an open connection.
     pub fn awaited_by(&self, handle: Handle) -> bool {
-        self.all.iter().any(|greeting| {
-            greeting.known.is_none()
-                && matches!(greeting.purpose, GreetingPurpose::Send { handle: by, reach: Some(_), .. } if by == handle)
+        self.all.iter().any(|greeting| match greeting.purpose {
+            GreetingPurpose::Send { handle: by, reach, .. } if by == handle => {
+                greeting.location_key.is_some() || greeting.known.is_none() && reach.is_some()
+            }
+            _ => false,
         })
     }
 
@@ -378,12 +465,12 @@ impl Greetings {
             {
                 if greeting.offer_at <= now {
                     if greeting.offered == MAX_OFFERS {
-                        turn.failed.push((*greeting, Failure::NotTaken));
+                        turn.failed.push((greeting.clone(), Failure::NotTaken));
                         return false;
                     }
                     greeting.offered += 1;
                     greeting.offer_at = now + OFFER_INTERVAL;
-                    turn.offers.push(*greeting);
+                    turn.offers.push(greeting.clone());
                 }
                 due = Some(due.map_or(greeting.offer_at, |at| at.min(greeting.offer_at)));
             }
@@ -394,15 +481,16 @@ impl Greetings {
                 if greeting.tries == MAX_TRIES {
                     if greeting.known.is_none() {
                         let failure = greeting.refused.take().map_or(Failure::Silent, Failure::Refused);
-                        turn.failed.push((*greeting, failure));
+                        turn.failed.push((greeting.clone(), failure));
                         if !matches!(greeting.purpose, GreetingPurpose::Standing { .. }) {
                             return false;
                         }
                     }
-                    greeting.tries = 0;
+                    // Another way to the relay may register.
+                    (greeting.tries, greeting.registers) = (0, false);
                     greeting.next_at = now + KEEPALIVE_INTERVAL;
                 } else if turn.sent.is_none() {
-                    turn.sent = greeting.write(out);
+                    turn.sent = greeting.write(now, out);
                     greeting.sent_at = now;
                     greeting.next_at = now + (RETRY_INTERVAL * (1 << greeting.tries)).min(MAX_RETRY_INTERVAL);
                     greeting.tries += 1;
@@ -439,7 +527,7 @@ impl Greetings {
         let greeting = self.all.iter_mut().find(checked)?;
         greeting.check = None;
         self.checking -= 1;
-        Some(*greeting)
+        Some(greeting.clone())
     }
 
     /// Handles a notice by which a relay seems to refuse a word that is checked. Returns whether it
@@ -466,27 +554,94 @@ impl Greetings {
         greeted: &Greeted,
         nonce: [u8; 8],
     ) -> Option<(Greeting, bool)> {
+        let is_answered =
+            |it: &Greeting| it.is_answered_at(from) && it.nonce == greeted.nonce && it.tries > 0;
+        let index = self.all.iter().position(is_answered)?;
+        let registers = self.may_register(index);
+        let greeting = self.all.get_mut(index)?;
+        greeting.registers |= registers;
+        let clock = RelayClock::learn(greeted.unix_millis, greeting.sent_at, now);
+        let known = AnsweredRelay {
+            clock,
+            cookie: greeted.cookie,
+            address: greeted.address,
+            consent: greeted.consent,
+            told_at: None,
+        };
+        greeting.is_located = false;
+        let told = greeting.answered(now, from.0, known, nonce);
+        // The relay is asked about a location with the cookie that it has just given, at once where
+        // it was not asked before.
+        if greeting.is_to_ask() {
+            let at = greeting.asked_with.map_or(now, |_| greeting.sent_at + RENEWAL_INTERVAL);
+            greeting.next_at = at.max(now);
+        }
+        self.due = Some(now);
+        Some((greeting.clone(), told))
+    }
+
+    /// Whether a greeting that was answered is the one that registers this side at its relay.
+    fn may_register(&self, index: usize) -> bool {
+        let Some(own) = self.all.get(index) else { return false };
+        let GreetingPurpose::Standing { word: Some(number) } = own.purpose else { return false };
+        let same = |it: &Greeting| matches!(it.purpose, GreetingPurpose::Standing { word: Some(other) } if other == number);
+        own.location_key.is_some() && !self.all.iter().any(|it| it.registers && same(it))
+    }
+
+    /// Handles a relay's answer about a location. `is_connected`: whether a connection to a peer is
+    /// open. Returns as [`on_greeted`](Self::on_greeted) does.
+    pub fn on_location(
+        &mut self,
+        now: Instant,
+        from: (Local, SocketAddr),
+        packet: &[u8],
+        nonce: [u8; 8],
+        is_connected: impl Fn(Handle) -> bool,
+    ) -> Option<(Greeting, bool)> {
         let greeting = self
             .all
             .iter_mut()
-            .find(|it| it.is_answered_at(from) && it.nonce == greeted.nonce && it.tries > 0)?;
-        // A socket bound to all addresses may have others beside it, each for one address: what the
-        // relay sends comes by the one of the address that it saw.
-        greeting.local = from.0;
-        let clock = RelayClock::learn(greeted, greeting.sent_at, now);
-        let told = greeting.known.filter(|before| before.address == greeted.address);
-        let told_at = told.map(|before| before.told_at).filter(|at| *at + CONSENT_INTERVAL > now);
-        let (cookie, address, consent) = (greeted.cookie, greeted.address, greeted.consent);
-        let known = AnsweredRelay { clock, cookie, address, consent, told_at: told_at.unwrap_or(now) };
-        greeting.known = Some(known);
-        (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEPALIVE_INTERVAL);
+            .find(|it| it.is_answered_at(from) && Location::answers(packet, it.nonce) && it.tries > 0)?;
+        let (before, location) = (greeting.known?, greeting.location_key.as_ref()?.read(packet).ok()?);
+        let clock = RelayClock::learn(location.unix_millis, greeting.sent_at, now);
+        let mut known = AnsweredRelay { clock, ..before };
+        match &mut greeting.purpose {
+            GreetingPurpose::Send { reach, .. } => *reach = Some((location.address, location.consent)),
+            _ => (known.address, known.consent) = (location.address, location.consent),
+        }
+        greeting.is_located = true;
+        let told = greeting.answered(now, from.0, known, nonce);
+        greeting.ask_again(now, is_connected);
         self.due = Some(now);
-        Some((*greeting, told_at.is_none()))
+        Some((greeting.clone(), told))
     }
 
     /// Of the relays that a peer asked for under this number one answered: the others need not.
     pub fn settle(&mut self, handle: Handle, offer: u32) {
         self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
+    }
+
+    /// Handles a notice by which a relay proves that it does not tell or take a location. Returns
+    /// the greeting that asked, and whether the reason is news.
+    pub fn on_unlocated(
+        &mut self,
+        now: Instant,
+        notice: &Notice,
+        nonce: [u8; 8],
+        is_connected: impl Fn(Handle) -> bool,
+    ) -> Option<(Greeting, bool)> {
+        let is_proven =
+            |it: &Greeting| it.location_key.as_ref().is_some_and(|key| notice.is_authentic(key.mac_key()));
+        let asked = |it: &&mut Greeting| {
+            it.nonce == notice.echo && it.asked_with.is_some() && it.tries > 0 && is_proven(it)
+        };
+        let greeting = self.all.iter_mut().find(asked)?;
+        (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEPALIVE_INTERVAL);
+        greeting.is_located = false;
+        greeting.ask_again(now, is_connected);
+        self.due = Some(now);
+        let is_news = greeting.refused.replace(notice.reason) != Some(notice.reason);
+        Some((greeting.clone(), is_news))
     }
 
     /// Handles a notice by which a relay seems to refuse a greeting. Whoever saw the greeting's
@@ -515,7 +670,7 @@ impl Greetings {
             GreetingPurpose::Send { handle: by, reach, .. } if *by == handle => *reach = Some(at),
             _ => return None,
         }
-        Some(*greeting)
+        Some(greeting.clone())
     }
 
     /// The peer cannot be reached through a relay that it was offered, which is therefore greeted

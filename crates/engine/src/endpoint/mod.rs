@@ -118,19 +118,25 @@ pub enum EndpointEvent {
     /// A relay is not used for this peer. The session continues without it.
     RelayTrouble(Handle, SocketAddr, RelayTrouble),
     /// A relay with which this side is [registered](Endpoint::stand_at) leads to this side.
-    Reachable {
-        /// The address of the relay.
-        relay: SocketAddr,
-        /// The id of the word's grant.
-        grant: u32,
-        /// The address of this side, as the relay saw it.
-        address: SocketAddr,
-        /// The consent of this side.
-        consent: Consent,
-    },
+    Reachable(Reachable),
     /// A relay with which this side is registered does not work. The number is the id of the word's
     /// grant.
     StandingTrouble(SocketAddr, u32, RelayTrouble),
+}
+
+/// How a relay leads to this side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reachable {
+    /// The address of the relay.
+    pub relay: SocketAddr,
+    /// The id of the word's grant.
+    pub grant: u32,
+    /// The address of this side, as the relay saw it.
+    pub address: SocketAddr,
+    /// The consent of this side.
+    pub consent: Consent,
+    /// Whether the relay tells senders where this side is, also after its address has changed.
+    pub is_remembered: bool,
 }
 
 /// Counts of dropped datagrams, by reason.

@@ -4,8 +4,9 @@
 use super::relay_addresses::AddressProblem;
 use crate::connection::{RelayAttempt, RelayId, RelayState};
 use crate::route::Route;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use byway_wire::relay::{Consent, Reason, Word};
+use byway_wire::relay::{Consent, LocationKey, Reason, Word};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
@@ -13,15 +14,16 @@ use core::net::SocketAddr;
 /// it.
 pub const MAX_RELAYS: usize = 4096;
 
-/// A route through a relay to a peer, from a ticket.
+/// How a relay leads to a peer, from a ticket.
 #[derive(Clone, Debug)]
 pub struct RelayRoute {
     /// The relay's word: its addresses and the grant.
     pub word: Word,
-    /// The peer's address as the relay saw it.
-    pub destination: SocketAddr,
-    /// The consent of the peer.
-    pub consent: Consent,
+    /// The peer's address as the relay saw it, and the consent of the peer. `None`: only the relay
+    /// knows them.
+    pub reach: Option<(SocketAddr, Consent)>,
+    /// Asks the relay where the peer is. `None`: the relay is not asked.
+    pub location_key: Option<Arc<LocationKey>>,
 }
 
 /// Why a relay is not used.
@@ -58,18 +60,20 @@ struct Pooled {
     address: SocketAddr,
     /// The peer's address and consent behind the relay, if they are known beforehand.
     reach: Option<(SocketAddr, Consent)>,
+    location_key: Option<Arc<LocationKey>>,
     /// When the relay was last asked for. `trouble`: why it did not work then.
     asked_at: Instant,
     trouble: Option<RelayTrouble>,
 }
 
 /// A relay to greet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct GreetingRequest {
     pub way: (Local, SocketAddr),
     /// The id of the grant under which the relay is greeted.
     pub grant: u32,
     pub reach: Option<(SocketAddr, Consent)>,
+    pub location_key: Option<Arc<LocationKey>>,
 }
 
 /// How far a relay has come by which a connection's peer may be reached.
@@ -112,9 +116,11 @@ impl RelayPool {
     /// All words, once for each local socket, with the routes that are known beforehand.
     pub fn words(&self) -> impl Iterator<Item = (&Word, Option<RelayRoute>)> {
         self.0.iter().map(|pooled| {
-            let reach =
-                |(destination, consent)| RelayRoute { word: pooled.word.clone(), destination, consent };
-            (&pooled.word, pooled.reach.map(reach))
+            let Pooled { word, reach, location_key, .. } = pooled;
+            let is_known = reach.is_some() || location_key.is_some();
+            let route =
+                || RelayRoute { word: word.clone(), reach: *reach, location_key: location_key.clone() };
+            (word, is_known.then(route))
         })
     }
 
@@ -131,7 +137,7 @@ impl RelayPool {
         now: Instant,
         (local, address): (Local, SocketAddr),
         word: &Word,
-        reach: Option<&RelayRoute>,
+        route: Option<&RelayRoute>,
     ) -> Option<RelayId> {
         let same =
             |it: &Pooled| it.local == local && it.address == address && it.word.grant().id == word.grant().id;
@@ -144,8 +150,15 @@ impl RelayPool {
                 known.word = word.clone();
             }
         } else {
-            let reach = reach.map(|reach| (reach.destination, reach.consent));
-            self.0.push(Pooled { word: word.clone(), local, address, reach, asked_at: now, trouble: None });
+            self.0.push(Pooled {
+                word: word.clone(),
+                local,
+                address,
+                reach: route.and_then(|route| route.reach),
+                location_key: route.and_then(|route| route.location_key.clone()),
+                asked_at: now,
+                trouble: None,
+            });
         }
         u32::try_from(index).ok().map(RelayId)
     }
@@ -162,7 +175,12 @@ impl RelayPool {
         let pooled = self.get_mut(id)?;
         pooled.asked_at = now;
         let way = (pooled.local, pooled.address);
-        Some(GreetingRequest { way, grant: pooled.word.grant().id, reach: pooled.reach })
+        Some(GreetingRequest {
+            way,
+            grant: pooled.word.grant().id,
+            reach: pooled.reach,
+            location_key: pooled.location_key.clone(),
+        })
     }
 
     /// Notes that a relay does not lead to the peer. Returns its address, and when it was greeted.

@@ -12,12 +12,13 @@
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
 use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
-use super::{ConnectionSlot, Endpoint, EndpointEvent, Handle, MIN_TIMER_DELAY};
+use super::{ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MIN_TIMER_DELAY, Reachable};
 use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
-use byway_wire::relay::{Consent, Greeted, Hop, Notice, Word};
+use byway_wire::relay::{Consent, Greeted, Hop, LocationKey, Notice, Word};
 use byway_wire::{Instant, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
@@ -35,19 +36,22 @@ impl Endpoint {
     /// [`EndpointEvent::Reachable`] or [`EndpointEvent::StandingTrouble`] follows. Returns the
     /// relay's addresses that are tried.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<Vec<SocketAddr>, RelayTrouble> {
-        self.stand(now, word, None)
+        self.stand(now, word, None, None)
     }
 
-    /// Like [`stand_at`](Self::stand_at), and has the relay carry a packet from this side to itself
-    /// before it says [`EndpointEvent::Reachable`]. So a word that has expired or was revoked is
-    /// found here, and not by whoever uses it.
-    pub fn stand_at_with_check(
+    /// Like [`stand_at`](Self::stand_at), and has the relay remember where this side is, for
+    /// senders that know the secret `ticket`. The relay also carries a packet from this side to
+    /// itself before [`EndpointEvent::Reachable`] follows. So a word that has expired or was
+    /// revoked is found here, and not by whoever uses it.
+    pub fn stand_at_for(
         &mut self,
         now: Instant,
         word: &Word,
+        ticket: &[u8; 16],
     ) -> Result<Vec<SocketAddr>, RelayTrouble> {
         self.standing.push(word.clone());
-        self.stand(now, word, Some(self.standing.len() - 1))
+        let key = Arc::new(LocationKey::new(word, ticket));
+        self.stand(now, word, Some(self.standing.len() - 1), Some(key))
     }
 
     fn stand(
@@ -55,6 +59,7 @@ impl Endpoint {
         now: Instant,
         word: &Word,
         number: Option<usize>,
+        key: Option<Arc<LocationKey>>,
     ) -> Result<Vec<SocketAddr>, RelayTrouble> {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
@@ -62,7 +67,7 @@ impl Endpoint {
             return Err(why_no_way(word.relays()));
         }
         for way in &ways {
-            self.greet(now, *way, word.grant().id, GreetingPurpose::Standing { word: number });
+            self.greet(now, *way, word.grant().id, GreetingPurpose::Standing { word: number }, key.clone());
         }
         let mut addresses: Vec<SocketAddr> = ways.into_iter().map(|(_, address)| address).collect();
         addresses.sort_unstable();
@@ -98,8 +103,8 @@ impl Endpoint {
     /// Handles a TCP connection that was opened. If it leads to a relay, greets the relay over it.
     pub(super) fn greet_over(&mut self, now: Instant, local: Local, peer: SocketAddr) {
         self.greetings.connection_opened(local, peer);
-        for (grant, purpose) in self.greetings.unanswered(peer) {
-            self.greet(now, (local, peer), grant, purpose);
+        for (grant, purpose, key) in self.greetings.unanswered(peer) {
+            self.greet(now, (local, peer), grant, purpose, key);
         }
         let mut reached: Vec<(Handle, Word, Option<RelayRoute>)> = Vec::new();
         for (handle, entry) in &self.entries {
@@ -130,9 +135,10 @@ impl Endpoint {
         way: (Local, SocketAddr),
         grant: u32,
         purpose: GreetingPurpose,
+        key: Option<Arc<LocationKey>>,
     ) -> bool {
         let nonce = self.random.unguessable();
-        self.greetings.begin(now, way, grant, purpose, nonce)
+        self.greetings.begin(now, way, grant, purpose, key, nonce)
     }
 
     /// Sends the next greeting that is due.
@@ -200,12 +206,13 @@ impl Endpoint {
     /// Reports that this side can be reached through the relay.
     fn on_reachable(&mut self, greeting: &Greeting) {
         let Some(known) = greeting.known else { return };
-        self.events.push_back(EndpointEvent::Reachable {
+        self.events.push_back(EndpointEvent::Reachable(Reachable {
             relay: greeting.address,
             grant: greeting.grant,
             address: known.address,
             consent: known.consent,
-        });
+            is_remembered: greeting.is_located,
+        }));
     }
 
     fn relay_failed(&mut self, now: Instant, greeting: &Greeting, trouble: RelayTrouble) {
@@ -233,9 +240,25 @@ impl Endpoint {
             self.dropped.stray += 1;
             return;
         };
+        self.on_answered(now, &greeting, told);
+    }
+
+    /// Handles a relay's answer about the location of this side, or of a peer.
+    pub(super) fn on_location(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
+        let nonce = self.random.unguessable();
+        let Self { entries, greetings, .. } = self;
+        let is_connected = |handle| is_connection(entries.get(&handle));
+        match greetings.on_location(now, (local, remote), packet, nonce, is_connected) {
+            Some((greeting, told)) => self.on_answered(now, &greeting, told),
+            None => self.dropped.stray += 1,
+        }
+    }
+
+    /// A relay has answered a greeting. `told`: whether the consent is to be passed on.
+    fn on_answered(&mut self, now: Instant, greeting: &Greeting, told: bool) {
         let Some(known) = greeting.known else { return };
         match greeting.purpose {
-            GreetingPurpose::Send { .. } => self.use_relay(now, &greeting),
+            GreetingPurpose::Send { .. } => self.use_relay(now, greeting),
             GreetingPurpose::Receive { handle, offer } if told => {
                 self.greetings.settle(handle, offer);
                 self.consent(handle, offer, &known);
@@ -244,7 +267,7 @@ impl Endpoint {
                 let token = self.random.unguessable();
                 self.greetings.begin_check(now, greeting.number, token);
             }
-            GreetingPurpose::Standing { word: None } if told => self.on_reachable(&greeting),
+            GreetingPurpose::Standing { word: None } if told => self.on_reachable(greeting),
             GreetingPurpose::Receive { .. } | GreetingPurpose::Standing { .. } => {}
         }
     }
@@ -273,6 +296,7 @@ impl Endpoint {
         match news {
             RelayEvent::Greet(id) => self.greet_pooled(now, handle, id),
             RelayEvent::Release(id) => self.greetings.release(handle, id),
+            RelayEvent::Silence => self.greetings.on_silence(now, handle),
             RelayEvent::Offered(offer) => self.on_offer(now, handle, &offer),
             RelayEvent::Consented { offer, address, consent } => {
                 let Ok(consented) = Consent::from_bytes(&consent) else { return };
@@ -319,7 +343,7 @@ impl Endpoint {
             return;
         }
         for way in ways.into_iter().take(room) {
-            self.greet(now, way, offer.grant, GreetingPurpose::Receive { handle, offer: offer.offer });
+            self.greet(now, way, offer.grant, GreetingPurpose::Receive { handle, offer: offer.offer }, None);
         }
         let over_tcp = self.connection(handle).is_some_and(Connection::goes_over_tcp);
         if over_tcp && !self.leads_to(offer.relay) {
@@ -351,8 +375,9 @@ impl Endpoint {
             return;
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
-        let mut ours =
-            self.greetings.on_notice(now, &notice) || self.greetings.on_check_refused(now, &notice);
+        let mut ours = self.greetings.on_notice(now, &notice)
+            || self.greetings.on_check_refused(now, &notice)
+            || self.on_unlocated(now, &notice);
         for handle in handles {
             let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
                 Some(ConnectionSlot::Connection { connection, .. }) => connection.on_notice(now, &notice),
@@ -376,9 +401,26 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Adds a relay through which this side may send to a peer. `reach`: the peer's address as the
-    /// relay saw it, and the consent, both from a ticket. A consent is the relay's proof that the
-    /// peer accepts packets through it. `None`: both are unknown.
+    /// Handles a notice by which a relay tells no location. Returns whether it is one.
+    fn on_unlocated(&mut self, now: Instant, notice: &Notice) -> bool {
+        let nonce = self.random.unguessable();
+        let Self { entries, greetings, .. } = self;
+        let is_connected = |handle| is_connection(entries.get(&handle));
+        let Some((greeting, is_news)) = greetings.on_unlocated(now, notice, nonce, is_connected) else {
+            return false;
+        };
+        let (address, trouble) = (greeting.address, RelayTrouble::Refused(notice.reason));
+        let event = match greeting.purpose {
+            GreetingPurpose::Send { handle, .. } => EndpointEvent::RelayTrouble(handle, address, trouble),
+            _ => EndpointEvent::StandingTrouble(address, greeting.grant, trouble),
+        };
+        self.events.extend(is_news.then_some(event));
+        true
+    }
+
+    /// Adds a relay through which this side may send to a peer. `reach`: how the relay leads to the
+    /// peer, as a ticket tells. `None`: that is unknown, and the peer is asked over an open
+    /// connection.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
@@ -424,13 +466,14 @@ impl Endpoint {
         let Some(wanted) = self.entries.get_mut(&handle).and_then(|entry| entry.pool.ask(now, id)) else {
             return;
         };
-        if let Some(greeting) = self.greetings.to_send(handle, id).copied() {
+        if let Some(greeting) = self.greetings.to_send(handle, id).cloned() {
             self.use_relay(now, &greeting);
         } else if !self.greet(
             now,
             wanted.way,
             wanted.grant,
             GreetingPurpose::Send { handle, id, reach: wanted.reach },
+            wanted.location_key,
         ) {
             self.pooled_failed(now, handle, id, RelayTrouble::Busy);
         }
@@ -458,6 +501,10 @@ impl Endpoint {
         let ConnectionSlot::Connection { connection, .. } = &entry.slot else { return Vec::new() };
         connection.relays(self.steady.own(now)).filter_map(|tried| entry.pool.status(tried)).collect()
     }
+}
+
+fn is_connection(entry: Option<&ConnectionEntry>) -> bool {
+    entry.is_some_and(|entry| matches!(entry.slot, ConnectionSlot::Connection { .. }))
 }
 
 /// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this

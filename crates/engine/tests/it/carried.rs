@@ -2,10 +2,10 @@
 //! lines below.
 
 use crate::common::detours::{receiver_address, relay, relay_address, seconds, sender_address, word};
-use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
+use crate::common::{MS, Plan, Receiver, Sender, address, identity, line, relay_route};
+use byway_engine::Config;
 use byway_engine::carrier_trials::{self, Sight, Trials};
 use byway_engine::seal::Suites;
-use byway_engine::{Config, RelayRoute};
 use byway_relay::Relay;
 use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig, tcp_address};
 use byway_sim::{Handle, LinkId, PipeConfig, Random, TapVerdict, World};
@@ -332,7 +332,7 @@ fn joined(seed: u64, congestion: &'static str, size: u64, pipe: &PipeConfig) -> 
     world.act(receiver, |host, now| host.node_mut().endpoint.stand_at(now, &word).unwrap());
     world.run_until(Instant::from_millis(4_900));
     let (_, destination, consent) = world[receiver].node().reachable[0];
-    let reach = RelayRoute { word: word.clone(), destination, consent };
+    let reach = relay_route(&word, destination, consent);
     world.act(sender, |host, _| host.node_mut().meet(word.clone(), reach));
     cut.set(true);
     Joined { world, sender, receiver, relay: hop, cut }

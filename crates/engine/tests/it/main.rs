@@ -26,6 +26,7 @@ mod lengths;
 mod literal;
 mod marks;
 mod memory;
+mod moved;
 mod paths;
 mod relays;
 mod sans_io;

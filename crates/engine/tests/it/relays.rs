@@ -5,9 +5,9 @@ use crate::common::detours::{
     Detours, KEY, MIB, UNIX, detours, receiver_address, relay, relay_address, seconds, sender_address,
     through, way, word,
 };
-use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
+use crate::common::{MS, Plan, Receiver, Sender, TICKET_SECRET, address, identity, line, relay_route};
 use byway_engine::connection::Event;
-use byway_engine::{ConnectError, RelayRoute, RelayTrouble};
+use byway_engine::{ConnectError, RelayTrouble};
 use byway_relay::{Config as RelayConfig, Dropped, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, Reason, RelayKey, Terms};
@@ -48,7 +48,7 @@ fn only_relays() {
         world.world.act(sender, |host, _| {
             for (index, (_, destination, consent)) in reachable.into_iter().enumerate() {
                 let word = word(index, QuotaClass::UNLIMITED);
-                let reach = RelayRoute { word: word.clone(), destination, consent };
+                let reach = relay_route(&word, destination, consent);
                 host.meet(word, reach);
             }
         });
@@ -84,7 +84,7 @@ fn a_relay_that_answers_after_all_else_failed() {
         world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
         world.world.run_until(Instant::from_millis(900));
         let (_, destination, consent) = world.world[receiver].reachable[0];
-        world.world.act(sender, |host, _| host.meet(word.clone(), RelayRoute { word, destination, consent }));
+        world.world.act(sender, |host, _| host.meet(word.clone(), relay_route(&word, destination, consent)));
         for at in [1_001, 1_500, 2_000, 3_000, 3_900] {
             world.world.run_until(Instant::from_millis(at));
             refuse(&mut world);
@@ -199,7 +199,7 @@ fn a_relay_that_does_not_forward_ends_an_attempt_that_has_no_other_way() {
     let (_, _, consent) = world.world[receiver].reachable[0];
     // Not whose consent it is.
     let destination = address("10.0.1.1:4001");
-    world.world.act(sender, |host, _| host.meet(word.clone(), RelayRoute { word, destination, consent }));
+    world.world.act(sender, |host, _| host.meet(word.clone(), relay_route(&word, destination, consent)));
     let refused = SendError {
         local: Local(0),
         remote: receiver_address(),
@@ -365,7 +365,7 @@ fn a_nat_forgets_the_way_to_the_only_relay() {
         world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
         world.world.run_until(Instant::from_millis(4_900));
         let (_, destination, consent) = world.world[receiver].reachable[0];
-        let reach = RelayRoute { word: word.clone(), destination, consent };
+        let reach = relay_route(&word, destination, consent);
         world.world.act(sender, |host, _| host.meet(word, reach));
         world.world.run_until(begin);
         world.world.rebind(sender, Local(0), fresh);
@@ -403,7 +403,7 @@ fn a_nat_changes_the_port_to_the_only_relay_again_and_again() {
         world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
         world.world.run_until(Instant::from_millis(4_900));
         let (_, destination, consent) = world.world[receiver].reachable[0];
-        let reach = RelayRoute { word: word.clone(), destination, consent };
+        let reach = relay_route(&word, destination, consent);
         world.world.act(sender, |host, _| host.meet(word, reach));
         let mut received = Vec::new();
         for change in 0..16_u16 {
@@ -458,7 +458,7 @@ fn a_relay_that_was_silent_once_is_tried_again_when_nothing_answers() {
         world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
         world.world.run_until(Instant::from_millis(900));
         let (_, destination, consent) = world.world[receiver].reachable[0];
-        let reach = RelayRoute { word: word.clone(), destination, consent };
+        let reach = relay_route(&word, destination, consent);
         world.world.act(sender, |host, _| host.meet(word.clone(), reach));
         world.world.freeze(relay, true);
         world.world.run_until(Instant::ZERO + seconds(8));
@@ -486,7 +486,7 @@ fn words_are_checked_at_the_relay_before_it_is_said_to_lead_here() {
         let receiver = world.receiver;
         world.world.act(receiver, |host, now| {
             for word in [&good, &over, &foreign] {
-                assert_eq!(host.endpoint.stand_at_with_check(now, word), Ok(vec![relay_address(0)]));
+                assert_eq!(host.endpoint.stand_at_for(now, word, &TICKET_SECRET), Ok(vec![relay_address(0)]));
             }
         });
         world.world.run_until(Instant::from_millis(15_000));

@@ -9,7 +9,8 @@ use byway_engine::data::RangeSet;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
 use byway_engine::{
-    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload, RelayRoute,
+    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload, Reachable,
+    RelayRoute,
 };
 use byway_sim::{Node, Random};
 use byway_wire::relay::{Consent, Word};
@@ -171,7 +172,8 @@ impl SessionSender {
         if let Some(handle) = self.handle {
             for (relay, destination, consent) in self.ticket.borrow().iter().skip(self.met) {
                 let Some(word) = self.words.get(relay) else { continue };
-                let reach = RelayRoute { word: word.clone(), destination: *destination, consent: *consent };
+                let reach = Some((*destination, *consent));
+                let reach = RelayRoute { word: word.clone(), reach, location_key: None };
                 self.endpoint.add_relay(now, handle, word, Some(&reach));
             }
             self.met = self.met.max(known);
@@ -393,7 +395,7 @@ impl Node for SessionReceiver {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.handle = Some(handle),
-                EndpointEvent::Reachable { relay, address, consent, .. } => {
+                EndpointEvent::Reachable(Reachable { relay, address, consent, .. }) => {
                     self.ticket.borrow_mut().push((relay, address, consent));
                 }
                 _ => {}

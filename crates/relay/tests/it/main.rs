@@ -9,6 +9,7 @@ mod growth;
 #[path = "../../../engine/tests/it/heap.rs"]
 mod heap;
 mod lending;
+mod locations;
 mod minted;
 mod recent;
 mod registries;

@@ -271,7 +271,7 @@ fn a_clock_that_is_a_day_off_ends_grants_sooner_or_later_but_no_epoch() {
         let word = mint(&key, (RANGE, 1, 1), terms);
         let greeted = world.greet(receiver(), word.grant().id).unwrap();
         // The sender learns the relay's clock from the relay: packets are not refused for it.
-        let clock = RelayClock::learn(&greeted, world.now, world.now);
+        let clock = RelayClock::learn(greeted.unix_millis, world.now, world.now);
         let hop = Hop::new(&word, relay_v4(), receiver(), greeted.consent, clock);
         assert_eq!(passes(&mut world, &hop), carried);
         assert_eq!(refused(&world, Reason::Expired), u64::from(!carried));

@@ -60,7 +60,13 @@ fn carried(relay: SocketAddr, enrolment: &Enrolment, epoch: u32) -> Option<Reaso
     receiver.send_to(&greeting, relay).unwrap();
     let greeted = Greeted::read(&receive(&receiver)).unwrap();
     let now = clock.now();
-    let hop = Hop::new(&word, relay, greeted.address, greeted.consent, RelayClock::learn(&greeted, now, now));
+    let hop = Hop::new(
+        &word,
+        relay,
+        greeted.address,
+        greeted.consent,
+        RelayClock::learn(greeted.unix_millis, now, now),
+    );
     let mut packet = vec![7; hop.room() + 100];
     assert!(hop.seal(now, &mut packet));
     sender.send_to(&packet, relay).unwrap();

@@ -26,6 +26,7 @@ use crate::host_name::NamedAddress;
 use crate::pause_reason::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder, goes_on_without};
+use crate::secret::Secret;
 use crate::ticket::{GreetedRelay, Ticket};
 use byway_control::Controller;
 use byway_engine::connection::{Event, close};
@@ -34,10 +35,11 @@ use byway_engine::{
     Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, RelayRoute, RelayTrouble,
 };
 use byway_net::{Carrier, Control, Ready};
-use byway_wire::relay::{Reason, Word};
+use byway_wire::relay::{LocationKey, Reason, Word};
 use byway_wire::{Duration, Instant};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// The wait before another session is tried for.
 const RETRY_DELAYS: RetryDelays =
@@ -61,11 +63,13 @@ impl KnownRelay {
         Self { word, route: None }
     }
 
-    /// A relay at which the receiver of a ticket is met.
+    /// A relay at which the receiver of a ticket is met. `permission`: the ticket's, for which the
+    /// relay tells where the receiver is.
     #[must_use]
-    pub fn greeted(relay: &GreetedRelay) -> Self {
-        let GreetedRelay { word, address, consent } = relay;
-        let route = RelayRoute { word: word.clone(), destination: *address, consent: *consent };
+    pub fn greeted(relay: &GreetedRelay, permission: &Secret<[u8; 16]>) -> Self {
+        let GreetedRelay { word, reach } = relay;
+        let location_key = Some(Arc::new(LocationKey::new(word, permission.expose())));
+        let route = RelayRoute { word: word.clone(), reach: *reach, location_key };
         Self { word: word.clone(), route: Some(route) }
     }
 
@@ -124,7 +128,7 @@ impl SessionPlan {
         hello: Vec<u8>,
         controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
     ) -> Self {
-        let greeted = ticket.relays.iter().map(KnownRelay::greeted);
+        let greeted = ticket.relays.iter().map(|relay| KnownRelay::greeted(relay, &ticket.permission));
         Self {
             peer: PublicKey(ticket.key.0),
             addresses: ticket.addresses.clone(),

@@ -17,8 +17,10 @@ fn sample() -> Ticket {
         addresses: vec!["192.0.2.7:4747".parse().unwrap(), "[2001:db8::7]:4747".parse().unwrap()],
         relays: vec![GreetedRelay {
             word: relay_word(42, vec!["198.51.100.9:4748".parse().unwrap()]),
-            address: "203.0.113.5:61000".parse().unwrap(),
-            consent: Consent { expiry: 0x3334, tag: 0x3536_3738_393a_3b3c },
+            reach: Some((
+                "203.0.113.5:61000".parse().unwrap(),
+                Consent { expiry: 0x3334, tag: 0x3536_3738_393a_3b3c },
+            )),
         }],
         names: Vec::new(),
     }
@@ -29,9 +31,16 @@ fn named_sample() -> Ticket {
     Ticket { names: vec![host("nas.example.org", 4747), host("localhost", 1)], ..sample() }
 }
 
+/// A ticket of a receiver that its relay remembers.
+fn lasting() -> Ticket {
+    let mut ticket = sample();
+    ticket.relays[0].reach = None;
+    ticket
+}
+
 /// What the word says, before its checksum.
 fn payload(text: &str) -> Vec<u8> {
-    checked_text::decode(TICKET_PREFIX, text).unwrap()
+    checked_text::decode(TicketFormat::Fixed.prefix(), text).unwrap()
 }
 
 #[test]
@@ -52,6 +61,12 @@ fn a_ticket_in_hex() {
     .concat();
     assert_eq!(payload(&sample().to_string()), expected);
     assert_eq!(sample().to_string().parse(), Ok(sample()));
+
+    let text = lasting().to_string();
+    let without_reach = &expected[..expected.len() - 17];
+    let expected = [without_reach, b"\x00\x00"].concat();
+    assert_eq!(checked_text::decode("byway2-", &text).unwrap(), expected);
+    assert_eq!(text.parse(), Ok(lasting()));
 }
 
 #[test]
@@ -59,8 +74,10 @@ fn names_follow_what_a_ticket_without_them_says() {
     let text = named_sample().to_string();
     assert!(text.starts_with("byway2-"), "{text}");
     let names = [&b"\x02"[..], b"\x0fnas.example.org\x12\x8b", b"\x09localhost\x00\x01"].concat();
-    let expected = [payload(&sample().to_string()), names].concat();
-    assert_eq!(checked_text::decode(NAMED_TICKET_PREFIX, &text).unwrap(), expected);
+    let (relays, reach) =
+        payload(&sample().to_string()).split_last_chunk::<17>().map(|(a, b)| (a.to_vec(), *b)).unwrap();
+    let expected = [&relays[..], &[1], &reach, &names].concat();
+    assert_eq!(checked_text::decode("byway2-", &text).unwrap(), expected);
     assert_eq!(text.parse(), Ok(named_sample()));
     assert_eq!(text.to_ascii_uppercase().parse(), Ok(named_sample()));
     assert_eq!(format!(" {}\n {}\n", &text[..40], &text[40..]).parse(), Ok(named_sample()));
@@ -92,23 +109,22 @@ fn each_way_to_be_wrong_has_its_own_sentence() {
 
 #[test]
 fn every_cut_is_noticed_as_a_cut() {
-    let ticket = sample().to_string();
-    for end in TICKET_PREFIX.len()..ticket.len() {
-        assert_eq!(ticket[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
-    }
-    let ticket = named_sample().to_string();
-    for end in NAMED_TICKET_PREFIX.len()..ticket.len() {
-        assert_eq!(ticket[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
+    for ticket in [sample(), lasting(), named_sample()] {
+        let text = ticket.to_string();
+        for end in ticket.format().prefix().len()..text.len() {
+            assert_eq!(text[..end].parse::<Ticket>(), Err(TicketError::Truncated), "cut after {end}");
+        }
     }
 }
 
 #[test]
 fn contents_that_byway_never_writes_are_refused() {
     let good = payload(&sample().to_string());
-    let malformed = |bytes: &[u8]| match checked_text::encode(TICKET_PREFIX, bytes).parse::<Ticket>() {
-        Err(TicketError::Malformed(reason)) => reason,
-        other => panic!("{other:?}"),
-    };
+    let malformed =
+        |bytes: &[u8]| match checked_text::encode(TicketFormat::Fixed.prefix(), bytes).parse::<Ticket>() {
+            Err(TicketError::Malformed(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
     assert_eq!(malformed(&[&good[..], &[0]].concat()), DecodeError::Range("length"));
     assert_eq!(malformed(&[&good[..48], &[17]].concat()), DecodeError::Range("number of entries"));
     assert_eq!(malformed(&[&good[..48], &[0, 1, 3, 1, 0, 0]].concat()), DecodeError::Range("relay word"));
@@ -117,15 +133,16 @@ fn contents_that_byway_never_writes_are_refused() {
 
 #[test]
 fn names_that_byway_never_writes_are_refused() {
-    let good = payload(&sample().to_string());
+    let named = checked_text::decode("byway2-", &named_sample().to_string()).unwrap();
+    let good = &named[..named.len() - 31];
     let malformed = |names: &[u8]| {
-        let text = checked_text::encode(NAMED_TICKET_PREFIX, &[&good[..], names].concat());
+        let text = checked_text::encode("byway2-", &[good, names].concat());
         match text.parse::<Ticket>() {
             Err(TicketError::Malformed(reason)) => reason,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(malformed(b"\x00"), DecodeError::Range("number of names"));
+    assert_eq!(malformed(b"\x00"), DecodeError::Range("format"));
     assert_eq!(
         malformed(&[b"\x05", &b"\x01a\x00\x01".repeat(5)[..]].concat()),
         DecodeError::Range("number of entries")
@@ -178,8 +195,9 @@ fn address() -> impl Strategy<Value = SocketAddr> {
 
 prop_compose! {
     fn greeted()(id in 0..1u32 << 31, relays in prop::collection::vec(address(), 1..=relay::MAX_ADDRESSES), address in address(),
-                 expiry: u16, tag: u64) -> GreetedRelay {
-        GreetedRelay { word: relay_word(id, relays), address, consent: Consent { expiry, tag } }
+                 expiry: u16, tag: u64, is_remembered: bool) -> GreetedRelay {
+        let reach = (!is_remembered).then_some((address, Consent { expiry, tag }));
+        GreetedRelay { word: relay_word(id, relays), reach }
     }
 }
 
@@ -203,7 +221,8 @@ proptest! {
     #[test]
     fn garbage_never_panics(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = text.parse::<Ticket>();
-        let _ = checked_text::encode(TICKET_PREFIX, &bytes).parse::<Ticket>();
-        let _ = checked_text::encode(NAMED_TICKET_PREFIX, &bytes).parse::<Ticket>();
+        for format in [TicketFormat::Fixed, TicketFormat::Lasting] {
+            let _ = checked_text::encode(format.prefix(), &bytes).parse::<Ticket>();
+        }
     }
 }

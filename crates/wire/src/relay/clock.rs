@@ -2,7 +2,6 @@
 //! so the host's own clock need not be right. A host learns the relay's time from the answer to a
 //! greeting.
 
-use super::greet::Greeted;
 use crate::time::Instant;
 
 /// An estimate of a relay's clock from the local clock.
@@ -19,13 +18,13 @@ impl RelayClock {
         Self { unix_millis, at }
     }
 
-    /// Learns the relay's clock from a greeting that was sent at `sent` and answered at `received`.
-    /// The relay is assumed to write its time half a round trip before `received`. The error is at
-    /// most this half round trip.
+    /// Learns the relay's clock from a greeting that was sent at `sent` and answered at `received`
+    /// with `unix_millis`. The relay is assumed to write its time half a round trip before
+    /// `received`. The error is at most this half round trip.
     #[must_use]
-    pub const fn learn(greeted: &Greeted, sent: Instant, received: Instant) -> Self {
+    pub const fn learn(unix_millis: u64, sent: Instant, received: Instant) -> Self {
         let half_millis = received.since(sent).as_millis() as u64 / 2; // a Duration of an Instant's range fits
-        Self { unix_millis: greeted.unix_millis.saturating_add(half_millis), at: received }
+        Self { unix_millis: unix_millis.saturating_add(half_millis), at: received }
     }
 
     /// The relay's time at `now`, in ms of Unix time.
@@ -44,19 +43,12 @@ impl RelayClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Consent;
     use super::*;
 
     #[test]
     fn half_a_round_trip_is_added_and_time_goes_on() {
-        let greeted = Greeted {
-            nonce: [0; 8],
-            address: "192.0.2.1:1".parse().unwrap(),
-            consent: Consent { expiry: 0, tag: 0 },
-            cookie: 0,
-            unix_millis: 1_800_000_000_000,
-        };
-        let clock = RelayClock::learn(&greeted, Instant::from_millis(100), Instant::from_millis(300));
+        let clock =
+            RelayClock::learn(1_800_000_000_000, Instant::from_millis(100), Instant::from_millis(300));
         assert_eq!(clock.unix_millis(Instant::from_millis(300)), 1_800_000_000_100);
         assert_eq!(clock.unix(Instant::from_millis(1_200)), 1_800_000_001);
         assert_eq!(clock.unix_millis(Instant::from_millis(200)), 1_800_000_000_000);

@@ -3,7 +3,7 @@
 //! contains the host's address as the relay sees it.
 //!
 //! ```text
-//! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
+//! GREET    0x6a, nonce (8), grant id (4), zeros or a request about a location (`location.rs`), 56 bytes in all
 //! GREETED  0x6c | v6, nonce (8), observed address (6 or 18), consent (10), cookie (8),
 //!          relay's time in ms of Unix time (8)
 //! ```

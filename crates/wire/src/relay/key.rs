@@ -165,9 +165,13 @@ impl RelayKey {
     /// Whether the relay made this cookie for `address`, today or yesterday (UTC).
     #[must_use]
     pub fn check_cookie(&self, cookie: u64, grant: u32, address: SocketAddr, now: u64) -> bool {
+        self.cookies(grant, address, now).any(|good| good == cookie)
+    }
+
+    /// The cookies of `address` that are valid now: those of today and of yesterday (UTC).
+    pub fn cookies(&self, grant: u32, address: SocketAddr, now: u64) -> impl Iterator<Item = u64> {
         let today = now / 86_400;
-        cookie == self.cookie_of_day(grant, address, today)
-            || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
+        [today, today.wrapping_sub(1)].into_iter().map(move |day| self.cookie_of_day(grant, address, day))
     }
 
     /// Whether the cookie is one of this relay for `grant`, whatever its address and day. The last

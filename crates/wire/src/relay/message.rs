@@ -13,6 +13,7 @@ pub(super) const MESSAGE_BACK: u8 = 0x68;
 pub(super) const MESSAGE_GREET: u8 = 0x6a;
 pub(super) const MESSAGE_GREETED: u8 = 0x6c;
 pub(super) const MESSAGE_NOTICE: u8 = 0x6e;
+pub(super) const MESSAGE_LOCATION: u8 = 0x6f;
 
 /// The type of a relay packet, which its first byte (0x60 to 0x6f) determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum MessageType {
     Greeted,
     /// The packet is a [`Notice`](super::Notice).
     Notice,
+    /// The packet is a [`Location`](super::Location).
+    Location,
 }
 
 impl MessageType {
@@ -45,6 +48,7 @@ impl MessageType {
             0x6a => Self::Greet,
             0x6c..=0x6d => Self::Greeted,
             0x6e => Self::Notice,
+            0x6f => Self::Location,
             _ => return None,
         })
     }
@@ -114,7 +118,7 @@ pub(super) mod tests {
     #[test]
     fn each_first_byte_has_one_meaning() {
         let known = (0..=255).filter(|first| MessageType::of(*first).is_some()).collect::<Vec<_>>();
-        assert_eq!(known, (0x60..=0x6a).chain(0x6c..=0x6e).collect::<Vec<_>>());
+        assert_eq!(known, (0x60..=0x6a).chain(0x6c..=0x6f).collect::<Vec<_>>());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | operator | gives a sender a relay word ([`Word`]): a [`Grant`] of rights and a secret |
 //! | [registry](RangeKey) | may make relay words, too, with a key from the relay |
 //! | receiver | asks the relay ([`Greet`]) for a [`Consent`], and passes it to the sender |
+//! | relay | remembers where it heard a receiver, and tells the sender ([`Location`]) |
 //! | sender | puts an envelope ([`Hop`]) before each packet: grant, destination, consent, MAC |
 //! | relay | replaces the envelope by the sender's address and a [`ReturnTag`] ([`Delivered`]) |
 //! | receiver | answers through the relay with the return tag ([`ReturnHop`], [`ReturnedPacket`]) |
@@ -17,9 +18,10 @@
 //! | 64, 65 | [`Delivered`]: bit 0 IPv6 sender | relay → receiver | as it came in |
 //! | 66, 67 | [`Return`]: bit 0 IPv6 sender | receiver → relay | 22, 34 |
 //! | 68, 69 | [`ReturnedPacket`]: bit 0 IPv6 receiver | relay → sender | as it came in |
-//! | 6a | [`Greet`] | anyone → relay | 56 in all |
+//! | 6a | [`Greet`], perhaps with a [`LocationRequest`] | anyone → relay | 56 in all |
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
+//! | 6f | [`Location`] | relay → who asked | 44, 56 in all |
 //! | other 60 to 6f | none | | |
 //! | 70, 71 | [`heartbeat`](crate::heartbeat) | relay, registry | |
 
@@ -29,6 +31,7 @@ mod envelope;
 mod grant;
 mod greet;
 mod key;
+mod location;
 mod message;
 mod minted;
 mod notice;
@@ -46,6 +49,7 @@ pub use grant::{
 };
 pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
 pub use key::{Consent, EXPIRY_UNIT, RelayKey, ReturnTag, restore};
+pub use location::{LOCATION_MAX, Location, LocationAction, LocationKey, LocationRequest, ReceiverTag};
 pub use message::{MessageType, canonical};
 pub use minted::{EpochKey, GrantId, Minted, RANGE_COUNT, RangeKey, SERIAL_COUNT};
 pub use notice::{NOTICE_LEN, Notice, Reason};

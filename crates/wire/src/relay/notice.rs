@@ -61,11 +61,14 @@ pub enum Reason {
     /// The cookie is another address's, or was made before yesterday: greet the relay again, which
     /// answers with one that holds. The word is good.
     StaleCookie = 17,
+    /// The relay remembers no receiver with this tag: none greeted it in the last two days, or
+    /// since it started.
+    NoReceiver = 18,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::UnknownWord,
         Self::Expired,
         Self::OverQuota,
@@ -83,6 +86,7 @@ impl Reason {
         Self::RelayQuota,
         Self::Draining,
         Self::StaleCookie,
+        Self::NoReceiver,
     ];
 
     /// Whether the word itself is of no use at this relay, whatever is sent, now and later.
@@ -124,6 +128,7 @@ impl fmt::Display for Reason {
             Self::RelayQuota => "the relay carried as much as its operator lets it",
             Self::Draining => "the relay ends soon and takes no new words",
             Self::StaleCookie => "the relay knew the sender by another address",
+            Self::NoReceiver => "the relay has not heard of the receiver lately",
         })
     }
 }

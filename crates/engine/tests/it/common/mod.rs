@@ -19,7 +19,7 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{
     Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
-    Payload, RelayRoute, RelayTrouble,
+    Payload, Reachable, RelayRoute, RelayTrouble,
 };
 use byway_sim::{Node, NodeId, PipeConfig, World};
 use byway_wire::relay::{Consent, Word};
@@ -302,6 +302,8 @@ pub struct Receiver {
     pub reachable: Vec<(SocketAddr, SocketAddr, Consent)>,
     /// The grants under which it can be.
     pub reachable_grants: Vec<u32>,
+    /// Whether each of these relays remembers this side.
+    pub is_remembered: Vec<bool>,
     /// The grants under which it cannot, and why.
     pub standing_troubles: Vec<(u32, RelayTrouble)>,
 }
@@ -332,6 +334,7 @@ impl Receiver {
             deaf: false,
             reachable: Vec::new(),
             reachable_grants: Vec::new(),
+            is_remembered: Vec::new(),
             standing_troubles: Vec::new(),
         }
     }
@@ -391,8 +394,9 @@ impl Node for Receiver {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.handles.push(handle),
-                EndpointEvent::Reachable { relay, grant, address, consent } => {
+                EndpointEvent::Reachable(Reachable { relay, grant, address, consent, is_remembered }) => {
                     self.reachable.push((relay, address, consent));
+                    self.is_remembered.push(is_remembered);
                     self.reachable_grants.push(grant);
                 }
                 EndpointEvent::StandingTrouble(_, grant, trouble) => {
@@ -480,4 +484,12 @@ pub fn both(config: PipeConfig) -> (PipeConfig, PipeConfig) {
 
 pub fn id(node: impl Into<NodeId>) -> NodeId {
     node.into()
+}
+
+/// The secret in a ticket, by which a relay names a receiver.
+pub const TICKET_SECRET: [u8; 16] = *b"permission 1234.";
+
+/// A route through a relay that is asked for no location.
+pub fn relay_route(word: &Word, destination: SocketAddr, consent: Consent) -> RelayRoute {
+    RelayRoute { word: word.clone(), reach: Some((destination, consent)), location_key: None }
 }

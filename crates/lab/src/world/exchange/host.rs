@@ -10,7 +10,9 @@ use byway_control::by_name;
 use byway_engine::connection::Event;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
-use byway_engine::{Admission, Admit, Config, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_engine::{
+    Admission, Admit, Config, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle, Reachable,
+};
 use byway_sim::{Node, Random};
 use byway_wire::relay::Word;
 use byway_wire::{Instant, Machine};
@@ -161,7 +163,7 @@ impl ExchangeHost {
                 }
                 machine.endpoint().forget(handle);
             }
-            EndpointEvent::Reachable { relay, address, consent, .. } => {
+            EndpointEvent::Reachable(Reachable { relay, address, consent, .. }) => {
                 setup.ticket.reach(relay, address, consent);
             }
             EndpointEvent::RelayTrouble(..) | EndpointEvent::StandingTrouble(..) => {}

@@ -36,6 +36,7 @@ impl RelayTicket {
     pub(super) fn route(&self, word: &Word) -> Option<RelayRoute> {
         let state = self.0.borrow();
         let (destination, consent) = word.relays().first().and_then(|relay| state.entries.get(relay))?;
-        Some(RelayRoute { word: word.clone(), destination: *destination, consent: *consent })
+        let reach = Some((*destination, *consent));
+        Some(RelayRoute { word: word.clone(), reach, location_key: None })
     }
 }

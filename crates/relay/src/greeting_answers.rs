@@ -1,0 +1,151 @@
+//! What a relay answers to greetings: its time, a consent and a cookie, or where a receiver is.
+
+use crate::receiver_locations::ReceiverLocations;
+use crate::relay_keys::{KeyOrigin, Keys};
+use byway_wire::relay::{
+    CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted, LOCATION_MAX, Location, LocationAction,
+    LocationRequest, MacKey, Notice, Reason,
+};
+use byway_wire::{Instant, Writer};
+use core::net::SocketAddr;
+
+/// The longest answer: no longer than what it answers.
+const ANSWER_MAX: usize = if GREETED_MAX > LOCATION_MAX { GREETED_MAX } else { LOCATION_MAX };
+const _: () = assert!(ANSWER_MAX <= GREET_LEN);
+
+/// The answer to a greeting.
+#[derive(Debug)]
+pub(crate) enum GreetingAnswer {
+    /// The greeter's address, its consent and its cookie.
+    Greeted(AnswerBytes),
+    /// Where a receiver is.
+    Location(AnswerBytes),
+    /// Why a request about a location is refused.
+    Refused(Notice),
+}
+
+/// An answer as it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerBytes {
+    bytes: [u8; ANSWER_MAX],
+    length: usize,
+}
+
+impl AnswerBytes {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// When a greeting comes, by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GreetingTime {
+    pub(crate) now: Instant,
+    /// The relay's clock, in ms of Unix time.
+    pub(crate) unix_millis: u64,
+}
+
+impl GreetingTime {
+    const fn unix(self) -> u64 {
+        self.unix_millis / 1_000
+    }
+}
+
+/// Answers a greeting that came from `from`. `allows`: whether the relay sends to an address.
+pub(crate) fn answer(
+    locations: &mut ReceiverLocations,
+    keys: &Keys,
+    time: GreetingTime,
+    (greet, packet): (&Greet, &[u8]),
+    from: SocketAddr,
+    allows: impl Fn(SocketAddr) -> bool,
+) -> GreetingAnswer {
+    let (unix, consented_until) = (time.unix(), time.unix() + CONSENT_LIFE);
+    if let Ok(Some(request)) = LocationRequest::read(packet)
+        && let Some((key, origin)) = key_of_request(keys, &request, packet, from, unix)
+    {
+        match locate(locations, keys, time, &request, origin, from, allows) {
+            Ok(Some((address, seconds))) => {
+                let location = Location {
+                    nonce: greet.nonce,
+                    address,
+                    consent: keys.current().consent(greet.grant, address, consented_until),
+                    unix_millis: time.unix_millis,
+                    age_minutes: u16::try_from(seconds / 60).unwrap_or(u16::MAX),
+                };
+                let mut bytes = [0; ANSWER_MAX];
+                let length = bytes.first_chunk_mut().map_or(0, |bytes| location.write(bytes, &key));
+                return GreetingAnswer::Location(AnswerBytes { bytes, length });
+            }
+            Ok(None) => {}
+            Err(reason) => {
+                let notice = Notice::new(reason, greet.grant, greet.nonce, unix, 0, Some(&key));
+                return GreetingAnswer::Refused(notice);
+            }
+        }
+    }
+    let greeted = Greeted {
+        nonce: greet.nonce,
+        address: from,
+        consent: keys.current().consent(greet.grant, from, consented_until),
+        cookie: keys.current().cookie(greet.grant, from, unix),
+        unix_millis: time.unix_millis,
+    };
+    let mut bytes = [0; ANSWER_MAX];
+    let mut writer = Writer::new(&mut bytes);
+    greeted.write(&mut writer);
+    let length = writer.len();
+    GreetingAnswer::Greeted(AnswerBytes { bytes, length })
+}
+
+/// The key of the word under which a request about a location is made, if it is made with that key
+/// and at the address that it comes from.
+fn key_of_request(
+    keys: &Keys,
+    request: &LocationRequest,
+    packet: &[u8],
+    from: SocketAddr,
+    unix: u64,
+) -> Option<(MacKey, KeyOrigin)> {
+    let LocationRequest { grant, caveat, .. } = request;
+    keys.origins(grant.id).find_map(|origin| {
+        let key = keys.mac_key(origin, grant, caveat.as_ref())?;
+        let mut cookies = keys.cookies(grant.id, from, unix);
+        cookies.any(|cookie| request.is_authentic(packet, &key, cookie)).then_some((key, origin))
+    })
+}
+
+/// Does what an authentic request wants. Returns where the receiver is, and the seconds since it
+/// was heard there. `None`: there is no room to remember it.
+fn locate(
+    locations: &mut ReceiverLocations,
+    keys: &Keys,
+    time: GreetingTime,
+    request: &LocationRequest,
+    origin: KeyOrigin,
+    from: SocketAddr,
+    allows: impl Fn(SocketAddr) -> bool,
+) -> Result<Option<(SocketAddr, u64)>, Reason> {
+    let LocationRequest { action, grant, caveat, tag, sequence, .. } = *request;
+    let (terms, unix) = (caveat.map_or(grant.terms, |caveat| caveat.terms), time.unix());
+    if !terms.within(&grant.terms) {
+        return Err(Reason::Wider);
+    }
+    if !keys.epoch_holds(origin, grant.id, time.now) {
+        return Err(Reason::EpochOver);
+    }
+    if terms.expiry.unix() <= unix {
+        return Err(Reason::Expired);
+    }
+    match action {
+        LocationAction::Register => {
+            let is_here = locations.register((grant.id, tag), from, sequence, unix);
+            Ok(is_here.then_some((from, 0)))
+        }
+        LocationAction::LookUp => match locations.look_up(grant.id, tag, unix) {
+            None => Err(Reason::NoReceiver),
+            Some((address, _)) if !allows(address) => Err(Reason::Destination),
+            known => Ok(known),
+        },
+    }
+}
