@@ -238,6 +238,8 @@ pub struct RelayCounters {
     pub not_kept: u64,
     /// TCP connections at the moment.
     pub connections: usize,
+    /// Receivers whose addresses the relay remembers.
+    pub receivers: usize,
     /// How much an end host relays for others at present.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
@@ -253,6 +255,9 @@ impl fmt::Display for RelayCounters {
         write!(f, "\n{}", relay::carried(self.today_bytes, self.month_bytes))?;
         if self.connections > 0 {
             write!(f, "\n{}", relay::connections(self.connections))?;
+        }
+        if self.receivers > 0 {
+            write!(f, "\n{}", relay::receivers(self.receivers))?;
         }
         if let Some(lends) = &self.lends {
             write!(f, "\n{}", relay::lends(lends))?;

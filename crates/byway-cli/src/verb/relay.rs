@@ -220,6 +220,7 @@ pub(super) fn shown(relayed: &RelaySummary) -> RelayCounters {
         grants: relayed.load.grants,
         not_kept: relayed.not_kept,
         connections: relayed.connections,
+        receivers: relayed.receivers,
         lends: relayed.lending.map(|lending| LendingReport {
             relays_bps: relayed.load.rate.saturating_mul(8),
             lends_bps: lending.up.min(lending.down).saturating_mul(8),

@@ -50,12 +50,25 @@ impl GreetedRelays {
     pub fn end(&mut self, words: &[Word]) {
         let silent = words.iter().filter(|word| !self.is_known(word));
         let message = |word: &Word| {
-            let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-            format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", "))
+            format!("relay {} gave no consent in time: the ticket leaves it out", addresses(word))
         };
         let messages: Vec<String> = silent.map(message).collect();
         self.troubles.extend(messages);
+        let forgetful = self.greeted.iter().filter(|relay| relay.reach.is_some()).map(|relay| {
+            format!(
+                "relay {} does not remember where this host is: the ticket leads through it for 24 hours, and \
+                 only while the address stays",
+                addresses(&relay.word)
+            )
+        });
+        self.troubles.extend(forgetful);
     }
+}
+
+/// The addresses of a word's relay, for a person.
+fn addresses(word: &Word) -> String {
+    let all: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
+    all.join(", ")
 }
 
 /// Waits until the relays of `words` have answered, but at most `patience`. `receiving` was started

@@ -32,6 +32,8 @@ pub struct RelaySummary {
     pub not_kept: u64,
     /// The number of open TCP connections.
     pub connections: usize,
+    /// The number of receivers whose addresses are remembered.
+    pub receivers: usize,
     /// How much the relay lends. `None`: it is not on an end host that lends its line.
     pub lending: Option<LendingState>,
 }
@@ -41,7 +43,7 @@ impl RelaySummary {
     pub(super) fn of(relay: &mut Relay, now: Instant, not_kept: u64) -> Self {
         let (used, load) = (relay.used(now), relay.load(now));
         let lending = relay.lending().map(|lending| lending.state());
-        let connections = relay.connections();
-        Self { counters: *relay.counters(), used, load, not_kept, connections, lending }
+        let (connections, receivers) = (relay.connections(), relay.remembered_receivers());
+        Self { counters: *relay.counters(), used, load, not_kept, connections, receivers, lending }
     }
 }
