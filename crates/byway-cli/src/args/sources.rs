@@ -24,7 +24,7 @@ pub struct Sink {
     /// free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Outside address or name that leads here, for the ticket. Sources look NAME[:PORT] up:
+    /// Outside address or name that leads here, for the ticket. Sources look a name up:
     /// nas.example.org:4747. Without port: the one listened on. Repeatable [default: this host's
     /// own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]

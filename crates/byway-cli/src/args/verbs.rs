@@ -51,7 +51,7 @@ pub struct Recv {
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
     /// Outside address or name that leads here, as of a router that forwards a port, for the
-    /// ticket. Senders look NAME[:PORT] up: nas.example.org:4747. Without port: the one listened
+    /// ticket. Senders look a name up: nas.example.org:4747. Without port: the one listened
     /// on. Repeatable [default: this host's own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Advertised>,

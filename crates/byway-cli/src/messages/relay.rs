@@ -68,12 +68,8 @@ pub fn carried(today: u64, month: u64) -> String {
     format!("  carried {} today and {} this month", Bytes(today), Bytes(month))
 }
 
-pub fn receivers(count: usize) -> String {
-    format!("  remembers where {count} receivers are")
-}
-
-pub fn connections(count: usize) -> String {
-    format!("  has {count} TCP connections now")
+pub fn knows(connections: usize, receivers: usize) -> String {
+    format!("  has {connections} TCP connections now, and remembers where {receivers} receivers are")
 }
 
 pub fn lends(rates: impl Display) -> String {

@@ -253,11 +253,8 @@ impl fmt::Display for RelayCounters {
         let back = (self.returned_packets, self.returned_bytes);
         f.write_str(&relay::forwarded(forth, back, self.greeted))?;
         write!(f, "\n{}", relay::carried(self.today_bytes, self.month_bytes))?;
-        if self.connections > 0 {
-            write!(f, "\n{}", relay::connections(self.connections))?;
-        }
-        if self.receivers > 0 {
-            write!(f, "\n{}", relay::receivers(self.receivers))?;
+        if self.connections + self.receivers > 0 {
+            write!(f, "\n{}", relay::knows(self.connections, self.receivers))?;
         }
         if let Some(lends) = &self.lends {
             write!(f, "\n{}", relay::lends(lends))?;
