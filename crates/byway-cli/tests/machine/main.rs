@@ -36,6 +36,7 @@ mod no_udp;
 mod pages;
 mod plumbing;
 mod process;
+mod redials;
 mod refusals;
 mod relay_crowd;
 mod search;
@@ -66,6 +67,7 @@ fn main() {
         addresses::tests(),
         names::tests(),
         nat::tests(),
+        redials::tests(),
         search::tests(),
         newcomer::tests(),
         no_udp::tests(),
