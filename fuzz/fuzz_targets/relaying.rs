@@ -5,8 +5,8 @@
 
 use byway_relay::{Config, Relay};
 use byway_wire::relay::{
-    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, Minted, Minute, QuotaClass, RateClass,
-    RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
+    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, LocationAction, LocationKey, Minted, Minute,
+    QuotaClass, RateClass, RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
 };
 use byway_wire::{
     Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, TransmitBuffer, Writer,
@@ -39,6 +39,17 @@ enum Step {
         from: u8,
         grant: u8,
         cut: u8,
+    },
+    /// A receiver says where it is, or somebody asks.
+    Locate {
+        word: u8,
+        from: u8,
+        /// Whose cookie the request has.
+        cookie: u8,
+        receiver: u8,
+        looks_up: bool,
+        sequence: u32,
+        flip: Option<u16>,
     },
     Garbage {
         from: u8,
@@ -95,8 +106,13 @@ struct World {
 
 impl World {
     fn new(key: [u8; 32], previous_key: Option<[u8; 32]>, unix_millis: u64, links: [bool; 2]) -> Self {
-        let mut config =
-            Config { previous_key, accounts: 8, queue_bytes: 4_096, ..Config::new(key, unix_millis) };
+        let mut config = Config {
+            previous_key,
+            accounts: 8,
+            receivers: 3,
+            queue_bytes: 4_096,
+            ..Config::new(key, unix_millis)
+        };
         config.queue_datagrams = 8;
         let mut relay = Relay::new(&config, Instant::ZERO);
         for local in 0..2 {
@@ -123,7 +139,8 @@ impl World {
             );
         }
         assert!(sent.len() <= 1 && sent.iter().all(|(_, bytes)| bytes.len() <= packet.len()), "{sent:?}");
-        assert!(self.relay.accounts() <= 8 && self.relay.deadline().is_none());
+        assert!(self.relay.accounts() <= 8 && self.relay.remembered_receivers() <= 3);
+        assert!(self.relay.deadline().is_none());
         sent
     }
 }
@@ -205,6 +222,24 @@ fuzz_target!(|steps: Vec<Step>| {
                 Greet { nonce: [1; 8], grant: (*grant).into() }.write(&mut Writer::new(&mut packet));
                 let length = GREET_LEN - usize::from(*cut) % (GREET_LEN + 1);
                 (host(*from), packet[..length].to_vec(), false)
+            }
+            Step::Locate { word, from, cookie, receiver, looks_up, sequence, flip } => {
+                let word = &words[usize::from(*word) % words.len()];
+                let action = if *looks_up { LocationAction::LookUp } else { LocationAction::Register };
+                let cookie = RelayKey::new(&key).cookie(word.grant().id, host(*cookie), unix);
+                let mut packet = [0; GREET_LEN];
+                LocationKey::new(word, &[receiver % 4; 16]).write(
+                    &mut packet,
+                    [1; 8],
+                    action,
+                    cookie,
+                    (*sequence).into(),
+                );
+                if let Some(bit) = flip {
+                    let bit = usize::from(*bit) % (packet.len() * 8);
+                    packet[bit / 8] ^= 1 << (bit % 8);
+                }
+                (host(*from), packet.to_vec(), false)
             }
             Step::Garbage { from, kind, bytes } => {
                 let first = 0x60 | (kind & 0x0f);

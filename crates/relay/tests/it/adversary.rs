@@ -489,6 +489,7 @@ enum Step {
     Cut { word: u8, to: prop::sample::Index },
     Answer { from: u8, size: usize },
     Greet { from: u8, grant: u32, cut: usize },
+    Locate { word: u8, from: u8, cookie: u8, looks_up: bool, sequence: u64 },
     Replay { from: u8 },
     Pass(u64),
     Roll(u8),
@@ -515,6 +516,15 @@ fn any_step() -> impl Strategy<Value = Step> {
         (any::<u8>(), any::<prop::sample::Index>()).prop_map(|(word, to)| Step::Cut { word, to }),
         (any::<u8>(), 1usize..300).prop_map(|(from, size)| Step::Answer { from, size }),
         (any::<u8>(), 0u32..4, 0usize..70).prop_map(|(from, grant, cut)| Step::Greet { from, grant, cut }),
+        (any::<u8>(), any::<u8>(), any::<u8>(), any::<bool>(), any::<u64>()).prop_map(
+            |(word, from, cookie, looks_up, sequence)| Step::Locate {
+                word,
+                from,
+                cookie,
+                looks_up,
+                sequence
+            }
+        ),
         any::<u8>().prop_map(|from| Step::Replay { from }),
         (0u64..40_000).prop_map(Step::Pass),
         any::<u8>().prop_map(Step::Roll),
@@ -573,6 +583,15 @@ proptest! {
                         Greet { nonce: [1; 8], grant }.write(&mut byway_wire::Writer::new(&mut whole));
                         packet.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
                         (host(from), packet)
+                    }
+                    Step::Locate { word, from, cookie, looks_up, sequence } => {
+                        let word = &words[usize::from(word) % words.len()];
+                        let Some(greeted) = world.greet(host(cookie), word.grant().id) else { continue };
+                        let action = if looks_up { LocationAction::LookUp } else { LocationAction::Register };
+                        let mut packet = [0; GREET_LEN];
+                        LocationKey::new(word, &[7; 16]).write(&mut packet, [1; 8], action, greeted.cookie, sequence);
+                        last = packet.to_vec();
+                        (host(from), last.clone())
                     }
                     Step::Replay { from } => (host(from), last.clone()),
                     Step::Pass(millis) => { world.pass(millis); continue }
