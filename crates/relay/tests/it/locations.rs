@@ -1,6 +1,7 @@
 //! Where receivers are: who may register, who may ask, and what neither can do.
 
 use crate::common::*;
+use crate::heap::Heap;
 use byway_relay::{Config, Dropped};
 use byway_wire::relay::{
     GREET_LEN, Grant, Greeted, Location, LocationAction, LocationKey, Minute, Notice, Reason, RelayKey, Word,
@@ -207,4 +208,37 @@ fn one_grant_fills_sixty_four_places_and_a_million_guesses_find_nobody() {
     // A second passed: what it may answer is limited, and a guess is never answered with more.
     assert!(counters.dropped(Dropped::Greeting) > 990_000, "{counters:?}");
     assert!(counters.notices < 700, "{counters:?}");
+}
+
+/// A relay with so many remembered receivers, 64 under each word.
+fn crowd(receivers: u32) -> World {
+    let mut world = World::new(&config());
+    for number in 0..receivers {
+        let (id, place) = (10 + number / 64, number % 64);
+        let word = world.word(id, terms());
+        let host = SocketAddr::from(([9, 9, (id >> 8) as u8, id as u8], 2_000 + place as u16));
+        let cookie = RelayKey::new(&KEY).cookie(id, host, UNIX);
+        let mut secret = [0; 16];
+        secret[..4].copy_from_slice(&place.to_be_bytes());
+        let key = LocationKey::new(&word, &secret);
+        let mut packet = [0; GREET_LEN];
+        key.write(&mut packet, NONCE, LocationAction::Register, cookie, UNIX);
+        world.pass(1);
+        assert_eq!(world.answer(host, &(packet.to_vec(), key)), Answer::Location(host, 0));
+    }
+    assert_eq!(world.relay.remembered_receivers(), receivers as usize);
+    world
+}
+
+#[test]
+fn ten_thousand_receivers_take_little_memory() {
+    let heap = Heap::new();
+    let few = {
+        let _world = crowd(1);
+        heap.held()
+    };
+    let _world = crowd(10_000);
+    let more = heap.held() - few;
+    println!("10,000 receivers: {more} bytes more");
+    assert!(more < 3 << 20, "{more}");
 }
