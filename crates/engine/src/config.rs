@@ -4,6 +4,7 @@
 use crate::data::{IncomingLimits, OutgoingLimits};
 pub use crate::payload_kind::Payload;
 use alloc::vec::Vec;
+use byway_wire::frame::MAX_LISTED_ADDRESSES;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use byway_wire::{DecodeError, Dscp, Duration, Reader, Writer};
 
@@ -149,6 +150,8 @@ pub struct Params {
     pub max_datagram: u64,
     /// Streams that the other side may open before it gets a higher limit.
     pub max_streams: u64,
+    /// Addresses that this side takes in a frame ADDRESSES. 0: it knows no such frame.
+    pub max_addresses: u64,
     /// Whether the objects of this side are bytes or only a length.
     pub payload: Payload,
 }
@@ -170,6 +173,7 @@ impl Params {
             max_stream_data,
             max_datagram: config.max_datagram as u64,
             max_streams: config.incoming.streams as u64,
+            max_addresses: MAX_LISTED_ADDRESSES as u64,
             payload: config.payload,
         }
     }
@@ -179,7 +183,9 @@ impl Params {
     pub fn payload(&self, application: &[u8]) -> Vec<u8> {
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        for value in [self.max_data, self.max_stream_data, self.max_datagram, self.max_streams] {
+        let limits =
+            [self.max_data, self.max_stream_data, self.max_datagram, self.max_streams, self.max_addresses];
+        for value in limits {
             writer.varint(value);
         }
         let mut payload = Vec::with_capacity(1 + writer.len() + application.len());
@@ -202,6 +208,7 @@ impl Params {
             max_stream_data: limits.varint()?,
             max_datagram: limits.varint()?,
             max_streams: if limits.is_empty() { DEFAULT_MAX_STREAMS } else { limits.varint()? },
+            max_addresses: if limits.is_empty() { 0 } else { limits.varint()? },
             payload: if first & FLAG_ONLY_LENGTH == 0 { Payload::Bytes } else { Payload::Length },
         };
         if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
@@ -222,18 +229,19 @@ mod tests {
             max_stream_data: 1 << 20,
             max_datagram: 1472,
             max_streams: 256,
+            max_addresses: 8,
             payload: Payload::Bytes,
         };
         let payload = params.payload(b"app");
-        assert_eq!(payload, b"\x0c\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00app");
+        assert_eq!(payload, b"\x0d\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00\x08app");
         assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
         params.payload = Payload::Length;
         let payload = params.payload(b"app");
-        assert_eq!(payload, b"\x8c\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00app");
+        assert_eq!(payload, b"\x8d\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00\x08app");
         assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
         // What version 0.1 says.
         let older = b"\x0a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app";
-        params = Params { payload: Payload::Bytes, max_streams: 1024, ..params };
+        params = Params { payload: Payload::Bytes, max_streams: 1024, max_addresses: 0, ..params };
         assert_eq!(Params::read(older), Ok((params, b"app".as_slice())));
         assert_eq!(Params::read(b"\x03\x00\x00\x00"), Err(DecodeError::Range("largest datagram")));
         assert_eq!(Params::read(b"\x0a\x81"), Err(DecodeError::Truncated));

@@ -24,6 +24,7 @@
 //! | 1e | RELAY_OFFER | offer, address, grant id (4): see [`RelayOffer`] |
 //! | 1f | RELAY_CONSENT | offer, address, length, consent bytes |
 //! | 20 | RELAY_REFUSED | offer |
+//! | 22, 23 | ADDRESSES | token (8), count (1: 0 to 8), addresses; bit 0: the answer to one: see [`AddressList`] |
 //! | | address in a frame | length in 1 byte (4 or 16), IP address, port in 2 bytes |
 
 pub mod ack;
@@ -36,9 +37,9 @@ use crate::packet::MAX_DATAGRAM;
 use ack::AckEntries;
 use core::net::{IpAddr, SocketAddr};
 use frame_type::{
-    FRAME_ACK, FRAME_CLOSE, FRAME_DATAGRAM, FRAME_MAX_DATA, FRAME_MAX_STREAM_DATA, FRAME_MAX_STREAMS,
-    FRAME_OBJECT, FRAME_PADDING, FRAME_PATH_CHALLENGE, FRAME_PATH_DROPPED, FRAME_PATH_HINT,
-    FRAME_PATH_RESPONSE, FRAME_PING, FRAME_PNACK, FRAME_RELAY_CONSENT, FRAME_RELAY_OFFER,
+    FRAME_ACK, FRAME_ADDRESSES, FRAME_CLOSE, FRAME_DATAGRAM, FRAME_MAX_DATA, FRAME_MAX_STREAM_DATA,
+    FRAME_MAX_STREAMS, FRAME_OBJECT, FRAME_PADDING, FRAME_PATH_CHALLENGE, FRAME_PATH_DROPPED,
+    FRAME_PATH_HINT, FRAME_PATH_RESPONSE, FRAME_PING, FRAME_PNACK, FRAME_RELAY_CONSENT, FRAME_RELAY_OFFER,
     FRAME_RELAY_REFUSED, FRAME_RESET_STREAM, FRAME_SNACK_OBJECT, FRAME_SNACK_STREAM, FRAME_STOP_SENDING,
     FRAME_STREAM,
 };
@@ -136,6 +137,8 @@ pub enum Frame<'a> {
     RelayConsent(RelayConsent<'a>),
     /// The receiver could not greet the relay.
     RelayRefused(u32),
+    /// Outside addresses of the peer.
+    Addresses(AddressList<'a>),
 }
 
 /// Bytes of a stream.
@@ -198,6 +201,57 @@ pub struct RelayConsent<'a> {
     pub address: SocketAddr,
     /// Enclosed by the sender in each packet through the relay (format: [`crate::relay`]).
     pub consent: &'a [u8],
+}
+
+/// The most addresses in a frame ADDRESSES.
+pub const MAX_LISTED_ADDRESSES: usize = 8;
+
+/// Addresses at which others see the host. Both sides send to the other's at about the same time,
+/// so that NATs and firewalls of both let packets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressList<'a> {
+    /// Whether this answers a list of the peer.
+    pub is_answer: bool,
+    /// Stands in the packets that open the way to these addresses.
+    pub token: [u8; 8],
+    /// The addresses as they stand in the frame, behind their number.
+    encoded: &'a [u8],
+}
+
+impl<'a> AddressList<'a> {
+    /// A list of addresses that [`write`](Self::write_addresses) wrote.
+    #[must_use]
+    pub const fn new(is_answer: bool, token: [u8; 8], encoded: &'a [u8]) -> Self {
+        Self { is_answer, token, encoded }
+    }
+
+    /// Writes addresses, at most [`MAX_LISTED_ADDRESSES`], for [`new`](Self::new).
+    pub fn write_addresses(writer: &mut Writer<'_>, addresses: &[SocketAddr]) {
+        let addresses = addresses.iter().take(MAX_LISTED_ADDRESSES);
+        writer.u8(addresses.len() as u8);
+        addresses.for_each(|address| write_address(writer, *address));
+    }
+
+    /// The addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + 'a {
+        let mut reader = Reader::new(self.encoded);
+        let count = reader.u8().unwrap_or_default();
+        (0..count).map_while(move |_| read_address(&mut reader).ok())
+    }
+
+    fn read(reader: &mut Reader<'a>, is_answer: bool) -> Result<Self, DecodeError> {
+        let token = reader.array()?;
+        let mut list = reader.clone();
+        let count = list.u8()?;
+        if usize::from(count) > MAX_LISTED_ADDRESSES {
+            return Err(DecodeError::Range("number of addresses"));
+        }
+        for _ in 0..count {
+            read_address(&mut list)?;
+        }
+        let encoded = reader.bytes(reader.remaining() - list.remaining())?;
+        Ok(Self { is_answer, token, encoded })
+    }
 }
 
 /// Iterates over the frames of a packet. Stops after the first error.
@@ -293,6 +347,7 @@ fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Fram
             consent: read_counted(reader)?,
         }),
         FRAME_RELAY_REFUSED => Frame::RelayRefused(reader.varint_u32("offer")?),
+        0x22 | 0x23 => Frame::Addresses(AddressList::read(reader, kind & FLAG_LENGTH != 0)?),
         unknown => return Err(DecodeError::UnknownType(unknown)),
     })
 }
@@ -378,6 +433,11 @@ impl Frame<'_> {
             Self::RelayRefused(offer) => {
                 writer.u8(FRAME_RELAY_REFUSED);
                 writer.varint((*offer).into());
+            }
+            Self::Addresses(list) => {
+                writer.u8(FRAME_ADDRESSES | u8::from(list.is_answer));
+                writer.bytes(&list.token);
+                writer.bytes(list.encoded);
             }
         }
     }

@@ -33,6 +33,7 @@ mod namespaces;
 mod nat;
 mod newcomer;
 mod no_udp;
+mod opened;
 mod pages;
 mod plumbing;
 mod process;
@@ -67,6 +68,7 @@ fn main() {
         addresses::tests(),
         names::tests(),
         nat::tests(),
+        opened::tests(),
         redials::tests(),
         search::tests(),
         newcomer::tests(),

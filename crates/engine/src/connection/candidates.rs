@@ -28,6 +28,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
 const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// The most candidates of which a debug build looks at each again and again.
 const MAX_AUDITED_CANDIDATES: usize = 32;
+/// How long a relay rests that led to the peer until a direct path was opened. By then the direct
+/// path is at its full rate, and it shows whether the relay adds to it.
+const OPENED_REST: Duration = Duration::from_secs(30);
 /// The most addresses that are tried only because packets of the peer came from there. Whoever
 /// forwards copies of packets can make the peer seem to be anywhere.
 const MAX_SEEN_ADDRESSES: usize = 8;
@@ -72,8 +75,10 @@ struct Candidate {
     failures: u32,
     silences: u32,
     worked: bool,
-    /// Whether the candidate is an address from which a packet of the peer came.
+    /// Whether the candidate is known only because the peer was seen there.
     is_seen: bool,
+    /// Whether the peer was seen there, or opened the way there.
+    is_opened: bool,
     /// Whether the candidate was ever a path in use. `goodput`: its best rate in bytes per second.
     used: bool,
     goodput: u64,
@@ -92,6 +97,7 @@ impl Candidate {
             silences: 0,
             worked: false,
             is_seen: false,
+            is_opened: false,
             used: false,
             goodput: 0,
             end: None,
@@ -233,12 +239,13 @@ impl Candidates {
         let is_known = self.all.iter().any(|known| known.route.as_ref() == Some(&route));
         let rests = |it: &&mut Candidate| it.is_seen && matches!(it.phase, CandidateState::Waits(_));
         if !is_full || is_known {
-            self.add(now, route);
-            if !is_known && let Some(new) = self.all.last_mut() {
-                new.is_seen = true;
+            self.add(now, route.clone());
+            if let Some(it) = self.all.iter_mut().find(|it| it.route.as_ref() == Some(&route)) {
+                (it.is_seen, it.is_opened) = (it.is_seen || !is_known, true);
             }
         } else if let Some(place) = self.all.iter_mut().find(rests) {
-            *place = Candidate { is_seen: true, ..Candidate::new(now, route.local, None, Some(route)) };
+            let new = Candidate::new(now, route.local, None, Some(route));
+            *place = Candidate { is_seen: true, is_opened: true, ..new };
             self.changed();
         }
     }
@@ -418,6 +425,21 @@ impl Candidates {
         keep
     }
 
+    /// Whether a candidate is an address where the peer was seen, or to which it opened the way.
+    pub fn is_opened(&self, origin: PathOrigin) -> bool {
+        index_of(origin).and_then(|index| self.all.get(index)).is_some_and(|it| it.is_opened)
+    }
+
+    /// Why a candidate's path ended, for people.
+    pub fn end_text(&self, origin: PathOrigin, end: PathEndReason, worked: bool) -> &'static str {
+        match end {
+            PathEndReason::Unanswered if !worked && self.is_opened(origin) => {
+                "a NAT or firewall on the way does not let it in"
+            }
+            _ => end.text(),
+        }
+    }
+
     /// Notes that a candidate's path is in use.
     pub fn on_used(&mut self, origin: PathOrigin) {
         if let Some(it) = self.of(origin) {
@@ -456,6 +478,7 @@ impl Candidates {
             }
             PathEndReason::CarriedLittle => it.phase = CandidateState::Over,
             PathEndReason::Shares => it.rest(now, RETRY_DELAY, false),
+            PathEndReason::Opened => it.phase = CandidateState::Waits(now + OPENED_REST),
             PathEndReason::NotNeeded | PathEndReason::Orphan => it.phase = CandidateState::Waits(now),
             PathEndReason::Refused(_) if it.relay.is_some() && it.failures > 0 => {
                 it.phase = CandidateState::Over
@@ -514,6 +537,9 @@ impl Candidates {
             match (it.phase, it.end) {
                 (CandidateState::Over, Some(PathEndReason::CarriedLittle | PathEndReason::Unanswered)) => {
                     it.rest(now, WORKED_RETRY_DELAY, true)
+                }
+                (CandidateState::Waits(from), Some(PathEndReason::Opened)) if from > now => {
+                    it.phase = CandidateState::Waits(now);
                 }
                 (CandidateState::Waits(from), _) if from > latest && from < Instant::FAR_FUTURE => {
                     it.phase = CandidateState::Waits(latest);

@@ -64,6 +64,7 @@ use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
+use carrier_choice::SILENT_TIMEOUTS;
 use core::net::SocketAddr;
 use liveness::{SessionState, SilenceAction};
 use packet_contents::PacketContents;
@@ -131,6 +132,8 @@ struct PeerInfo {
     key: PublicKey,
     /// The application's data in the peer's handshake message.
     application: Vec<u8>,
+    /// Whether the peer knows the frame ADDRESSES.
+    takes_addresses: bool,
 }
 
 /// One session between two peers over many paths.
@@ -161,7 +164,12 @@ impl Connection {
             config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
         Self {
             config: Config { max_datagram, ..config.clone() },
-            peer: PeerInfo { role, key: established.peer, application },
+            peer: PeerInfo {
+                role,
+                key: established.peer,
+                application,
+                takes_addresses: params.max_addresses > 0,
+            },
             session: SessionState::new(now, config, role == Role::Initiator),
             sealer: established.sealer,
             opener: established.opener,
@@ -268,6 +276,30 @@ impl Connection {
     /// Whether one of the peer's paths arrives through this relay and local socket.
     pub(crate) fn is_reached_by(&self, local: Local, relay: SocketAddr) -> bool {
         self.peer_paths.iter().any(|it| it.source.local == local && it.source.remote == relay)
+    }
+
+    /// Whether the peer knows the frame ADDRESSES.
+    pub(crate) const fn takes_addresses(&self) -> bool {
+        self.peer.takes_addresses
+    }
+
+    /// Whether more paths would help. A side that only answers needs one path.
+    pub(super) fn needs_paths(&self) -> bool {
+        self.peer.role == Role::Initiator
+            || self.config.datagrams > 0
+            || self.contents.has_any()
+            || !self.has_answering()
+    }
+
+    /// Whether a path in use answers.
+    pub(super) fn has_answering(&self) -> bool {
+        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT_TIMEOUTS)
+    }
+
+    /// Whether a direct path leads to the peer and answers.
+    pub(crate) fn is_reached_directly(&self) -> bool {
+        let mut direct = self.paths.iter().filter(|path| !path.route.is_proxied());
+        direct.any(|path| path.send.is_proven() && path.send.timeouts() == 0)
     }
 
     /// Whether the connection is over, and needs to send nothing more.

@@ -164,6 +164,11 @@ impl Connection {
                 consent: consent.consent.to_vec(),
             }),
             Frame::RelayRefused(offer) => self.pending_events.tell(RelayEvent::Refused(offer)),
+            Frame::Addresses(list) => self.pending_events.tell(RelayEvent::Addresses {
+                is_answer: list.is_answer,
+                token: list.token,
+                addresses: list.addresses().collect(),
+            }),
         }
         Ok(())
     }

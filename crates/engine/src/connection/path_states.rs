@@ -17,7 +17,6 @@ use super::{Connection, Event};
 use crate::path::send::SendPath;
 use crate::path::transport::PathTransport;
 use crate::random::Random;
-use crate::role::Role;
 use crate::route::{Route, Via};
 use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, NoticeTrust, Reason};
@@ -232,6 +231,15 @@ impl Connection {
         self.scheduler.reconsider();
         if !self.candidates.on_proven(now, origin, rtt.saturating_sub(waits)) {
             self.drop_path(now, id, PathEndReason::NotNeeded);
+        } else if self.candidates.is_opened(origin) {
+            // The relay that led to the peer until now need not carry what the peer's own line
+            // takes.
+            let meeting = |path: &&Path| path.origin == PathOrigin::Handshake && path.route.is_proxied();
+            let meeting = self.paths.iter().find(meeting).map(Path::id);
+            if let Some(meeting) = meeting {
+                self.activate(now, id);
+                self.drop_path(now, meeting, PathEndReason::Opened);
+            }
         }
     }
 
@@ -357,19 +365,6 @@ impl Connection {
         }
     }
 
-    /// Whether more paths would help. A side that only answers needs one path.
-    fn needs_paths(&self) -> bool {
-        self.peer.role == Role::Initiator
-            || self.config.datagrams > 0
-            || self.contents.has_any()
-            || !self.has_answering()
-    }
-
-    /// Whether a path in use answers.
-    fn has_answering(&self) -> bool {
-        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT_TIMEOUTS)
-    }
-
     /// The available path to open next, among the paths with the best `Rank`: a random path whose
     /// RTT is at most `PREFERRED_PERCENT` of the direct path's RTT, or else the path with the
     /// lowest RTT.
@@ -426,7 +421,8 @@ impl Connection {
         }
         self.peer_paths.on_way_gone(id);
         if end != PathEndReason::NotNeeded {
-            self.pending_events.raise(Event::PathDown { path: id, reason: end.text() });
+            let reason = self.candidates.end_text(path.origin, end, lived.worked);
+            self.pending_events.raise(Event::PathDown { path: id, reason });
         }
     }
 

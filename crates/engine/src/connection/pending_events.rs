@@ -4,7 +4,7 @@ use super::relay_states::RelayId;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_wire::frame::{Frame, RelayConsent, RelayOffer};
+use byway_wire::frame::{AddressList, Frame, RelayConsent, RelayOffer};
 use byway_wire::relay::Reason;
 use byway_wire::{PathId, Writer};
 use core::net::SocketAddr;
@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 /// Events that wait for the owner at most; an owner that never looks loses the oldest.
 const MAX_EVENTS: usize = 1024;
 /// Room for the longest answer about a relay.
-const MAX_ANSWER_LEN: usize = 128;
+const MAX_ANSWER_LEN: usize = 192;
 
 /// An event of a connection, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +73,26 @@ pub(crate) enum RelayEvent {
     Release(RelayId),
     /// The peer is silent where something was waited for. One of both may have another address.
     Silence,
+    /// Addresses at which the peer is seen, or its answer with them.
+    Addresses { is_answer: bool, token: [u8; 8], addresses: Vec<SocketAddr> },
 }
 
 /// A message about a relay, until it is sent to the peer.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayMessage {
     Offer(RelayOffer),
-    Consent { offer: u32, address: SocketAddr, consent: Vec<u8> },
+    Consent {
+        offer: u32,
+        address: SocketAddr,
+        consent: Vec<u8>,
+    },
     Refuse(u32),
+    /// Addresses of this side, as they stand in the frame.
+    Addresses {
+        is_answer: bool,
+        token: [u8; 8],
+        encoded: Vec<u8>,
+    },
 }
 
 impl RelayMessage {
@@ -91,6 +103,9 @@ impl RelayMessage {
                 Frame::RelayConsent(RelayConsent { offer: *offer, address: *address, consent })
             }
             Self::Refuse(offer) => Frame::RelayRefused(*offer),
+            Self::Addresses { is_answer, token, encoded } => {
+                Frame::Addresses(AddressList::new(*is_answer, *token, encoded))
+            }
         }
     }
 }

@@ -67,6 +67,8 @@ pub enum PathEndReason {
     Orphan,
     /// The path works, and is not needed now.
     NotNeeded,
+    /// The path through a relay served until a direct path was opened from both sides.
+    Opened,
 }
 
 impl PathEndReason {
@@ -84,6 +86,7 @@ impl PathEndReason {
             Self::Shares => "it shares the direct path's bottleneck",
             Self::Orphan => "no path of the peer's comes by it any more",
             Self::NotNeeded => "it is not needed now",
+            Self::Opened => "a direct path has opened",
         }
     }
 }

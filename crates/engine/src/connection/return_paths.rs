@@ -163,6 +163,13 @@ impl Connection {
         }
     }
 
+    /// Adds a direct route to where the peer was seen. It is probed when its turn comes.
+    pub(crate) fn add_seen(&mut self, now: Instant, route: Route) {
+        self.candidates.add_seen(now, route);
+        self.scheduler.reconsider();
+        self.settle(now);
+    }
+
     /// The peer is at another address behind a relay. Silent paths through the relay lead there
     /// from now on.
     pub(super) fn move_silent(&mut self, now: Instant, route: &Route) {

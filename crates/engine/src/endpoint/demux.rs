@@ -41,6 +41,7 @@ impl Endpoint {
             None => 0,
             Some(MessageType::Greeted) => return self.on_greeted(now, local, remote, payload),
             Some(MessageType::Notice) => return self.on_notice(now, payload),
+            Some(MessageType::Opening) => return self.on_opening(now, local, remote, payload),
             Some(MessageType::Location) => return self.on_location(now, local, remote, payload),
             Some(MessageType::Delivered) => match Delivered::read(payload) {
                 Ok(delivered) => {
@@ -168,6 +169,7 @@ impl Endpoint {
         self.confirmed += 1;
         self.share_memory();
         self.greetings.hurry(now);
+        self.ask_for_direct_path(now, handle);
         self.events.push_back(EndpointEvent::Connected(handle));
     }
 

@@ -385,6 +385,12 @@ impl Greetings {
         self.all.iter().filter(wanted).map(|it| (it.grant, it.purpose, it.location_key.clone())).collect()
     }
 
+    /// The addresses at which relays see this side over UDP.
+    pub fn outside_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let over_udp = self.all.iter().filter(|greeting| !greeting.local.is_connection());
+        over_udp.filter_map(|greeting| Some(greeting.known?.address))
+    }
+
     /// Whether a relay has answered through which other hosts may reach this side.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         let stands =

@@ -9,6 +9,7 @@ mod greetings;
 mod handle;
 mod hello_limit;
 mod memory;
+mod openings;
 mod relay_addresses;
 mod relay_pool;
 mod relays;
@@ -41,6 +42,7 @@ use full_sockets::SocketWaiters;
 use greetings::Greetings;
 pub use handle::Handle;
 use hello_limit::HelloLimiter;
+use openings::Openings;
 pub use relay_addresses::AddressProblem;
 pub use relay_pool::{MAX_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
 use steady_clock::SteadyClock;
@@ -200,6 +202,7 @@ pub struct Endpoint {
     confirmed: usize,
     hello_limiter: HelloLimiter,
     greetings: Greetings,
+    openings: Openings,
     /// Words that are tested at the relays with which this side is registered.
     standing: Vec<Word>,
     answers: VecDeque<(Route, Vec<u8>)>,
@@ -243,6 +246,7 @@ impl Endpoint {
             confirmed: 0,
             hello_limiter,
             greetings: Greetings::default(),
+            openings: Openings::default(),
             standing: Vec::new(),
             answers: VecDeque::new(),
             dirty: VecDeque::new(),
@@ -413,6 +417,7 @@ impl Endpoint {
     fn remove(&mut self, handle: Handle) {
         let Some(entry) = self.entries.remove(&handle) else { return };
         self.greetings.forget(handle);
+        self.openings.forget(handle);
         if entry.streams_listed {
             self.streams.retain(|listed| *listed != handle);
         }
@@ -545,10 +550,7 @@ impl Endpoint {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        match (self.timers.next(), self.greetings.due()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        [self.timers.next(), self.greetings.due(), self.openings.due()].into_iter().flatten().min()
     }
 }
 
@@ -602,7 +604,7 @@ impl Machine for Endpoint {
         if let Some((route, bytes)) = self.answers.pop_front() {
             return send_plain(now, &route, &bytes, out);
         }
-        let greeting = self.send_greeting(now, out);
+        let greeting = self.send_greeting(now, out).or_else(|| self.send_opening(now, out));
         if greeting.is_some() {
             return greeting;
         }

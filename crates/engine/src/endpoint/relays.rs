@@ -10,16 +10,18 @@
 //! | 5 | sender | tries the relay as a path |
 
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
+use super::openings::{DueQuestion, OpeningToken};
 use super::relay_addresses::{AddressProblem, unfit};
 use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
 use super::{ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MIN_TIMER_DELAY, Reachable};
 use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
-use byway_wire::frame::RelayOffer;
-use byway_wire::relay::{Consent, Greeted, Hop, LocationKey, Notice, Word};
-use byway_wire::{Instant, Local, Transmit, TransmitBuffer};
+use byway_wire::frame::{AddressList, MAX_LISTED_ADDRESSES, RelayOffer};
+use byway_wire::relay::{Consent, Greeted, Hop, LocationKey, Notice, OPENING_LEN, Opening, Word};
+use byway_wire::{Dscp, Ecn, Instant, Local, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
 /// The most relays that are greeted for an attempt to connect: it may find its peer through them.
@@ -29,6 +31,8 @@ const MAX_AWAITED_RELAYS: usize = 16;
 /// greeting to an address whose host did not ask for it.
 const OFFERS_PER_INTERVAL: u32 = 4;
 const MAX_BURST_OFFERS: u32 = 32;
+/// Bytes of the longest list of addresses in a frame.
+const MAX_LIST_BYTES: usize = 1 + MAX_LISTED_ADDRESSES * 19;
 
 impl Endpoint {
     /// Makes this side reachable through a relay for every peer that learns of the relay, for
@@ -297,6 +301,9 @@ impl Endpoint {
             RelayEvent::Greet(id) => self.greet_pooled(now, handle, id),
             RelayEvent::Release(id) => self.greetings.release(handle, id),
             RelayEvent::Silence => self.greetings.on_silence(now, handle),
+            RelayEvent::Addresses { is_answer, token, addresses } => {
+                self.on_addresses(now, handle, is_answer, token, &addresses);
+            }
             RelayEvent::Offered(offer) => self.on_offer(now, handle, &offer),
             RelayEvent::Consented { offer, address, consent } => {
                 let Ok(consented) = Consent::from_bytes(&consent) else { return };
@@ -309,6 +316,94 @@ impl Endpoint {
                     self.relay_failed(now, &greeting, RelayTrouble::PeerCannot);
                 }
             }
+        }
+    }
+
+    /// Has the peer asked for a direct path, if none leads to it soon.
+    pub(super) fn ask_for_direct_path(&mut self, now: Instant, handle: Handle) {
+        if self.connection(handle).is_some_and(Connection::takes_addresses) {
+            let token = self.random.unguessable();
+            self.openings.begin(now, handle, token);
+        }
+    }
+
+    /// Asks peers for direct paths, and sends the next packet that opens a way for a peer.
+    pub(super) fn send_opening(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        if self.openings.due().is_none_or(|at| at > now) {
+            return None;
+        }
+        let Self { entries, openings, .. } = self;
+        let is_direct = |handle| match entries.get(&handle).map(|entry| &entry.slot) {
+            Some(ConnectionSlot::Connection { connection, .. }) => connection.is_reached_directly(),
+            _ => true,
+        };
+        if let Some(DueQuestion { handle, token }) = openings.next_question(now, is_direct) {
+            self.tell_addresses(handle, false, token);
+        }
+        let (local, remote, token) = self.openings.next_packet(now)?;
+        let mut writer = Writer::new(out.buffer.get_mut(..OPENING_LEN)?);
+        Opening { token }.write(&mut writer);
+        let (ecn, dscp) = (Ecn::NotEct, Dscp::BestEffort);
+        Some(Transmit { local, remote, ecn, dscp, size: OPENING_LEN, segment: OPENING_LEN, phantom: 0 })
+    }
+
+    /// Tells a peer at which addresses relays see this side.
+    fn tell_addresses(&mut self, handle: Handle, is_answer: bool, token: OpeningToken) {
+        let mut addresses: Vec<SocketAddr> = self.greetings.outside_addresses().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        // Who asks and is seen nowhere has nothing to ask for.
+        if !is_answer && addresses.is_empty() {
+            return;
+        }
+        let mut encoded = vec![0; MAX_LIST_BYTES];
+        let mut writer = Writer::new(&mut encoded);
+        AddressList::write_addresses(&mut writer, &addresses);
+        let length = writer.len();
+        encoded.truncate(length);
+        self.tell_peer(handle, RelayMessage::Addresses { is_answer, token, encoded });
+    }
+
+    /// Handles a peer's addresses: opens the way for it, or tries them as direct paths.
+    fn on_addresses(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        is_answer: bool,
+        token: OpeningToken,
+        addresses: &[SocketAddr],
+    ) {
+        let is_here = self.is_here(handle);
+        let fit: Vec<SocketAddr> =
+            addresses.iter().copied().filter(|address| unfit(*address, is_here).is_none()).collect();
+        let routes = self.direct_routes(&fit);
+        if is_answer {
+            if self.openings.on_answer(now, handle, token)
+                && let Some(connection) = self.connection_mut(handle)
+            {
+                routes.into_iter().for_each(|route| connection.add_seen(now, route));
+            }
+            return;
+        }
+        let pace = self.config.probe_interval / OFFERS_PER_INTERVAL;
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        if entry.offers.debt(now) > pace * MAX_BURST_OFFERS {
+            return; // the peer asks again
+        }
+        entry.offers.lend(now, pace * MAX_LISTED_ADDRESSES as u32);
+        let targets = routes.into_iter().map(|route| (route.local, route.remote));
+        self.openings.open(now, handle, token, targets.take(MAX_LISTED_ADDRESSES).collect());
+        self.tell_addresses(handle, true, token);
+    }
+
+    /// Handles a packet with which a peer opened its NAT. The peer can be reached where it came
+    /// from.
+    pub(super) fn on_opening(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
+        let opening = Opening::read(packet).ok();
+        let handle = opening.and_then(|opening| self.openings.peer_of(opening.token));
+        match handle.and_then(|handle| self.connection_mut(handle)) {
+            Some(connection) => connection.add_seen(now, Route::direct(local, remote)),
+            None => self.dropped.stray += 1,
         }
     }
 

@@ -27,6 +27,7 @@ mod literal;
 mod marks;
 mod memory;
 mod moved;
+mod opened;
 mod paths;
 mod relays;
 mod sans_io;

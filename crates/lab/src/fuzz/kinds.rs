@@ -245,7 +245,7 @@ fn changes(setup: &Setup, found: &mut BTreeSet<WorldKind>) {
                     }
                     WorldKind::EndSleeps
                 }
-                EndChange::Rebind | EndChange::Move => WorldKind::EndMoves,
+                EndChange::Rebind | EndChange::NatFilter(_) | EndChange::Move => WorldKind::EndMoves,
                 EndChange::Socket { .. } => WorldKind::SocketFlaps,
                 EndChange::Freeze(false) | EndChange::Reads(_) | EndChange::Reset => continue,
             },

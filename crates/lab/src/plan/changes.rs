@@ -8,8 +8,7 @@ use crate::setup::{Carrier, Change, Changed, EndChange, EndChoice, RegistrySetup
 /// The most bytes of a UDP payload.
 const MAX_UDP_PAYLOAD_LEN: f64 = 65_535.0;
 /// The changes at an end of an exchange, as a plan names them.
-const END_CHANGES: &str =
-    "restart, freeze, thaw, rebind, move, reads, stops-reading, reset, socket-down or socket-up";
+const END_CHANGES: &str = "restart, freeze, thaw, rebind, nat-filters, nat-opens, move, reads, stops-reading, reset, socket-down or socket-up";
 
 /// Reads all changes, in order of time. They may name these transfers and this registry.
 pub(super) fn all(
@@ -139,6 +138,8 @@ fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>
         "freeze" => EndChange::Freeze(true),
         "thaw" => EndChange::Freeze(false),
         "rebind" => EndChange::Rebind,
+        "nat-filters" => EndChange::NatFilter(true),
+        "nat-opens" => EndChange::NatFilter(false),
         "move" => EndChange::Move,
         "reads" => EndChange::Reads(true),
         "stops-reading" => EndChange::Reads(false),

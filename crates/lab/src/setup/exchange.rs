@@ -98,6 +98,8 @@ pub enum EndChange {
     },
     /// A NAT gives the host's first socket another port.
     Rebind,
+    /// A NAT in front of the first socket lets in only what answers (`true`), or everything.
+    NatFilter(bool),
     /// The first socket gets another address, and the host is told.
     Move,
     /// The application reads (`true`), or takes nothing.

@@ -186,6 +186,8 @@ fn hosts_and_middleboxes_change() {
         ("freeze", EndChange::Freeze(true)),
         ("thaw", EndChange::Freeze(false)),
         ("rebind", EndChange::Rebind),
+        ("nat-filters", EndChange::NatFilter(true)),
+        ("nat-opens", EndChange::NatFilter(false)),
         ("move", EndChange::Move),
         ("reads", EndChange::Reads(true)),
         ("stops-reading", EndChange::Reads(false)),

@@ -111,6 +111,8 @@ fn living() -> Setup {
             EndChange::Socket { number: 0, up: false },
             EndChange::Socket { number: 7, up: true },
             EndChange::Rebind,
+            EndChange::NatFilter(true),
+            EndChange::NatFilter(false),
             EndChange::Move,
             EndChange::Reads(true),
             EndChange::Reads(false),

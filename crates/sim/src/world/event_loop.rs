@@ -115,15 +115,16 @@ impl World {
     /// Handles a packet that reached its destination address.
     fn arrive(&mut self, flight: PacketInFlight) {
         let parcel = self.network.parcel(flight.slot);
-        let (to, known) = (parcel.to, parcel.owner);
+        let (from, to, known) = (parcel.from, parcel.to, parcel.owner);
         let owner = match known {
             Some(owner) if owner.generation == self.generation => known,
             _ => self.owner(&to),
         };
         let owner = owner.and_then(|AddressOwner { node, local, .. }| {
             let slot = self.slots.get_mut(node as usize)?;
-            let up = slot.sockets.get(usize::from(local)).is_some_and(|socket| socket.up);
-            (up && !slot.frozen).then_some((node, local, slot))
+            let socket = slot.sockets.get(usize::from(local))?;
+            let admitted = socket.filter.as_ref().is_none_or(|nat| nat.admits(self.now, from));
+            (socket.up && admitted && !slot.frozen).then_some((node, local, slot))
         });
         let Some((node, local, slot)) = owner else {
             self.network.stray.no_socket += 1;
@@ -286,6 +287,9 @@ impl World {
         }
         let to = transmit.remote;
         let from = socket.seen;
+        if let Some(filter) = &mut socket.filter {
+            filter.on_sent(self.now, to);
+        }
         if socket.routes.get(socket.last_route).is_none_or(|route| route.to != to) {
             let place = socket.routes.binary_search_by(|route| route.to.cmp(&to)).unwrap_or_else(|place| {
                 let known = self.network.lookup(node, transmit.local.0, from.ip(), to.ip());

@@ -1,11 +1,12 @@
 //! What a test does to a world from outside. It acts as an application, an attacker, a NAT or an
 //! administrator.
 
+use super::nat_filter::NatFilter;
 use super::network::EdgeLink;
 use super::{Handle, LinkId, Node};
 use super::{NodeId, TapVerdict, TappedDatagram, World};
 use crate::pipe::Pipe;
-use byway_wire::{Ecn, Input, Instant, LinkChange, Local};
+use byway_wire::{Duration, Ecn, Input, Instant, LinkChange, Local};
 use core::net::SocketAddr;
 
 impl World {
@@ -69,6 +70,15 @@ impl World {
         let socket = self.socket(id, local);
         socket.seen = address;
         socket.forget_routes();
+    }
+
+    /// Puts a NAT in front of a socket that lets in only what answers: packets from addresses and
+    /// ports to which the socket sent within `lifetime`. `None`: it lets in everything.
+    ///
+    /// # Panics
+    /// There is no socket `local`.
+    pub fn set_nat_filter(&mut self, node: impl Into<NodeId>, local: Local, lifetime: Option<Duration>) {
+        self.socket(node.into(), local).filter = lifetime.map(NatFilter::new);
     }
 
     /// Moves a socket to another address, and tells the machine.

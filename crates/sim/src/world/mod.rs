@@ -18,6 +18,7 @@ mod events;
 mod feeder;
 mod interventions;
 mod link_id;
+mod nat_filter;
 mod network;
 mod observers;
 mod trace;
@@ -38,6 +39,7 @@ use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Index;
 use driven_node::DrivenNode;
+use nat_filter::NatFilter;
 use network::{AddressOwner, EdgeLink, Network};
 use observers::Capture;
 use std::collections::BTreeMap;
@@ -111,6 +113,8 @@ struct Socket {
     up: bool,
     /// The largest UDP payload of the socket in bytes.
     largest: usize,
+    /// The NAT in front of the socket lets in only what answers. `None`: it lets in everything.
+    filter: Option<NatFilter>,
     /// Routes looked up before, in order of address.
     routes: Vec<Route>,
     /// The route that was used last.
@@ -226,6 +230,7 @@ impl World {
                 seen: address,
                 up: true,
                 largest: usize::MAX,
+                filter: None,
                 routes: Vec::new(),
                 last_route: 0,
             })

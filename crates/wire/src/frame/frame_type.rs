@@ -22,3 +22,4 @@ pub(super) const FRAME_PATH_HINT: u8 = 0x1c;
 pub(super) const FRAME_RELAY_OFFER: u8 = 0x1e;
 pub(super) const FRAME_RELAY_CONSENT: u8 = 0x1f;
 pub(super) const FRAME_RELAY_REFUSED: u8 = 0x20;
+pub(super) const FRAME_ADDRESSES: u8 = 0x22;

@@ -85,6 +85,11 @@ fn every_frame_in_hex() {
             "1f011020010db80000000000000000000000010009020a0b",
         ),
         (Frame::RelayRefused(6), "2006"),
+        (
+            Frame::Addresses(AddressList::new(false, *b"TOKEN678", b"\x01\x04\xc0\x00\x02\x07\x12\x8c")),
+            "22 544f4b454e363738 0104c0000207128c",
+        ),
+        (Frame::Addresses(AddressList::new(true, *b"TOKEN678", b"\x00")), "23544f4b454e36373800"),
     ];
     for (frame, expected) in frozen {
         let written = bytes(|w| frame.write(w));

@@ -11,6 +11,7 @@ pub(super) const MESSAGE_DELIVERED: u8 = 0x64;
 pub(super) const MESSAGE_RETURN: u8 = 0x66;
 pub(super) const MESSAGE_BACK: u8 = 0x68;
 pub(super) const MESSAGE_GREET: u8 = 0x6a;
+pub(super) const MESSAGE_OPENING: u8 = 0x6b;
 pub(super) const MESSAGE_GREETED: u8 = 0x6c;
 pub(super) const MESSAGE_NOTICE: u8 = 0x6e;
 pub(super) const MESSAGE_LOCATION: u8 = 0x6f;
@@ -34,6 +35,8 @@ pub enum MessageType {
     Notice,
     /// The packet is a [`Location`](super::Location).
     Location,
+    /// The packet is an [`Opening`](super::Opening).
+    Opening,
 }
 
 impl MessageType {
@@ -46,6 +49,7 @@ impl MessageType {
             0x66..=0x67 => Self::Return,
             0x68..=0x69 => Self::Back,
             0x6a => Self::Greet,
+            0x6b => Self::Opening,
             0x6c..=0x6d => Self::Greeted,
             0x6e => Self::Notice,
             0x6f => Self::Location,
@@ -118,7 +122,7 @@ pub(super) mod tests {
     #[test]
     fn each_first_byte_has_one_meaning() {
         let known = (0..=255).filter(|first| MessageType::of(*first).is_some()).collect::<Vec<_>>();
-        assert_eq!(known, (0x60..=0x6a).chain(0x6c..=0x6f).collect::<Vec<_>>());
+        assert_eq!(known, (0x60..=0x6f).collect::<Vec<_>>());
     }
 
     #[test]

@@ -19,10 +19,10 @@
 //! | 66, 67 | [`Return`]: bit 0 IPv6 sender | receiver → relay | 22, 34 |
 //! | 68, 69 | [`ReturnedPacket`]: bit 0 IPv6 receiver | relay → sender | as it came in |
 //! | 6a | [`Greet`], perhaps with a [`LocationRequest`] | anyone → relay | 56 in all |
+//! | 6b | [`Opening`] | host → peer | 9 in all |
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //! | 6f | [`Location`] | relay → who asked | 44, 56 in all |
-//! | other 60 to 6f | none | | |
 //! | 70, 71 | [`heartbeat`](crate::heartbeat) | relay, registry | |
 
 mod clock;
@@ -35,6 +35,7 @@ mod location;
 mod message;
 mod minted;
 mod notice;
+mod opening;
 mod secret;
 mod word;
 
@@ -53,5 +54,6 @@ pub use location::{LOCATION_MAX, Location, LocationAction, LocationKey, Location
 pub use message::{MessageType, canonical};
 pub use minted::{EpochKey, GrantId, Minted, RANGE_COUNT, RangeKey, SERIAL_COUNT};
 pub use notice::{NOTICE_LEN, Notice, Reason};
+pub use opening::{OPENING_LEN, Opening};
 pub use secret::{GrantSecret, MacKey};
 pub use word::{MAX_ADDRESSES, RelayWordError, WORD_PREFIX, Word};

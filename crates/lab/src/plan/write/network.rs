@@ -173,6 +173,8 @@ fn happens(what: EndChange, keys: &mut Keys) {
         EndChange::Freeze(true) => "freeze",
         EndChange::Freeze(false) => "thaw",
         EndChange::Rebind => "rebind",
+        EndChange::NatFilter(true) => "nat-filters",
+        EndChange::NatFilter(false) => "nat-opens",
         EndChange::Move => "move",
         EndChange::Reads(true) => "reads",
         EndChange::Reads(false) => "stops-reading",

@@ -16,7 +16,7 @@ use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig, tcp_addres
 use byway_sim::{Clock, Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::relay::Word;
-use byway_wire::{Instant, Local};
+use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ use std::rc::Rc;
 const HOST_MSS: u32 = 1_220;
 /// The number of ports that a NAT gives one socket, one after the other.
 const NAT_PORTS: u16 = 1_000;
+/// Time after which a NAT forgets to whom a socket sent. RFC 4787, requirement 5: two minutes.
+const NAT_LIFETIME: Duration = Duration::from_secs(120);
 
 /// The addresses and names of the hosts of an exchange.
 pub(in crate::world) struct ExchangeSites<'a> {
@@ -201,6 +203,9 @@ impl ExchangeHosts {
                 if let Some(address) = seat.first() {
                     world.rebind(handle, Local(0), address);
                 }
+            }
+            EndChange::NatFilter(filters) => {
+                world.set_nat_filter(handle, Local(0), filters.then_some(NAT_LIFETIME));
             }
             EndChange::Move if seat.elsewhere.is_some() => {
                 seat.moved.set(!seat.moved.get());

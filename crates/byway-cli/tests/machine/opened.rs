@@ -1,0 +1,88 @@
+//! Sender and receiver are both at home, behind routers that let in only what answers. They meet
+//! through a relay, and then send to each other directly.
+//!
+//! ```text
+//!   sender 192.168.8.2 ─── router 10.87.1.1 ─── hub ─── router 10.87.2.1 ─── receiver 192.168.9.2
+//!                                                │
+//!                                           relay 10.87.3.1
+//! ```
+//!
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
+
+use crate::common::machine::{missing, test};
+use crate::common::parcel::Parcel;
+use crate::common::spaces::Spaces;
+use libtest_mimic::{Failed, Trial};
+
+const RELAY: &str = "10.87.3.1";
+/// Bytes of the file: five seconds at `RATE`.
+const FILE_LEN: u64 = 20 << 20;
+const RATE: &str = "32Mbit";
+
+pub fn tests() -> Vec<Trial> {
+    let lacks = || missing(Spaces::possible(&["nft -v"]), "it needs root and the programs ip and nft");
+    vec![
+        test("opened::a_direct_path_opens_between_two_homes", lacks(), || carries(&[false, false])),
+        test("opened::behind_symmetric_nats_the_relay_carries_all", lacks(), || carries(&[true, true])),
+    ]
+}
+
+/// A home: a host, and its router with NAT. A symmetric NAT gives each destination a port at
+/// random.
+fn home(spaces: &Spaces, host: &str, router: &str, number: u8, is_symmetric: bool) {
+    let (inside, outside) = (format!("192.168.{}", 7 + number), format!("10.87.{number}"));
+    spaces.line([
+        (router, "eth0", &format!("{outside}.1")),
+        ("hub", &format!("to-{router}"), &format!("{outside}.254")),
+    ]);
+    spaces.line([(host, "eth0", &format!("{inside}.2")), (router, "eth1", &format!("{inside}.1"))]);
+    spaces.says(router, &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+    spaces.says(router, &["ip", "route", "add", "default", "via", &format!("{outside}.254")]);
+    spaces.says(host, &["ip", "route", "add", "default", "via", &format!("{inside}.1")]);
+    let ports = if is_symmetric { "masquerade fully-random" } else { "masquerade" };
+    let nat = format!(
+        "add table ip n; add chain ip n out {{ type nat hook postrouting priority 100; }}; \
+         add rule ip n out oifname eth0 {ports}; \
+         add chain ip n own {{ type filter hook input priority 0; }}; \
+         add rule ip n own iifname eth0 ct state new drop; \
+         add chain ip n pass {{ type filter hook forward priority 0; }}; \
+         add rule ip n pass iifname eth0 ct state new drop"
+    );
+    spaces.says(router, &["nft", &nat]);
+    spaces.wait(host, "eth0");
+    spaces.wait(router, "eth0");
+}
+
+fn carries(symmetric: &[bool; 2]) -> Result<(), Failed> {
+    let spaces = Spaces::new("o", &["sender", "near", "hub", "far", "receiver", "relay"]);
+    spaces.says("hub", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+    home(&spaces, "sender", "near", 1, symmetric[0]);
+    home(&spaces, "receiver", "far", 2, symmetric[1]);
+    spaces.line([("relay", "eth0", RELAY), ("hub", "to-relay", "10.87.3.254")]);
+    spaces.says("relay", &["ip", "route", "add", "default", "via", "10.87.3.254"]);
+    spaces.wait("relay", "eth0");
+
+    let parcel = Parcel::new(FILE_LEN as usize);
+    let listen = format!("{RELAY}:4748");
+    let relay = ["relay", "--listen", &listen, "--allow-destination", "10.87.0.0/16"];
+    let mut relay = spaces.byway("relay", &parcel.state("relay"), &relay);
+    let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
+    let into = parcel.destination().display().to_string();
+    let receive = ["recv", &into, "--relay", &word];
+    let mut receiver = spaces.byway("receiver", &parcel.state("receiver"), &receive);
+    let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+    let file = parcel.file();
+    let send = ["send", &file, &ticket, "--bwlimit", RATE, "--no-tcp"];
+    let result = spaces.byway("sender", &parcel.state("sender"), &send).event("result");
+    assert_eq!(result["exit"], 0, "{result}");
+    parcel.arrived();
+    relay.signal("TERM");
+    let carried = relay.event("result")["forwarded_bytes"].as_u64().unwrap();
+    let share = carried as f64 / FILE_LEN as f64;
+    println!("symmetric {symmetric:?}: the relay carried {share:.3} of the bytes");
+    match symmetric {
+        [false, false] => assert!(share < 0.5, "{share}"),
+        _ => assert!(share > 1.0, "{share}"),
+    }
+    Ok(())
+}
