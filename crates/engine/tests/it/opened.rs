@@ -7,7 +7,7 @@ use crate::common::detours::{
 use crate::common::{MS, TICKET_SECRET, address, line};
 use byway_engine::RelayRoute;
 use byway_relay::Relay;
-use byway_sim::{Handle, TapVerdict};
+use byway_sim::{Handle, LinkId, NodeId, TapVerdict};
 use byway_wire::relay::{LocationKey, QuotaClass};
 use byway_wire::{Duration, Instant, Local};
 use std::cell::Cell;
@@ -21,6 +21,8 @@ const START: u64 = 4;
 struct World {
     detours: Detours,
     relay: Handle<Relay>,
+    /// Links from sender to relay, and from relay to receiver; each there and back.
+    links: [(LinkId, LinkId); 2],
 }
 
 /// `lifetimes`: after what time each NAT forgets; the sender's first.
@@ -30,8 +32,8 @@ fn world(size: u64, lifetimes: [Duration; 2]) -> World {
     let mut detours = detours(1, plan, &line(24, 10 * MS), &[]);
     let (from, to, at) = (sender_address(), receiver_address(), relay_address(0));
     let relay = detours.world.add("relay", relay(Instant::ZERO), &[at]);
-    detours.world.connect(from, at, line(100, 5 * MS), line(100, 5 * MS));
-    detours.world.connect(at, to, line(8, 15 * MS), line(100, 15 * MS));
+    let near = detours.world.connect(from, at, line(100, 5 * MS), line(100, 5 * MS));
+    let far = detours.world.connect(at, to, line(8, 15 * MS), line(100, 15 * MS));
     let (sender, receiver) = (detours.sender, detours.receiver);
     detours.world.set_nat_filter(sender, Local(0), Some(lifetimes[0]));
     detours.world.set_nat_filter(receiver, Local(0), Some(lifetimes[1]));
@@ -42,7 +44,7 @@ fn world(size: u64, lifetimes: [Duration; 2]) -> World {
     let location_key = Some(Arc::new(LocationKey::new(&word, &TICKET_SECRET)));
     let route = RelayRoute { word: word.clone(), reach: None, location_key };
     detours.world.act(sender, |host, _| host.meet(word, route));
-    World { detours, relay }
+    World { detours, relay, links: [near, far] }
 }
 
 impl World {
@@ -110,4 +112,35 @@ fn who_asks_makes_the_peer_send_little() {
     });
     world.after(10);
     assert_eq!(counted.get(), (5, 45), "to one address");
+}
+
+/// Both routers redial in the same moment: the direct path is gone, the relay leads on, and another
+/// direct path opens.
+#[test]
+fn both_sides_may_move_at_once() {
+    let mut world = world(300 * MIB, [seconds(120); 2]);
+    let (before, _) = world.after(8);
+    let (at, mut moves) = (relay_address(0), Vec::new());
+    let hosts =
+        [(world.detours.sender.into(), "77.0.0.1:5000"), (world.detours.receiver.into(), "78.0.0.1:4000")];
+    for (host, fresh) in hosts {
+        let host: NodeId = host;
+        world.detours.world.rebind(host, Local(0), address(fresh));
+        moves.push(address(fresh));
+    }
+    let [(near, near_back), (far, far_back)] = world.links;
+    let net = &mut world.detours.world;
+    let [direct, direct_back] = ["direct", "back"].map(|name| net.link(name, line(24, 10 * MS)));
+    net.route(moves[0], at.ip(), &[near]);
+    net.route(at, moves[0].ip(), &[near_back]);
+    net.route(at, moves[1].ip(), &[far]);
+    net.route(moves[1], at.ip(), &[far_back]);
+    net.route(moves[0], moves[1].ip(), &[direct]);
+    net.route(moves[1], moves[0].ip(), &[direct_back]);
+    let (soon, relayed) = world.after(18);
+    let (later, relayed_later) = world.after(48);
+    println!("{before}, {soon} after 10 s, {later} after 40 s; by the relay {relayed}, {relayed_later}");
+    assert!(soon > before + MIB, "the relay leads on");
+    let direct = (later - soon) - (relayed_later - relayed).min(later - soon);
+    assert!(direct > 20 * MIB, "a direct path opens again: {direct}");
 }
