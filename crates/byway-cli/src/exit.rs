@@ -167,6 +167,10 @@ impl Exit {
         if cause.downcast_ref().is_some_and(byway_gateway_host::GatewayError::is_usage) {
             return Some(Self::Usage);
         }
+        #[cfg(feature = "gateway")]
+        if let Some(byway_gateway_host::plumbing::PlumbingError::NoPrivilege) = cause.downcast_ref() {
+            return Some(Self::NotAuthorised);
+        }
         if let Some(error) = cause.downcast_ref() {
             return Some(Self::of_transfer(error));
         }

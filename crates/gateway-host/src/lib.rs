@@ -6,6 +6,7 @@
 //! | [`gateway_process`] | the machine of `byway-gateway` between sockets and a TUN device |
 //! | [`joining`] | a host that asks a gateway to be served |
 //! | [`gateway_relays`] | a relay beside the gateway, and relays that a registry offers |
+//! | [`plumbing`] | what a gateway installs in the kernel, by `nft` and `ip`, and what this host says to it |
 //! | [`config_reload`] | what a gateway takes over of its file while it runs |
 
 pub mod config_file;
@@ -14,5 +15,6 @@ mod error;
 pub mod gateway_process;
 pub mod gateway_relays;
 pub mod joining;
+pub mod plumbing;
 
 pub use error::GatewayError;

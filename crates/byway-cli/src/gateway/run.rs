@@ -109,7 +109,7 @@ fn serve(
         if let Some(hosts) = gating.take_guests() {
             guests = hosts;
             if let Err(error) = plumbing::reload(&config.plan_for(&guests)) {
-                output.complain(&messages::gateway::guests_not_captured(sentence(&error)));
+                output.complain(&messages::gateway::guests_not_captured(sentence(&error.into())));
             }
         }
         for news in lending.turn(gating) {

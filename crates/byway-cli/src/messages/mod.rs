@@ -32,8 +32,6 @@ pub mod gateway;
 #[cfg(feature = "gateway")]
 pub mod gateway_check;
 #[cfg(feature = "gateway")]
-pub mod gateway_kernel;
-#[cfg(feature = "gateway")]
 pub mod gateway_status;
 pub mod lending;
 #[cfg(feature = "help")]

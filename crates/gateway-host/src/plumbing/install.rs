@@ -1,8 +1,6 @@
 //! Putting a plan into the kernel by the programs `nft` and `ip`, and taking it out again.
 
-use crate::exit::{Exit, Failure};
-use crate::messages::gateway_kernel;
-use anyhow::{Context as _, Result};
+use super::error::{PlumbingError, Result};
 use byway_gateway::kernel::{Family, KernelPlan, MARK_MASK, ROUTE_PROTOCOL, selector};
 use serde_json::Value;
 use std::io::{self, Write as _};
@@ -96,7 +94,7 @@ pub fn remove(plan: &KernelPlan) -> Result<()> {
 
 fn has_table(table: &str) -> Result<bool> {
     let tables = nft(&["-j", "list", "tables"], "")?;
-    let tables: Value = serde_json::from_str(&tables).with_context(|| gateway_kernel::not_json("nft"))?;
+    let tables: Value = serde_json::from_str(&tables).map_err(not_json("nft"))?;
     let ours = |entry: &Value| entry["table"]["family"] == "inet" && entry["table"]["name"] == table;
     Ok(tables["nftables"].as_array().is_some_and(|tables| tables.iter().any(ours)))
 }
@@ -120,8 +118,9 @@ fn routes(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
     let protocol = ROUTE_PROTOCOL.to_string();
     if let Some(other) = listed.iter().find(|route| route["protocol"] != protocol.as_str()) {
-        let sentence = gateway_kernel::routing_table_in_use(mark, other["dst"].as_str());
-        return Err(Failure::new(Exit::Error, sentence).into());
+        let to = other["dst"].as_str();
+        let route = to.map(|to| format!(" for a route to {to}")).unwrap_or_default();
+        return Err(PlumbingError::TableInUse { table: mark, route });
     }
     Ok(listed.len())
 }
@@ -141,7 +140,7 @@ fn listed(family: Family, what: &[&str]) -> Result<Vec<Value>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    serde_json::from_slice(text).with_context(|| gateway_kernel::not_json("ip"))
+    serde_json::from_slice(text).map_err(not_json("ip"))
 }
 
 fn ip(arguments: &[&str], input: &str) -> Result<String> {
@@ -152,31 +151,33 @@ fn nft(arguments: &[&str], input: &str) -> Result<String> {
     done("nft", run("nft", arguments, input)?)
 }
 
-fn done(program: &str, output: std::process::Output) -> Result<String> {
+fn done(program: &'static str, output: std::process::Output) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(refused(program, &String::from_utf8_lossy(&output.stderr)))
 }
 
+/// The error for a program whose output is no JSON.
+fn not_json(program: &'static str) -> impl FnOnce(serde_json::Error) -> PlumbingError {
+    move |source| PlumbingError::NotJson { program, source }
+}
+
 /// The error for the output of a failed program.
-fn refused(program: &str, told: &str) -> anyhow::Error {
-    let (exit, sentence) = if told.contains("Operation not permitted") || told.contains("must be root") {
-        (Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE.to_owned())
-    } else {
-        let first =
-            told.lines().find(|line| !line.trim().is_empty()).unwrap_or(gateway_kernel::NO_REASON).trim();
-        let first = first.trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
-        (Exit::Error, gateway_kernel::program_refuses(program, first))
-    };
-    Failure::new(exit, sentence).into()
+fn refused(program: &'static str, told: &str) -> PlumbingError {
+    if told.contains("Operation not permitted") || told.contains("must be root") {
+        return PlumbingError::NoPrivilege;
+    }
+    let first = told.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gives no reason");
+    let first = first.trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
+    PlumbingError::Refused { program, reason: first.to_owned() }
 }
 
 /// An error if a required program is missing.
 ///
 /// # Errors
 /// As said; a failure with what to do.
-pub fn present(program: &str) -> Result<()> {
+pub fn present(program: &'static str) -> Result<()> {
     run(program, &["-V"], "").map(drop)
 }
 
@@ -186,22 +187,20 @@ fn package(program: &str) -> &'static str {
 }
 
 /// Runs a program with `input` as its standard input, and waits for its end.
-fn run(program: &str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
+fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
     let path = std::env::var("PATH")
         .map_or_else(|_| SYSTEM_PATHS.to_owned(), |path| format!("{path}:{SYSTEM_PATHS}"));
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", path).env("LC_ALL", "C");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let not_run = |source| PlumbingError::NotRun { program, source };
     let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            let sentence = gateway_kernel::program_missing(program, package(program));
-            anyhow::Error::new(Failure::new(Exit::Error, sentence))
-        }
-        _ => anyhow::Error::new(error).context(gateway_kernel::cannot_run(program)),
+        io::ErrorKind::NotFound => PlumbingError::Missing { program, package: package(program) },
+        _ => not_run(error),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that ends before it has read all says why itself.
         let _ = stdin.write_all(input.as_bytes());
     }
-    child.wait_with_output().with_context(|| gateway_kernel::cannot_run(program))
+    child.wait_with_output().map_err(not_run)
 }

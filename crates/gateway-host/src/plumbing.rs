@@ -6,7 +6,9 @@
 //!
 //! [`KernelPlan`]: byway_gateway::kernel::KernelPlan
 
+mod error;
 mod install;
 pub mod system;
 
+pub use error::PlumbingError;
 pub use install::{KernelState, install, installed, present, reload, remove};

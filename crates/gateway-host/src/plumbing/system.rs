@@ -1,9 +1,7 @@
 //! What this host says to a gateway. That is privileges, the device's name, forwarding, and filters
 //! that would drop its packets.
 
-use crate::exit::{Exit, Failure};
-use crate::messages::gateway_kernel;
-use anyhow::{Context as _, Result};
+use super::error::{PlumbingError, Result};
 use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;
 use std::path::Path;
@@ -24,10 +22,10 @@ const RP_FILTER_LOOSE: u8 = 2;
 /// # Errors
 /// As said; a failure with what to do.
 pub fn privileged() -> Result<()> {
-    if byway_net::has_net_admin().context(gateway_kernel::CANNOT_READ_CAPABILITIES)? {
-        return Ok(());
+    match byway_net::has_net_admin().map_err(PlumbingError::Capabilities)? {
+        true => Ok(()),
+        false => Err(PlumbingError::NoPrivilege),
     }
-    Err(Failure::new(Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE).into())
 }
 
 /// Fails if a network device `tun` exists in `devices` (usually [`DEVICES_DIR`]). A persistent TUN
@@ -41,14 +39,13 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
         return Ok(());
     }
     let read = |name: &str| fs::read_to_string(device.join(name)).ok().map(|text| text.trim().to_owned());
-    let sentence = if read("tun_flags").is_none() {
-        gateway_kernel::device_of_another_kind(tun)
+    Err(if read("tun_flags").is_none() {
+        PlumbingError::OtherDevice(tun.to_owned())
     } else if read("carrier").as_deref() == Some("1") {
-        gateway_kernel::device_in_use(tun)
+        PlumbingError::DeviceInUse(tun.to_owned())
     } else {
-        gateway_kernel::device_persistent(tun)
-    };
-    Err(Failure::new(Exit::Error, sentence).into())
+        PlumbingError::PersistentDevice(tun.to_owned())
+    })
 }
 
 /// Lets the TUN device bring packets of hosts that would be answered by another one: all do.
@@ -57,7 +54,7 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
 /// The setting cannot be written.
 pub fn loosen(tun: &str) -> Result<()> {
     let path = Path::new(SETTINGS_DIR).join("ipv4/conf").join(tun).join("rp_filter");
-    fs::write(&path, RP_FILTER_LOOSE.to_string()).with_context(|| gateway_kernel::cannot_write(&path))
+    fs::write(&path, RP_FILTER_LOOSE.to_string()).map_err(|source| PlumbingError::NotWritten { path, source })
 }
 
 /// Problems of this host that would keep packets from being captured or forwarded, each with its
@@ -76,9 +73,13 @@ pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
         match number(&settings.join(path)) {
             Some(0) => {
                 let setting = format!("net.{}", path.replace('/', "."));
-                complaints.push(gateway_kernel::not_forwarding(name, setting));
+                complaints.push(format!(
+                    "this host does not forward {name}: run `sysctl -w {setting}=1`, and keep that in /etc/sysctl.d"
+                ));
             }
-            None => complaints.push(gateway_kernel::family_missing(name)),
+            None => {
+                complaints.push(format!("this host has no {name}, so the gateway cannot carry {name} flows"))
+            }
             Some(_) => {}
         }
     }
@@ -97,7 +98,10 @@ pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
         let filter = of("all", "rp_filter").max(of(device, "rp_filter"));
         let by_mark = of("all", "src_valid_mark") | of(device, "src_valid_mark") != 0;
         if filter == RP_FILTER_STRICT && by_mark {
-            complaints.push(gateway_kernel::drops_marked_packets(device));
+            complaints.push(format!(
+                "{device} drops captured packets, because src_valid_mark makes its strict rp_filter check their mark: run \
+                 `sysctl -w net.ipv4.conf.{device}.rp_filter=2`, or switch src_valid_mark off"
+            ));
         }
     }
     complaints
