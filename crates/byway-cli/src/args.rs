@@ -1,5 +1,5 @@
 //! The command-line arguments, with units and defaults. A flag overrides its environment variable
-//! `BYWAY_*`.
+//! `BYWAY_*`, which overrides the configuration files. Those are in place of the defaults here.
 //!
 //! Other users can see arguments. So secrets, such as tickets, can also be given in the variable,
 //! or as `@FILE` (FILE holds the secret).
@@ -14,6 +14,7 @@ pub mod lab;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
+pub mod peers;
 #[cfg(feature = "registry")]
 pub mod registry;
 pub mod sources;
@@ -38,8 +39,9 @@ use registry::Registry;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
+use byway_transfer::settings::{Config, ConfigSources, PeerError};
 use byway_transfer::state_directory::{StateDir, StateError};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use help_layout::GLOBAL_OPTIONS_ORDER;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -79,6 +81,12 @@ pub struct Global {
     /// ~/.local/share/byway]
     #[arg(long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 4, env = "BYWAY_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    /// Read no configuration file [default: off]
+    #[arg(long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 5)]
+    pub no_config: bool,
+    /// What the configuration files say.
+    #[arg(skip)]
+    pub config: Config,
 }
 
 impl Global {
@@ -90,10 +98,24 @@ impl Global {
         StateDir::locate(self.state_dir.as_deref(), |name| std::env::var_os(name))
     }
 
+    /// An error if the configuration files have mistakes.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn usable(&self) -> Result<(), PeerError> {
+        Ok(self.config.usable()?)
+    }
+
     /// How much is told, and in which form.
     #[must_use]
     pub const fn style(&self) -> Style {
-        Style { json: self.json, progress: self.progress, quiet: self.quiet, verbose: self.verbose }
+        // A configuration file may ask for progress where the command line asks for quiet.
+        Style {
+            json: self.json,
+            progress: self.progress && !self.quiet,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        }
     }
 }
 
@@ -124,6 +146,10 @@ pub enum Command {
     Id(verbs::Id),
     /// See whether a receiver is there, over which paths, how far away
     Ping(verbs::Ping),
+    /// Give receivers names, in place of their tickets
+    Peer(peers::Peer),
+    /// Look for mistakes in the configuration files
+    Config(peers::Config),
     /// Carry background flows of unmodified hosts between sites
     #[cfg_attr(not(feature = "gateway"), command(hide = true))]
     Gateway(Gateway),
@@ -160,6 +186,8 @@ impl Command {
             Self::Gateway(_) => "gateway",
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
+            Self::Peer(_) => "peer",
+            Self::Config(_) => "config",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -173,7 +201,7 @@ impl Cli {
     /// standard output.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
         let argv: Vec<OsString> = argv.into_iter().collect();
-        Self::try_parse_from(&argv).map_err(|error| {
+        Self::parse_with_files(&argv).map_err(|error| {
             // Neither stream may be there; the exit code still is.
             let _ = error.print();
             if !error.use_stderr() {
@@ -187,6 +215,39 @@ impl Cli {
             Exit::Usage
         })
     }
+
+    /// Parses the command line twice: for the verb, and then with the defaults of the configuration
+    /// files. Those of files with mistakes are left out.
+    fn parse_with_files(argv: &[OsString]) -> Result<Self, clap::Error> {
+        let mut cli = Self::try_parse_from(argv)?;
+        if cli.global.no_config {
+            return Ok(cli);
+        }
+        let config = Config::read(ConfigSources::locate(|name| std::env::var_os(name)));
+        if config.usable().is_ok() && !config.settings().is_empty() {
+            let is_stream = argv.iter().any(|argument| argument == "-");
+            let command = with_defaults(Self::command(), &config, is_stream);
+            cli = Self::from_arg_matches(&command.try_get_matches_from(argv)?)?;
+        }
+        cli.global.config = config;
+        Ok(cli)
+    }
+}
+
+/// The command line with what configuration files say in place of defaults. A stream cannot be
+/// retried, so that `retry` does not hold for it.
+fn with_defaults(mut command: clap::Command, config: &Config, is_stream: bool) -> clap::Command {
+    for setting in config.settings().iter().filter(|setting| !(is_stream && setting.key.key == "retry")) {
+        // Clap takes defaults that live as long as the program. There are few.
+        let values = setting.values.iter().map(|value| &*value.clone().leak());
+        let id = setting.key.key.replace('-', "_");
+        let set = |argument: clap::Arg| argument.default_values(values);
+        command = match setting.key.table {
+            "" => command.mut_arg(id, set),
+            verb => command.mut_subcommand(verb, |command| command.mut_arg(id, set)),
+        };
+    }
+    command
 }
 
 #[cfg(test)]

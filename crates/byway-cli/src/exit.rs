@@ -7,6 +7,7 @@ use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
 use byway_transfer::receiver_addresses::NoHost;
 use byway_transfer::secret_words::NoWord;
+use byway_transfer::settings::PeerError;
 use byway_transfer::state_directory::StateError;
 use byway_transfer::ticket::TicketError;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
@@ -155,6 +156,11 @@ impl Exit {
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return Some(failure.exit);
+        }
+        if let Some(error) = cause.downcast_ref::<PeerError>()
+            && error.is_usage()
+        {
+            return Some(Self::Usage);
         }
         if let Some(error) = cause.downcast_ref::<NoWord>() {
             return error.is_mistyped().then_some(Self::Usage);

@@ -16,6 +16,7 @@ mod lending;
 mod limit_toggle;
 #[cfg(feature = "help")]
 mod manual;
+mod peer;
 mod ping;
 mod recv;
 #[cfg(feature = "registry")]
@@ -37,6 +38,9 @@ use anyhow::Result;
 
 /// Runs the verb of the command line.
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
+    if !matches!(cli.command, Command::Peer(_) | Command::Config(_)) {
+        cli.global.usable()?;
+    }
     match &cli.command {
         #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(arguments, output),
@@ -49,6 +53,8 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Sink(arguments) => sink::run(&cli.global, arguments, output),
         Command::Source(arguments) => source::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
+        Command::Peer(arguments) => peer::run(&cli.global, arguments, output),
+        Command::Config(_) => peer::check(&cli.global, output),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
         #[cfg(not(feature = "gateway"))]

@@ -38,6 +38,7 @@
 //! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver/access` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
+//! | which receivers have names, and what replaces defaults | [`settings`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `session/uplinks` |
 //! | how a session is begun and kept | [`SessionKeeper`] |
 //! | which names are looked up, when, and what they may lead to | [`host_name`], `session/name_lookup` |
@@ -89,6 +90,7 @@ mod sender;
 mod sender_start;
 mod session;
 pub mod session_seats;
+pub mod settings;
 pub mod sockets;
 mod standing_relays;
 pub mod state_directory;

@@ -115,6 +115,16 @@ impl<T> FromStr for WordArgument<T> {
     }
 }
 
+impl<T> WordArgument<T> {
+    /// The word, if it stands there itself.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match &self.source {
+            WordSource::Literal(text) => Some(text.expose()),
+            WordSource::File(_) => None,
+        }
+    }
+}
+
 impl<T> WordArgument<T>
 where
     T: FromStr,

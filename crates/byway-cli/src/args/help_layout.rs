@@ -13,11 +13,11 @@ pub(super) const GLOBAL_OPTIONS_ORDER: usize = 900;
 
 /// Groups of verbs for `byway --help`, each with its heading.
 pub const VERB_GROUPS: [(&str, &[&str]); 5] = [
-    ("Files", &["send", "recv", "ping", "id"]),
+    ("Files", &["send", "recv", "ping", "peer", "id"]),
     ("Programs", &["forward", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
     ("Study", &["demo", "lab"]),
-    ("Other", &["completions", "man"]),
+    ("Other", &["config", "completions", "man"]),
 ];
 
 /// Columns for the names of verbs: the longest is `completions`.

@@ -60,7 +60,7 @@ pub struct Source {
     /// Name of the source, of letters, digits, `.`, `_` and `-`. The sink's file has it
     #[arg(long, value_name = "NAME")]
     pub name: Name,
-    /// Ticket of a sink, or @FILE; repeatable, every record goes to each
+    /// Ticket of a sink, @FILE, or the name of a peer; repeatable, every record goes to each
     #[arg(long, value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
     #[arg(value_delimiter = ',', required = true)]
     pub to: Vec<WordArgument<Ticket>>,

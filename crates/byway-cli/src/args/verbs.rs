@@ -14,6 +14,7 @@ use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::secret::Secret;
 use byway_transfer::secret_words::WordArgument;
+use byway_transfer::settings::Config;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
@@ -123,8 +124,8 @@ impl From<TcpCongestion> for byway_net::TcpCongestion {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/send.txt").trim_end())]
 pub struct Send {
-    /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env:
-    /// BYWAY_TICKET]
+    /// Files and directories to send (or `-` for standard input), then the ticket, @FILE or PEER:
+    /// [env: BYWAY_TICKET]
     #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
     /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
@@ -192,15 +193,20 @@ pub struct Send {
 
 impl Send {
     /// Separates the paths from the ticket. The last argument is the ticket if it looks like one,
-    /// or begins with `@` (a file with the ticket). Otherwise the ticket is `environment`, which is
-    /// `BYWAY_TICKET`. Without that the last argument is the ticket in any case. If nothing else
-    /// is a ticket, one that a shell has split at its white space is put together again.
-    pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
+    /// begins with `@` (a file with the ticket) or is `NAME:` (a peer). Otherwise the ticket is
+    /// `environment`, which is `BYWAY_TICKET`. Without that the last argument is the ticket in any
+    /// case. If nothing else is a ticket, one that a shell has split at its white space is put
+    /// together again.
+    pub fn split(
+        &self,
+        environment: Option<&str>,
+        config: &Config,
+    ) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) =
             self.paths_and_ticket.split_last().ok_or_else(|| usage(messages::send::NO_PATH.into()))?;
         let text = last.to_str().unwrap_or_default();
-        let given = text.starts_with('@') || looks_like_ticket(text);
+        let given = text.starts_with('@') || looks_like_ticket(text) || config.is_recipient(text)?;
         let begins = |part: &OsString| part.to_str().is_some_and(looks_like_ticket);
         let folded = before.iter().position(begins).filter(|_| !given && environment.is_none());
         let whole = folded
@@ -236,7 +242,7 @@ pub struct Forward {
     /// their connections lead; repeatable [default: none]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socks_listen)]
     pub socks: Vec<SocketAddr>,
-    /// The receiver's ticket, or @FILE
+    /// The receiver's ticket, @FILE, or the name of a peer
     #[arg(long = "to", value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true, required = true)]
     pub ticket: Option<WordArgument<Ticket>>,
     /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
@@ -372,7 +378,7 @@ pub struct Id {}
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/ping.txt").trim_end())]
 pub struct Ping {
-    /// The receiver's ticket, or @FILE
+    /// The receiver's ticket, @FILE, or the name of a peer
     #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
     pub ticket: WordArgument<Ticket>,
     /// Relay to try as well, as a word or @FILE (a word a line); repeatable [default: those that
@@ -443,12 +449,12 @@ mod tests {
     fn send_reads_paths_then_a_ticket() {
         let word = ticket().to_string();
         let send: Send = parse(&["a", "b c", &word, "--priority", "normal"]).unwrap();
-        let (paths, read) = send.split(None).unwrap();
+        let (paths, read) = send.split(None, &Config::default()).unwrap();
         assert_eq!(paths, [Path::new("a"), Path::new("b c")]);
         assert_eq!(read.value().unwrap(), ticket());
         assert_eq!(send.priority, Priority::Normal);
         let stream: Send = parse(&["-", &word]).unwrap();
-        assert_eq!(stream.split(None).unwrap().0, [Path::new("-")]);
+        assert_eq!(stream.split(None, &Config::default()).unwrap().0, [Path::new("-")]);
     }
 
     #[test]
@@ -456,7 +462,7 @@ mod tests {
         let word = ticket().to_string();
         let split = |argv: &[&str], environment: Option<&str>| {
             let send: Send = parse(argv).unwrap();
-            let (paths, ticket) = send.split(environment)?;
+            let (paths, ticket) = send.split(environment, &Config::default())?;
             anyhow::Ok((paths.len(), format!("{ticket:?}"), ticket.value().is_ok()))
         };
         assert_eq!(split(&["a", "b"], Some(&word)).unwrap(), (2, "[redacted]".into(), true));

@@ -36,6 +36,7 @@ pub mod gateway_status;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
+pub mod peer;
 pub mod recv;
 #[cfg(feature = "registry")]
 pub mod registry;

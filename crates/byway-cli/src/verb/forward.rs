@@ -58,7 +58,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let Some(ticket) = &arguments.ticket else {
         return Err(Failure::new(Exit::Usage, messages::forward::NO_TICKET).into());
     };
-    let ticket = ticket.value()?;
+    let ticket = global.config.ticket(ticket)?;
     let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let registry = arguments.registry.as_ref().map(secret_words::WordArgument::value).transpose()?;
     let state = global.state()?;

@@ -12,7 +12,7 @@ use byway_wire::relay::Word;
 
 /// Pings, and prints a line per path.
 pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
-    let ticket = arguments.ticket.value()?;
+    let ticket = global.config.ticket(&arguments.ticket)?;
     let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let registry = arguments.registry.as_ref().map(|word| word.value()).transpose()?;
     let state = global.state()?;

@@ -38,8 +38,8 @@ const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 /// Sends, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
     let environment = std::env::var("BYWAY_TICKET").ok();
-    let (paths, ticket) = arguments.split(environment.as_deref())?;
-    let ticket = ticket.value()?;
+    let (paths, ticket) = arguments.split(environment.as_deref(), &global.config)?;
+    let ticket = global.config.recipient(&ticket)?;
     let relays = relays(arguments)?;
     let registries =
         arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;

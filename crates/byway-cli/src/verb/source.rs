@@ -92,7 +92,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         LongLinesArgument::Cut => LongLines::Cut,
         LongLinesArgument::Skip => LongLines::Skipped,
     };
-    let tickets: Vec<Ticket> = secret_words::values(&arguments.to, "--to")?;
+    let tickets: Vec<Ticket> = global.config.tickets(&arguments.to, "--to")?;
     let mut relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let file = arguments.demand_file.as_deref();
     let first = match file {

@@ -23,6 +23,7 @@ mod names;
 mod output;
 mod packages;
 mod pages;
+mod peers;
 mod program;
 mod progress;
 mod reasons;

@@ -2,7 +2,9 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown,
+};
 use std::path::{Path, PathBuf};
 
 /// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever
@@ -12,6 +14,20 @@ pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let draft = DraftFile::write(path, text)?;
+    fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
+}
+
+/// As [`put`], in a directory that exists, with this mode, and for this user and group if they are
+/// not this process's.
+pub(crate) fn put_as(path: &Path, text: &str, mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
+    let draft = DraftFile::write(path, text)?;
+    let made = fs::metadata(draft.path())?;
+    if let Some((user, group)) = owner.filter(|owner| *owner != (made.uid(), made.gid())) {
+        // The group is lost where this process is not in it. The mode gives a group nothing.
+        let other = (user != made.uid()).then_some(user);
+        chown(draft.path(), other, Some(group)).or_else(|error| other.map_or(Ok(()), |_| Err(error)))?;
+    }
+    fs::set_permissions(draft.path(), fs::Permissions::from_mode(mode))?;
     fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 

@@ -1,0 +1,182 @@
+//! Receivers with names, and the file that a person and byway both write.
+
+use crate::common::{Ended, Place, Running, assert_same};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+/// Where the sender's file is.
+const FILE: &str = "sender/.config/byway/config.toml";
+
+fn place() -> Place {
+    let place = Place::new();
+    fs::write(place.path("file"), vec![7; 10_000]).unwrap();
+    place
+}
+
+fn byway(place: &Place, arguments: &[&str]) -> Ended {
+    place.run("sender", arguments)
+}
+
+/// Writes the sender's file, for its owner alone.
+fn write(place: &Place, text: &str) -> PathBuf {
+    let path = place.path(FILE);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    mode(&path, 0o600);
+    path
+}
+
+fn mode(path: &PathBuf, bits: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+}
+
+/// A receiver into `in`, and a file with its ticket.
+fn receiver(place: &Place, more: &[&str]) -> Running {
+    let (receiver, ticket) = place.recv(&[&["in"], more].concat());
+    fs::write(place.path("ticket.txt"), ticket).unwrap();
+    receiver
+}
+
+#[test]
+fn a_name_stands_for_a_ticket_until_it_is_removed() {
+    let place = place();
+    let receiver = receiver(&place, &["--allow-forward", "localhost:9"]);
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).succeeded();
+    assert_eq!(fs::metadata(place.path(FILE)).unwrap().permissions().mode() & 0o777, 0o600);
+    byway(&place, &["send", "file", "nas:"]).succeeded();
+    assert_same(&place.path("file"), &place.path("in/file"));
+    for name in ["nas", "nas:"] {
+        byway(&place, &["ping", name, "--count", "1"]).succeeded();
+    }
+    let mut forward =
+        Running::start(place.command("sender", &["forward", "0:localhost:9", "--to", "nas", "--json"]));
+    forward.event("connected");
+    drop(forward);
+    let listed = byway(&place, &["peer", "list"]);
+    listed.succeeded();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    assert!(text.contains("nas") && text.contains("byway-key-") && !text.contains("byway1-"), "{text}");
+    byway(&place, &["peer", "rename", "nas", "cellar"]).succeeded();
+    byway(&place, &["send", "file", "cellar:"]).succeeded();
+    let peers = byway(&place, &["peer", "list", "--json"]).result()["peers"].clone();
+    assert_eq!((&peers[0]["name"], peers.as_array().unwrap().len()), (&json!("cellar"), 1));
+    let mut command = place.command("sender", &["send", "file"]);
+    command.env("BYWAY_TICKET", "cellar:");
+    Running::start(command).end().succeeded();
+    byway(&place, &["peer", "remove", "cellar"]).succeeded();
+    byway(&place, &["send", "file", "cellar:"]).failed(2, "no peer is called `cellar`");
+    byway(&place, &["peer", "remove", "cellar"]).failed(2, "no peer is called `cellar`");
+    drop(receiver);
+}
+
+#[test]
+fn a_source_sends_to_a_peer() {
+    let place = place();
+    let mut sink = Running::start(place.command("receiver", &["sink", "in", "--listen", "127.0.0.1:0"]));
+    byway(&place, &["peer", "add", "mast", &sink.line()]).succeeded();
+    fs::write(place.path("records"), "a record\n").unwrap();
+    let mut source = place.command("sender", &["source", "--to", "mast", "--name", "m", "--demand", "1M"]);
+    source.stdin(fs::File::open(place.path("records")).unwrap());
+    Running::start(source).end().succeeded();
+}
+
+#[test]
+fn what_may_be_a_path_or_a_peer_is_not_guessed() {
+    let place = place();
+    let receiver = receiver(&place, &[]);
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).succeeded();
+    fs::write(place.path("nas:"), "a file").unwrap();
+    byway(&place, &["send", "file", "nas:"]).failed(2, "write `./nas:` for the path");
+    byway(&place, &["send", "./nas:", "file", "@ticket.txt"]).succeeded();
+    fs::remove_file(place.path("nas:")).unwrap();
+    byway(&place, &["send", "file", "nas"]).failed(2, "write `nas:` to send to it");
+    byway(&place, &["send", "file", "nsa:"]).failed(2, "no peer is called `nsa`: `nas` is meant, perhaps");
+    byway(&place, &["ping", "nsa"]).failed(2, "`nas` is meant, perhaps");
+    byway(&place, &["ping", "office"]).failed(2, "`byway peer list` shows the names");
+    byway(&place, &["send", "file", "nas:", "--no-config"]).failed(2, "no peer is called `nas`");
+    drop(receiver);
+}
+
+#[test]
+fn names_and_tickets_are_checked_before_they_are_kept() {
+    let place = place();
+    let receiver = receiver(&place, &[]);
+    for (name, part) in
+        [("-n", "unexpected argument"), ("byway2-x", "does not begin with `byway`"), ("a/b", "letters")]
+    {
+        let ended = byway(&place, &["peer", "add", name, "@ticket.txt"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{name}: {}", ended.stderr);
+    }
+    let ended = byway(&place, &["peer", "add", "--", "-n", "@ticket.txt"]);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("begins with a letter or a digit"),
+        "{}",
+        ended.stderr
+    );
+    byway(&place, &["peer", "add", "nas", "nonsense"]).failed(2, "ticket");
+    byway(&place, &["peer", "add", "nas", "@nowhere"]).failed(3, "nowhere");
+    assert!(!place.path(FILE).exists());
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).succeeded();
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).failed(2, "already");
+    drop(receiver);
+}
+
+#[test]
+fn a_file_that_others_write_or_that_cannot_be_read_is_not_heeded() {
+    let place = place();
+    let path = write(&place, "# mine\n");
+    mode(&path, 0o620);
+    for verb in [&["id"][..], &["peer", "list"], &["ping", "nas"]] {
+        byway(&place, verb).failed(2, "run `chmod go-w ");
+    }
+    assert_eq!(byway(&place, &["config", "check"]).code, Some(2));
+    byway(&place, &["id", "--no-config"]).succeeded();
+    mode(&path, 0o600);
+    byway(&place, &["id"]).succeeded();
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    byway(&place, &["id"]).failed(2, "it is no file");
+    if !rustix::process::geteuid().is_root() {
+        fs::remove_dir(&path).unwrap();
+        write(&place, "");
+        mode(&path, 0o000);
+        byway(&place, &["id"]).failed(1, "cannot read it");
+    }
+}
+
+#[test]
+fn an_edit_keeps_comments_and_order_and_tightens_the_mode() {
+    let place = place();
+    let receiver = receiver(&place, &[]);
+    let ticket = fs::read_to_string(place.path("ticket.txt")).unwrap();
+    let text =
+        format!("# the first line\n\n[peer.old]   # in the cellar\nticket = '{ticket}'\n\n# the last line\n");
+    let path = write(&place, &text);
+    mode(&path, 0o644);
+    let checked = byway(&place, &["config", "check"]);
+    checked.succeeded();
+    assert!(String::from_utf8(checked.stdout).unwrap().contains("others can read it (mode 644)"));
+    byway(&place, &["peer", "rename", "old", "new"]).succeeded();
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).succeeded();
+    byway(&place, &["peer", "remove", "nas"]).succeeded();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text.replace("peer.old", "peer.new"));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(receiver);
+}
+
+#[test]
+fn of_two_who_add_at_once_both_are_kept() {
+    let place = place();
+    let receiver = receiver(&place, &[]);
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let adding =
+        names.map(|name| Running::start(place.command("sender", &["peer", "add", name, "@ticket.txt"])));
+    adding.into_iter().for_each(|one| one.end().succeeded());
+    let peers = byway(&place, &["peer", "list", "--json"]).result()["peers"].clone();
+    let listed: Vec<_> =
+        peers.as_array().unwrap().iter().map(|peer| peer["name"].as_str().unwrap()).collect();
+    assert_eq!(listed, names);
+    drop(receiver);
+}

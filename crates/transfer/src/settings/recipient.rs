@@ -1,0 +1,159 @@
+//! From a name on the command line to the ticket of a peer.
+
+use super::config::{Config, Finding, FindingWeight, Peer};
+use super::peer_name::PeerName;
+use super::schema::meant;
+use crate::secret_words::{self, NoWord, WordArgument};
+use crate::ticket::{Ticket, looks_like_ticket};
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// What to do about a name that is like no other.
+const LIST_HINT: &str = ": `byway peer list` shows the names";
+
+/// Why a peer's name is of no use here, or cannot be kept.
+#[derive(Debug, Error)]
+pub enum PeerError {
+    /// No file has the name.
+    #[error("no peer is called `{name}`{hint}")]
+    Unknown {
+        /// The name.
+        name: PeerName,
+        /// What to do, as the end of a sentence.
+        hint: String,
+    },
+    /// A path of the same name is here.
+    #[error(
+        "`{0}` is a peer, and also a path here: write `./{0}` for the path, or send from another directory"
+    )]
+    Ambiguous(String),
+    /// What to send would be left alone, if the peer's name were meant as a path.
+    #[error("`{0}` is a peer: write `{0}:` to send to it")]
+    NoColon(PeerName),
+    /// The user's file has this name already.
+    #[error("`{name}` is in {} already: remove it, or choose another name", .file.display())]
+    Exists {
+        /// The name.
+        name: PeerName,
+        /// The user's file.
+        file: PathBuf,
+    },
+    /// Nothing says where the user's file is.
+    #[error("there is no configuration file to write: set HOME, or BYWAY_CONFIG, and leave out --no-config")]
+    NoFile,
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", .file.display())]
+    NotWritten {
+        /// The user's file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file has a mistake.
+    #[error(transparent)]
+    Wrong(#[from] Finding),
+    /// The text is no ticket.
+    #[error(transparent)]
+    Word(#[from] NoWord),
+}
+
+impl PeerError {
+    /// Whether the user's input is wrong, rather than the system's answer.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::NotWritten { .. } => false,
+            Self::Word(error) => error.is_mistyped(),
+            Self::Wrong(finding) => !matches!(finding.weight, FindingWeight::Unread),
+            _ => true,
+        }
+    }
+}
+
+/// The name and the rest of `NAME:REST`.
+fn split(text: &str) -> Option<(PeerName, &str)> {
+    let (name, rest) = text.split_once(':')?;
+    Some((name.parse().ok()?, rest))
+}
+
+impl Config {
+    /// The peer of this name.
+    ///
+    /// # Errors
+    /// No file has it.
+    pub fn peer(&self, name: &PeerName) -> Result<&Peer, PeerError> {
+        self.peers().get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    /// The error for a name that the file in question does not have.
+    pub(super) fn unknown(&self, name: &PeerName) -> PeerError {
+        let near = || meant(name.as_str(), self.peers().keys().map(PeerName::as_str));
+        let hint = match self.peers().get(name) {
+            Some(peer) => format!(" in your own file: edit {}", peer.file.display()),
+            None => Some(near()).filter(|near| !near.is_empty()).unwrap_or_else(|| LIST_HINT.to_owned()),
+        };
+        PeerError::Unknown { name: name.clone(), hint }
+    }
+
+    /// The ticket that an argument is or names: a ticket, `@FILE`, `NAME` or `NAME:`.
+    ///
+    /// # Errors
+    /// No peer has the name, or what is there is no ticket.
+    pub fn ticket(&self, word: &WordArgument<Ticket>) -> Result<Ticket, PeerError> {
+        match self.named(word) {
+            Some(name) => Ok(self.peer(&name)?.ticket()?),
+            None => Ok(word.value()?),
+        }
+    }
+
+    /// The tickets of an option that may be repeated.
+    ///
+    /// # Errors
+    /// As [`Self::ticket`].
+    pub fn tickets(
+        &self,
+        words: &[WordArgument<Ticket>],
+        option: &'static str,
+    ) -> Result<Vec<Ticket>, PeerError> {
+        let mut tickets = Vec::new();
+        for word in words {
+            match self.named(word) {
+                Some(_) => tickets.push(self.ticket(word)?),
+                None => tickets.extend(secret_words::values(std::slice::from_ref(word), option)?),
+            }
+        }
+        Ok(tickets)
+    }
+
+    /// The peer's name that a word is.
+    fn named(&self, word: &WordArgument<Ticket>) -> Option<PeerName> {
+        word.literal()?.trim().parse().ok()
+    }
+
+    /// Whether the last argument of `byway send` is `NAME:`, rather than a path.
+    ///
+    /// # Errors
+    /// It may be either.
+    pub fn is_recipient(&self, text: &str) -> Result<bool, PeerError> {
+        let Some((name, _)) = split(text).filter(|_| !looks_like_ticket(text)) else { return Ok(false) };
+        let is_path = Path::new(text).symlink_metadata().is_ok();
+        match (is_path, self.peers().contains_key(&name)) {
+            (true, true) => Err(PeerError::Ambiguous(text.to_owned())),
+            (is_path, _) => Ok(!is_path),
+        }
+    }
+
+    /// The ticket of whom `byway send` sends to: a ticket, `@FILE` or `NAME:`.
+    ///
+    /// # Errors
+    /// No peer has the name, or what is there is no ticket.
+    pub fn recipient(&self, word: &WordArgument<Ticket>) -> Result<Ticket, PeerError> {
+        let Some(name) = self.named(word) else { return Ok(word.value()?) };
+        let peer = self.peer(&name)?;
+        if word.literal().is_some_and(|text| !text.trim().ends_with(':')) {
+            return Err(PeerError::NoColon(name));
+        }
+        Ok(peer.ticket()?)
+    }
+}

@@ -1,0 +1,218 @@
+//! The keys that a configuration file may have, and what each may be set to.
+
+use super::document::Value;
+use super::peer_name::nearest;
+use crate::address::{Advertised, Endpoint};
+use crate::identity::PublicKey;
+use crate::units::BandwidthLimit;
+use byway_registry::word::RegistryWord;
+use byway_wire::relay;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The table that holds a table for each peer.
+pub(super) const PEER_TABLE: &str = "peer";
+/// The key of a peer.
+pub(super) const TICKET_KEY: &str = "ticket";
+
+/// The classes of transfers.
+const PRIORITY_NAMES: [&str; 2] = ["background", "normal"];
+
+/// A key that stands for an option of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingKey {
+    /// The verb that has the option, which is the table's name. Empty: every verb has it, and the
+    /// key stands before the first table.
+    pub table: &'static str,
+    /// The option's name, without `--`.
+    pub key: &'static str,
+    kind: SettingKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SettingKind {
+    Flag,
+    Path,
+    Priority,
+    Rate,
+    Endpoints,
+    Advertised,
+    Keys,
+    RelayWords,
+    RegistryWords,
+}
+
+/// All keys besides those of peers.
+pub const SETTING_KEYS: [SettingKey; 12] = {
+    use SettingKind as K;
+    const fn of(table: &'static str, key: &'static str, kind: SettingKind) -> SettingKey {
+        SettingKey { table, key, kind }
+    }
+    [
+        of("", "state-dir", K::Path),
+        of("", "progress", K::Flag),
+        of("send", "priority", K::Priority),
+        of("send", "bwlimit", K::Rate),
+        of("send", "retry", K::Flag),
+        of("send", "relay", K::RelayWords),
+        of("send", "registry", K::RegistryWords),
+        of("recv", "bwlimit", K::Rate),
+        of("recv", "allow", K::Keys),
+        of("recv", "relay", K::RelayWords),
+        of("recv", "advertise", K::Advertised),
+        of("recv", "listen", K::Endpoints),
+    ]
+};
+
+/// The key of this name in this table.
+pub(super) fn find(table: &str, key: &str) -> Option<&'static SettingKey> {
+    SETTING_KEYS.iter().find(|known| known.table == table && known.key == key)
+}
+
+/// What is said of a name that is no key of `table`.
+pub(super) fn unknown_key(table: &str, key: &str) -> String {
+    let known = SETTING_KEYS.iter().filter(|known| known.table == table).map(|known| known.key);
+    format!("there is no key `{}`{}", crate::Printable(key.as_bytes()), meant(key, known))
+}
+
+/// What is said of a name that is no table.
+pub(super) fn unknown_table(table: &str) -> String {
+    let tables = ["send", "recv", PEER_TABLE];
+    format!("there is no table `{}`{}", crate::Printable(table.as_bytes()), meant(table, tables))
+}
+
+/// What a mistyped name was perhaps meant as, as the end of a sentence.
+pub(super) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wanted, names).map(|near| format!(": `{near}` is meant, perhaps")).unwrap_or_default()
+}
+
+/// A value that cannot be used: its line, and why.
+pub(super) type BadValue = (usize, String);
+
+impl SettingKey {
+    /// The key's value as the command line would have it: one text, or more if the option may be
+    /// repeated. `home` is what `~/` stands for.
+    pub(super) fn read(
+        &self,
+        value: &Value,
+        line: usize,
+        home: Option<&Path>,
+    ) -> Result<Vec<String>, BadValue> {
+        let wrong = |what: &str| (line, format!("`{}` is {}, and must be {what}", self.key, value.kind()));
+        match (self.kind, value) {
+            (SettingKind::Flag, Value::Flag(flag)) => Ok(vec![flag.to_string()]),
+            (SettingKind::Flag, _) => Err(wrong("true or false")),
+            (_, Value::Text(text)) => Ok(vec![self.check(text, home).map_err(|why| (line, why))?]),
+            (kind, Value::List(values)) if kind.is_repeated() => values
+                .iter()
+                .map(|(line, value)| match value {
+                    Value::Text(text) => self.check(text, home).map_err(|why| (*line, why)),
+                    other => {
+                        Err((*line, format!("`{}` has {}, and must have texts", self.key, other.kind())))
+                    }
+                })
+                .collect(),
+            (kind, _) if kind.is_repeated() => Err(wrong("a text or a list of texts")),
+            _ => Err(wrong("a text in quotes")),
+        }
+    }
+
+    /// The text as the option takes it.
+    fn check(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
+        let parsed = |outcome: Result<(), String>| outcome.map(|()| text.to_owned());
+        match self.kind {
+            SettingKind::Flag => parsed(Ok(())),
+            SettingKind::Path => whole_path(text, home).map_err(|why| format!("`{}`: {why}", self.key)),
+            SettingKind::Priority if PRIORITY_NAMES.contains(&text) => parsed(Ok(())),
+            SettingKind::Priority => Err(format!("`{}` is background or normal", self.key)),
+            SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
+            SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
+            SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
+            SettingKind::Keys => parsed(self.parse::<PublicKey>(text)),
+            SettingKind::RelayWords => self.word::<relay::Word>(text, home),
+            SettingKind::RegistryWords => self.word::<RegistryWord>(text, home),
+        }
+    }
+
+    fn parse<T: FromStr<Err: Display>>(&self, text: &str) -> Result<(), String> {
+        text.parse::<T>().map(drop).map_err(|why| format!("`{}`: {why}", self.key))
+    }
+
+    /// A word, or `@FILE`.
+    fn word<T: FromStr<Err: Display>>(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
+        match text.strip_prefix('@') {
+            Some(path) => {
+                let path = whole_path(path, home).map_err(|why| format!("`{}`: {why}", self.key))?;
+                Ok(format!("@{path}"))
+            }
+            None => self.parse::<T>(text).map(|()| text.to_owned()),
+        }
+    }
+}
+
+impl SettingKind {
+    const fn is_repeated(self) -> bool {
+        matches!(
+            self,
+            Self::Endpoints | Self::Advertised | Self::Keys | Self::RelayWords | Self::RegistryWords
+        )
+    }
+}
+
+/// A path that means the same wherever the program is started.
+fn whole_path(text: &str, home: Option<&Path>) -> Result<String, String> {
+    let path = match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    };
+    let whole = path.to_str().filter(|_| path.is_absolute());
+    whole.map(str::to_owned).ok_or_else(|| "write the whole path, from `/` or `~/` on".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(table: &str, key: &str, value: Value) -> Result<Vec<String>, BadValue> {
+        find(table, key).unwrap().read(&value, 7, Some(Path::new("/home/me")))
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn values_become_what_the_command_line_takes() {
+        assert_eq!(read("", "state-dir", text("~/keys")).unwrap(), ["/home/me/keys"]);
+        assert_eq!(read("", "progress", Value::Flag(false)).unwrap(), ["false"]);
+        assert_eq!(read("send", "bwlimit", text("10Mbit")).unwrap(), ["10Mbit"]);
+        assert_eq!(read("send", "priority", text("normal")).unwrap(), ["normal"]);
+        assert_eq!(read("send", "relay", text("@~/r")).unwrap(), ["@/home/me/r"]);
+        let two = Value::List(vec![(8, text("@/a")), (9, text("@/b"))]);
+        assert_eq!(read("recv", "relay", two).unwrap(), ["@/a", "@/b"]);
+        assert_eq!(read("recv", "listen", text("127.0.0.1:0")).unwrap(), ["127.0.0.1:0"]);
+        assert_eq!(read("recv", "advertise", text("nas.example.org")).unwrap(), ["nas.example.org"]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_with_its_line() {
+        for (table, key, value, line, part) in [
+            ("", "progress", text("yes"), 7, "`progress` is a text, and must be true or false"),
+            ("", "state-dir", text("keys"), 7, "whole path"),
+            ("", "state-dir", Value::List(vec![]), 7, "must be a text in quotes"),
+            ("send", "bwlimit", text("fast"), 7, "`bwlimit`: "),
+            ("send", "bwlimit", Value::Number, 7, "`bwlimit` is a number, and must be a text"),
+            ("send", "priority", text("high"), 7, "background or normal"),
+            ("send", "relay", text("nonsense"), 7, "`relay`: "),
+            ("send", "relay", text("@r"), 7, "whole path"),
+            ("recv", "allow", Value::List(vec![(8, text("bob"))]), 8, "printed by `byway id`"),
+            ("recv", "listen", Value::List(vec![(9, Value::Flag(true))]), 9, "must have texts"),
+        ] {
+            let (at, why) = read(table, key, value).unwrap_err();
+            assert!(at == line && why.contains(part), "{key}: {at}: {why}");
+        }
+        assert_eq!(unknown_key("send", "retyr"), "there is no key `retyr`: `retry` is meant, perhaps");
+        assert_eq!(unknown_table("\u{1b}"), "there is no table `\\u{1b}`");
+    }
+}

@@ -1,0 +1,170 @@
+//! Where configuration files are, and what is in them.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The file of the system.
+const SYSTEM_FILE: &str = "/etc/byway/config.toml";
+/// The most bytes of a file.
+const MAX_FILE_LEN: u64 = 1 << 20;
+/// Bits of a mode that let others write.
+const OTHERS_WRITE: u32 = 0o022;
+/// Bits of a mode that let others do anything.
+const OTHERS_ALL: u32 = 0o077;
+
+/// The configuration files of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigSources {
+    /// The user's file, which need not exist.
+    pub user: Option<PathBuf>,
+    /// The system's file, which need not exist.
+    pub system: Option<PathBuf>,
+    /// What `~/` stands for in both.
+    pub home: Option<PathBuf>,
+}
+
+impl ConfigSources {
+    /// The user's file is `$BYWAY_CONFIG`, else `config.toml` in `$XDG_CONFIG_HOME/byway`, else in
+    /// `~/.config/byway`. As XDG says, a relative `$XDG_CONFIG_HOME` is ignored.
+    #[must_use]
+    pub fn locate(env: impl Fn(&str) -> Option<OsString>) -> Self {
+        let given = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name: &str| given(name).filter(|path| path.is_absolute());
+        let home = absolute("HOME");
+        let usual = || absolute("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+        let user = given("BYWAY_CONFIG").or_else(|| Some(usual()?.join("byway/config.toml")));
+        Self { user, system: Some(SYSTEM_FILE.into()), home }
+    }
+
+    /// The files, those that win first, and whether each is the user's.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&Path, bool)> {
+        let system = self.system.as_deref().filter(|path| self.user.as_deref() != Some(*path));
+        self.user.as_deref().map(|path| (path, true)).into_iter().chain(system.map(|path| (path, false)))
+    }
+}
+
+/// A file that was read.
+pub(super) struct ReadFile {
+    pub text: Zeroizing<String>,
+    /// Its mode, nine bits.
+    pub mode: u32,
+    /// The user and the group that it belongs to.
+    pub owner: (u32, u32),
+}
+
+impl ReadFile {
+    /// Whether others can read it.
+    pub(super) const fn is_exposed(&self) -> bool {
+        self.mode & OTHERS_ALL != 0
+    }
+
+    /// The mode when it is written again: never more than its owner may have now.
+    pub(super) const fn kept_mode(&self) -> u32 {
+        self.mode & !OTHERS_ALL
+    }
+}
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system does not give it.
+    #[error("cannot read it: {0}")]
+    System(#[from] io::Error),
+    /// It is a directory, a device or the like.
+    #[error("it is no file")]
+    NoFile,
+    /// Whoever can write it says where this user's data goes.
+    #[error("others can write it (mode {mode:03o}): run `chmod go-w {}`", .path.display())]
+    Writable {
+        /// Its path.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It has more bytes than a person writes.
+    #[error("it has more than {MAX_FILE_LEN} bytes")]
+    Long,
+    /// It is not UTF-8.
+    #[error("it is not text in UTF-8")]
+    NoText,
+}
+
+/// Reads a file. `None`: there is none.
+pub(super) fn read(path: &Path) -> Result<Option<ReadFile>, ReadError> {
+    // A pipe would wait for a writer.
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !metadata.is_file() {
+        return Err(ReadError::NoFile);
+    }
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mode = metadata.mode() & 0o777;
+    if mode & OTHERS_WRITE != 0 {
+        return Err(ReadError::Writable { path: path.to_owned(), mode });
+    }
+    let mut text = Zeroizing::new(String::new());
+    match file.take(MAX_FILE_LEN + 1).read_to_string(&mut text) {
+        Ok(length) if length as u64 > MAX_FILE_LEN => Err(ReadError::Long),
+        Ok(_) => Ok(Some(ReadFile { text, mode, owner: (metadata.uid(), metadata.gid()) })),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(ReadError::NoText),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_users_file_follows_the_variable_then_xdg_then_home() {
+        let locate = |config: &str, xdg: &str, home: &str| {
+            let env = |name: &str| match name {
+                "BYWAY_CONFIG" => Some(OsString::from(config)),
+                "XDG_CONFIG_HOME" => Some(OsString::from(xdg)),
+                "HOME" => Some(OsString::from(home)),
+                _ => None,
+            };
+            ConfigSources::locate(env).user.map(|path| path.display().to_string())
+        };
+        assert_eq!(locate("c.toml", "/x", "/h").unwrap(), "c.toml");
+        assert_eq!(locate("", "/x", "/h").unwrap(), "/x/byway/config.toml");
+        assert_eq!(locate("", "x", "/h").unwrap(), "/h/.config/byway/config.toml");
+        assert_eq!(locate("", "", ""), None);
+        assert_eq!(ConfigSources::locate(|_| None).system.unwrap(), Path::new(SYSTEM_FILE));
+    }
+
+    #[test]
+    fn only_plain_files_that_nobody_else_writes_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c");
+        assert!(read(&path).unwrap().is_none());
+        let refused = |path: &Path| read(path).map(|file| file.is_some()).unwrap_err().to_string();
+        assert_eq!(refused(directory.path()), "it is no file");
+        fs::write(&path, [0xff]).unwrap();
+        let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o600);
+        assert_eq!(refused(&path), "it is not text in UTF-8");
+        fs::write(&path, "x".repeat((MAX_FILE_LEN + 1) as usize)).unwrap();
+        assert!(refused(&path).contains("more than 1048576 bytes"));
+        fs::write(&path, "text").unwrap();
+        for (bits, exposed) in [(0o600, false), (0o400, false), (0o644, true), (0o640, true)] {
+            mode(bits);
+            let file = read(&path).unwrap().unwrap();
+            assert_eq!((file.text.as_str(), file.is_exposed()), ("text", exposed));
+            assert_eq!(file.kept_mode(), bits & 0o700);
+        }
+        for bits in [0o620, 0o602, 0o666] {
+            mode(bits);
+            assert!(refused(&path).contains("run `chmod go-w "), "{bits:o}");
+        }
+    }
+}

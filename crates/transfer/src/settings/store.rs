@@ -1,0 +1,272 @@
+//! Changes of the user's configuration file: one process at a time, and all or nothing.
+
+use super::config::{Config, Finding};
+use super::document::Document;
+use super::editor;
+use super::peer_name::PeerName;
+use super::recipient::PeerError;
+use super::schema::{PEER_TABLE, TICKET_KEY};
+use super::sources;
+use crate::state_directory::put_as;
+use crate::ticket::Ticket;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// Mode of a file that is made.
+const NEW_FILE_MODE: u32 = 0o600;
+/// Symbolic links that lead to the file, at most.
+const MAX_LINKS: usize = 40;
+/// Looks at the lock, and the time between two of them: ten seconds in all.
+const LOCK_TRIES: u32 = 500;
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A change of the user's file.
+#[derive(Clone, Copy, Debug)]
+pub enum PeerEdit<'a> {
+    /// A receiver gets a name, which stands for the ticket.
+    Add(&'a PeerName, &'a Ticket),
+    /// The first name becomes the second.
+    Rename(&'a PeerName, &'a PeerName),
+    /// A name is forgotten, with its ticket.
+    Remove(&'a PeerName),
+}
+
+impl PeerEdit<'_> {
+    /// The text of the user's file after the change. `path` is for errors alone.
+    ///
+    /// # Errors
+    /// The text has a mistake, the name is not in it, or the new one is.
+    pub fn apply(&self, config: &Config, path: &Path, text: &str) -> Result<String, PeerError> {
+        let read = |text: &str| {
+            Document::read(text).map_err(|mistake| {
+                PeerError::Wrong(Finding::new(path, Some(mistake.line), mistake.to_string()))
+            })
+        };
+        let document = read(text)?;
+        let own = own_peers(&document);
+        let is_free = |name: &PeerName| match own.contains(name.as_str()) {
+            true => Err(PeerError::Exists { name: name.clone(), file: path.to_owned() }),
+            false => Ok(()),
+        };
+        let is_there = |name: &PeerName| match own.contains(name.as_str()) {
+            true => Ok(()),
+            false => Err(config.unknown(name)),
+        };
+        let edited = match self {
+            Self::Add(name, ticket) => {
+                is_free(name)?;
+                editor::with_peer(text, name, &ticket.to_string())
+            }
+            Self::Rename(old, new) => {
+                is_there(old)?;
+                is_free(new)?;
+                editor::with_new_name(text, &document, old, new)
+            }
+            Self::Remove(name) => {
+                is_there(name)?;
+                editor::without_peer(text, &document, name)
+            }
+        };
+        // What a person wrote in a way that does not allow the change is left to the person.
+        read(&edited)?;
+        Ok(edited)
+    }
+}
+
+/// The names of a file's peers, and of tables that are meant as peers.
+fn own_peers(document: &Document) -> BTreeSet<String> {
+    let headers = document.headers.iter().filter_map(|header| match header.path.as_slice() {
+        [table, peer] if table.name == PEER_TABLE => Some(peer.name.clone()),
+        _ => None,
+    });
+    let entries = document.entries.iter().filter_map(|entry| match *document.name_of(entry).as_slice() {
+        [PEER_TABLE, peer, TICKET_KEY] => Some(peer.to_owned()),
+        _ => None,
+    });
+    headers.chain(entries).collect()
+}
+
+/// Changes the user's file, which is made if it does not exist. Returns its path.
+///
+/// # Errors
+/// As [`PeerEdit::apply`], or the file cannot be written.
+pub fn edit_peers(config: &Config, change: &PeerEdit<'_>) -> Result<PathBuf, PeerError> {
+    let path = config.sources().user.as_deref().ok_or(PeerError::NoFile)?;
+    let cannot = |source| PeerError::NotWritten { file: path.to_owned(), source };
+    let target = target_of(path).map_err(cannot)?;
+    let directory = target.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot)?;
+    let _lock = lock(directory, &target).map_err(cannot)?;
+    let file = sources::read(&target).map_err(|error| PeerError::Wrong(Finding::of(path, error)))?;
+    let text = file.as_ref().map_or("", |file| file.text.as_str());
+    let edited = Zeroizing::new(change.apply(config, path, text)?);
+    let (mode, owner) = file.map_or((NEW_FILE_MODE, None), |file| (file.kept_mode(), Some(file.owner)));
+    put_as(&target, &edited, mode, owner).map_err(cannot)?;
+    Ok(path.to_owned())
+}
+
+/// The file that a path leads to by symbolic links. It need not exist.
+fn target_of(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(link) => target = target.parent().unwrap_or(Path::new("")).join(link),
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
+                return Ok(target);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Locks the directory of a file against others that change the file. Where directories cannot be
+/// locked, as on NFS, a file beside it serves.
+fn lock(directory: &Path, target: &Path) -> io::Result<(OwnedFd, Option<File>)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let descriptor = open(directory, flags, Mode::empty())?;
+    match wait_for(&descriptor) {
+        Ok(()) => return Ok((descriptor, None)),
+        Err(Errno::WOULDBLOCK) => return Err(Errno::WOULDBLOCK.into()),
+        Err(_) => {}
+    }
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let path = target.with_file_name(name);
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(NEW_FILE_MODE).open(path)?;
+    wait_for(&file)?;
+    Ok((descriptor, Some(file)))
+}
+
+fn wait_for(file: &impl std::os::fd::AsFd) -> Result<(), Errno> {
+    for _ in 0..LOCK_TRIES {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(LOCK_INTERVAL),
+            locked => return locked,
+        }
+    }
+    Err(Errno::WOULDBLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources::ConfigSources;
+    use super::*;
+    use crate::identity::PublicKey;
+    use crate::secret::Secret;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    fn ticket() -> Ticket {
+        let permission = Secret::new([1; 16]);
+        Ticket { key: PublicKey([2; 32]), permission, addresses: vec![], relays: vec![], names: vec![] }
+    }
+
+    fn config(path: &Path) -> Config {
+        Config::read(ConfigSources { user: Some(path.to_owned()), ..ConfigSources::default() })
+    }
+
+    fn add(path: &Path, name: &str) -> Result<PathBuf, PeerError> {
+        edit_peers(&config(path), &PeerEdit::Add(&name.parse().unwrap(), &ticket()))
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        config(path).peers().keys().map(ToString::to_string).collect()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_made_for_its_owner_and_its_comments_stay() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b/config.toml");
+        add(&path, "nas").unwrap();
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.insert_str(0, "# mine\n");
+        text += "# the end\n";
+        fs::write(&path, &text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let nas: PeerName = "nas".parse().unwrap();
+        edit_peers(&config(&path), &PeerEdit::Rename(&nas, &"home".parse().unwrap())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text.replace("nas", "home"));
+        assert_eq!(mode(&path), 0o600, "others need not read tickets");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        add(&path, "lab").unwrap();
+        assert_eq!(mode(&path), 0o400, "a stricter mode stays");
+        edit_peers(&config(&path), &PeerEdit::Remove(&"home".parse().unwrap())).unwrap();
+        assert_eq!(names(&path), ["lab"]);
+        assert!(fs::read_to_string(&path).unwrap().starts_with("# mine\n# the end\n"));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft and no lock stays");
+    }
+
+    #[test]
+    fn links_stay_links() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, middle) = (place.path().join("config.toml"), place.path().join("middle"));
+        fs::create_dir(place.path().join("dots")).unwrap();
+        symlink("middle", &path).unwrap();
+        symlink("dots/byway.toml", &middle).unwrap();
+        for name in ["nas", "lab"] {
+            add(&path, name).unwrap();
+        }
+        assert!(path.is_symlink() && middle.is_symlink());
+        assert_eq!(names(&place.path().join("dots/byway.toml")), ["lab", "nas"]);
+        symlink("loop", place.path().join("loop")).unwrap();
+        assert!(matches!(add(&place.path().join("loop"), "nas"), Err(PeerError::NotWritten { .. })));
+    }
+
+    #[test]
+    fn of_many_at_once_none_is_lost() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("config.toml");
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let path = &path;
+                scope.spawn(move || add(path, &format!("peer-{number}")).unwrap());
+            }
+        });
+        assert_eq!(names(&path).len(), 16);
+    }
+
+    #[test]
+    fn what_cannot_be_edited_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("config.toml");
+        for (text, part) in [
+            ("peer = 1\n", ":3: this name was used before, in line 1"),
+            ("[peer.nas]\n", "`nas` is in "),
+            ("a = ?\n", ":1: write the value in quotes"),
+        ] {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            let error = add(&path, "nas").unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, "").unwrap();
+        let nas: PeerName = "nas".parse().unwrap();
+        assert!(matches!(
+            edit_peers(&config(&path), &PeerEdit::Remove(&nas)),
+            Err(PeerError::Unknown { .. })
+        ));
+        add(&path, "nas").unwrap();
+        add(&path, "lab").unwrap();
+        let taken = edit_peers(&config(&path), &PeerEdit::Rename(&nas, &"lab".parse().unwrap()));
+        assert!(matches!(taken, Err(PeerError::Exists { .. })));
+        assert!(matches!(
+            edit_peers(&Config::default(), &PeerEdit::Add(&nas, &ticket())),
+            Err(PeerError::NoFile)
+        ));
+    }
+}
