@@ -180,3 +180,94 @@ fn of_two_who_add_at_once_both_are_kept() {
     assert_eq!(listed, names);
     drop(receiver);
 }
+
+#[test]
+fn a_check_names_each_mistake_with_its_line() {
+    let place = place();
+    let none = byway(&place, &["config", "check"]);
+    none.succeeded();
+    assert_eq!(String::from_utf8(none.stdout).unwrap(), "no mistake was found\n");
+    let text = "progres = true\n[send]\nretry = \"yes\"\n[peer.nas]\nticket = \"byway1-x\"\n";
+    let path = write(&place, text).display().to_string();
+    let checked = byway(&place, &["config", "check"]);
+    assert_eq!(checked.code, Some(2));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    for expected in [
+        format!("{path}:1: there is no key `progres`: `progress` is meant, perhaps"),
+        format!("{path}:3: `retry` is a text, and must be true or false"),
+        format!("{path}:5: "),
+    ] {
+        assert!(told.contains(&expected), "{expected}: {told}");
+    }
+    let result = byway(&place, &["config", "check", "--json"]).result();
+    assert_eq!((&result["verb"], &result["exit"]), (&json!("config"), &json!(2)));
+    let findings = result["findings"].as_array().unwrap();
+    let lines: Vec<_> = findings.iter().map(|it| (it["line"].clone(), it["warning"].clone())).collect();
+    assert_eq!(lines, [1, 3, 5].map(|line| (json!(line), json!(false))));
+    byway(&place, &["id"]).failed(2, "config.toml:1: there is no key `progres`");
+    let mut other = place.command("sender", &["config", "check"]);
+    fs::write(place.path("other.toml"), "# nothing\n").unwrap();
+    mode(&place.path("other.toml"), 0o600);
+    Running::start({
+        other.env("BYWAY_CONFIG", place.path("other.toml"));
+        other
+    })
+    .end()
+    .succeeded();
+}
+
+/// The key that `byway id` prints with these arguments and variables.
+fn key(place: &Place, arguments: &[&str], state: Option<&str>) -> String {
+    let mut command = place.command("sender", &[&["id"], arguments].concat());
+    command.envs(state.map(|state| ("BYWAY_STATE_DIR", place.path(state))));
+    let ended = Running::start(command).end();
+    ended.succeeded();
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+    let place = place();
+    let at = |name: &str| place.path(name).display().to_string();
+    let keys = ["flag", "environment", "kept"].map(|state| key(&place, &["--state-dir", &at(state)], None));
+    write(&place, &format!("state-dir = \"{}\"\nprogress = true\n", at("kept")));
+    let flag = at("flag");
+    assert_eq!(key(&place, &[], None), keys[2]);
+    assert_eq!(key(&place, &[], Some("environment")), keys[1]);
+    assert_eq!(key(&place, &["--state-dir", &flag], Some("environment")), keys[0]);
+    let first = Running::start(place.command("sender", &["--state-dir", &flag, "id"])).end();
+    assert_eq!(String::from_utf8(first.stdout).unwrap(), keys[0], "also before the verb");
+    assert!(!keys.contains(&key(&place, &["--no-config"], None)));
+    // What the file sets raises no conflict.
+    assert_eq!(key(&place, &["--quiet"], None), keys[2]);
+    assert_eq!(key(&place, &["--verbose"], None), keys[2]);
+}
+
+#[test]
+fn the_file_has_defaults_for_sending_and_receiving() {
+    let place = place();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let friend = key(&place, &[], None);
+    let path = place.path("receiver/.config/byway/config.toml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let recv =
+        format!("[recv]\nlisten = \"{free}\"\nallow = [\"{}\"]\nadvertise = \"localhost\"\n", friend.trim());
+    fs::write(&path, recv).unwrap();
+    mode(&path, 0o600);
+    let mut receiver = Running::start(place.command("receiver", &["recv", "in"]));
+    let ticket = receiver.line();
+    let read: byway_transfer::ticket::Ticket = ticket.parse().unwrap();
+    assert_eq!((read.addresses.as_slice(), read.names.len()), (&[free][..], 1));
+    byway(&place, &["send", "file", &ticket]).succeeded();
+    place.run("stranger", &["send", "file", &ticket]).failed(6, "yours is not among them");
+    // A priority that does not exist would be refused before anything is sent.
+    write(&place, "[send]\nretry = true\npriority = \"normal\"\nbwlimit = \"1M\"\n");
+    byway(&place, &["send", "file", &ticket]).succeeded();
+    let (mut piped, stream) = place.recv_pipe();
+    let mut send = place.command("sender", &["send", "-", &stream]);
+    send.stdin(fs::File::open(place.path("file")).unwrap());
+    Running::start(send).end().succeeded();
+    assert!(piped.wait().unwrap().success(), "a stream is not retried, whatever the file says");
+    let explicit = byway(&place, &["send", "-", "--retry", &stream]);
+    explicit.failed(2, "--retry is for files");
+}
