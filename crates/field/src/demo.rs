@@ -106,6 +106,7 @@ pub fn transfer(
         registry: None,
         relays: if detours { network.words() } else { Vec::new() },
         payload: Payload::Tree { paths: vec![source.to_owned()], keep_modes: true },
+        below: None,
         journals: None,
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],

@@ -12,6 +12,9 @@ use crate::name::split;
 /// The flags with which directories are opened. `O_PATH` needs no permission to list them.
 const DIRECTORY_FLAGS: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The mode of directories that are made because something below them is named. The process's umask
+/// takes bits from it.
+const PARENT_MODE: Mode = Mode::from_bits_retain(0o755);
 /// Lookups of one path at most. The kernel asks to try again after a rename crossed its lookup.
 const MAX_TRIES: u32 = 16;
 
@@ -89,8 +92,24 @@ impl Beneath {
         Ok(self.held.last().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
     }
 
-    /// Like [`Self::directory`], but makes missing directories with mode 0700.
+    /// Like [`Self::directory`], but makes it with mode 0700 if it is missing, and what is missing
+    /// above it for those whom the umask admits.
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
+        self.make(path, Mode::RWXU)
+    }
+
+    /// Like [`Self::directory`], but makes what is missing for those whom the umask admits.
+    pub(crate) fn make_parents(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
+        self.make(path, PARENT_MODE)
+    }
+
+    /// A descriptor of the directory at `path`, made as by [`Self::make_parents`].
+    pub(crate) fn into_subdirectory(mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.make_parents(path)?;
+        self.open(path, DIRECTORY_FLAGS)
+    }
+
+    fn make(&mut self, path: &[u8], mode: Mode) -> Result<BorrowedFd<'_>> {
         match self.directory(path).map(drop) {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
@@ -99,7 +118,8 @@ impl Beneath {
         let ends = (0..path.len()).filter(|at| path.get(*at) == Some(&b'/')).chain([path.len()]);
         for end in ends {
             let (directory, leaf) = split(path.get(..end).unwrap_or(path));
-            match rustix::fs::mkdirat(self.directory(directory)?, leaf, Mode::RWXU) {
+            let mode = if end == path.len() { mode } else { PARENT_MODE };
+            match rustix::fs::mkdirat(self.directory(directory)?, leaf, mode) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -162,7 +182,25 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_as_needed_for_their_owner_only() {
+    fn a_subdirectory_is_never_behind_a_link() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        symlink(outside.path(), inside.path().join("out")).unwrap();
+        for path in [&b"out"[..], b"out/d"] {
+            for beneath in both(inside.path()) {
+                let refused = beneath.into_subdirectory(path).unwrap_err();
+                assert!(matches!(refused, Errno::LOOP | Errno::NOTDIR), "{refused}");
+            }
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        for beneath in both(inside.path()) {
+            let made = beneath.into_subdirectory(b"a/b").unwrap();
+            assert!(rustix::fs::fstat(made).is_ok() && inside.path().join("a/b").is_dir());
+        }
+    }
+
+    #[test]
+    fn directories_are_made_as_needed_and_the_last_for_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         for index in 0..2 {
             let inside = tempfile::tempdir().unwrap();
@@ -175,9 +213,11 @@ mod tests {
             beneath.make_directory(b"").unwrap();
             assert_eq!(beneath.make_directory(b"file").unwrap_err(), Errno::NOTDIR);
             assert_eq!(beneath.make_directory(b"file/x").unwrap_err(), Errno::NOTDIR);
-            for path in ["x", "x/y", "x/y/z", "x/q"] {
+            beneath.make_parents(b"p/q").unwrap();
+            let parents = ["x", "x/y", "p", "p/q"].map(|path| (path, 0o755));
+            for (path, least) in ["x/y/z", "x/q"].map(|path| (path, 0o700)).into_iter().chain(parents) {
                 let mode = inside.path().join(path).metadata().unwrap().permissions().mode();
-                assert_eq!(mode & 0o7777, 0o700);
+                assert!(mode & 0o7777 & !least == 0 && mode & 0o700 == 0o700, "{path}: {mode:o}");
             }
         }
     }

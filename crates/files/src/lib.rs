@@ -34,7 +34,9 @@ mod tree_walk;
 pub use error::{SinkError, SourceError};
 pub use expired_files::{RETENTION_TIME, expire_journals, expire_partials};
 pub use manifest::{Counts, Metadata, Timestamp};
-pub use name::{MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, check_name};
+pub use name::{
+    MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, check_name,
+};
 pub use receiver_report::{Reason, Report, Reports};
 pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};

@@ -1,6 +1,8 @@
 //! Names from another host: which are taken, and how they are shown.
 
 pub use byway_wire::Printable;
+use std::fmt;
+use std::str::FromStr;
 use thiserror::Error;
 
 /// The longest path in a manifest, in bytes (Linux `PATH_MAX` less its NUL). Also bounds a link's
@@ -59,6 +61,39 @@ pub fn check_name(path: &[u8]) -> Result<(), NameError> {
     Ok(())
 }
 
+/// A directory strictly below another one, by its path from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subdirectory(String);
+
+impl Subdirectory {
+    /// The path, without a slash at either end.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// The path of an entry of a tree that lands in this directory.
+    pub(crate) fn holds(&self, path: &[u8]) -> Vec<u8> {
+        join(self.as_bytes(), path)
+    }
+}
+
+impl fmt::Display for Subdirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printable(self.as_bytes()).fmt(f)
+    }
+}
+
+impl FromStr for Subdirectory {
+    type Err = NameError;
+
+    /// Reads a path that [`check_name`] accepts. A slash may stand behind it.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let path = text.strip_suffix('/').unwrap_or(text);
+        check_name(path.as_bytes()).map(|()| Self(path.to_owned()))
+    }
+}
+
 /// The directory part (empty at the top) and the last component of a checked path.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
@@ -103,6 +138,18 @@ mod tests {
         {
             assert_eq!(check_name(name), Ok(()), "{}", Printable(name));
         }
+    }
+
+    #[test]
+    fn a_subdirectory_is_strictly_below() {
+        for (text, path) in [("2026", "2026"), ("2026/", "2026"), ("a/b c/", "a/b c")] {
+            let read: Subdirectory = text.parse().unwrap();
+            assert_eq!(read.as_bytes(), path.as_bytes());
+        }
+        for text in ["", "/", "//", "/a", "a//", "..", "../a", "a/../..", ".", ".byway-partial/x", "a\0"] {
+            assert!(text.parse::<Subdirectory>().is_err(), "{text}");
+        }
+        assert_eq!("a/b".parse::<Subdirectory>().unwrap().holds(b"c"), b"a/b/c");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::chunks::Layout;
 use crate::contained_dir::Beneath;
 use crate::error::SinkError;
 use crate::manifest::{Counts, Framer, MANIFEST_VERSION, Metadata, Record};
-use crate::name::check_name;
+use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
@@ -204,10 +204,32 @@ impl Sink {
     /// `directory` is no directory, is not writable, read-only or full, or another sink receives
     /// the same transfer into it.
     pub fn open(directory: &Path, options: SinkOptions) -> Result<Self, SinkError> {
-        let failed = |cause: io::Error| SinkError::from_io(directory, cause);
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        Self::open_below(directory, None, options)
+    }
+
+    /// As [`Self::open`], for a tree that lands in `below`, a directory below `directory`. It is
+    /// made if it is missing, and no component of it may be a symbolic link.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or `below` has a symbolic link or something else than a directory.
+    pub fn open_below(
+        directory: &Path,
+        below: Option<&Subdirectory>,
+        options: SinkOptions,
+    ) -> Result<Self, SinkError> {
+        std::fs::create_dir_all(directory).map_err(|cause| SinkError::from_io(directory, cause))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+        let mut root = rustix::fs::open(directory, flags, Mode::empty())
+            .map_err(|errno| SinkError::from_io(directory, errno.into()))?;
+        let place = below.map(|below| directory.join(to_path(below.as_bytes().to_vec())));
+        let directory = place.as_deref().unwrap_or(directory);
+        let failed = |cause: io::Error| SinkError::from_io(directory, cause);
+        if let Some(below) = below {
+            root = Beneath::new(root).into_subdirectory(below.as_bytes()).map_err(|errno| match errno {
+                Errno::NOTDIR | Errno::LOOP => SinkError::NotADirectory(directory.to_owned()),
+                errno => failed(errno.into()),
+            })?;
+        }
         let second = root.try_clone().map_err(failed)?;
         let partials = Partials::open(second, options.transfer, options.open_files).map_err(|errno| {
             let partial = directory.join(crate::PARTIAL_DIRECTORY);

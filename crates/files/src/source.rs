@@ -6,6 +6,7 @@ mod outgoing;
 
 use crate::error::SourceError;
 use crate::manifest::{ChunkRanges, Counts, MANIFEST_VERSION, MODE_MASK, Record, Withdrawal};
+use crate::name::Subdirectory;
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
 use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
@@ -65,6 +66,8 @@ pub struct Batch {
 pub struct Source {
     walk: Walk,
     options: SourceOptions,
+    /// Where the tree lands below the receiver's directory.
+    below: Option<Subdirectory>,
     objects: Numbered<Outgoing>,
     open: OpenFiles,
     next_object: u32,
@@ -123,6 +126,7 @@ impl Source {
         Ok(Self {
             walk: Walk::open(paths)?,
             options,
+            below: None,
             objects: Numbered::default(),
             open: OpenFiles::new(options.open_files),
             next_object: 0,
@@ -141,6 +145,13 @@ impl Source {
             skipped: 0,
             told: false,
         })
+    }
+
+    /// Lets the tree land in a directory below the receiver's.
+    #[must_use]
+    pub fn below(mut self, below: Option<Subdirectory>) -> Self {
+        self.below = below;
+        self
     }
 
     /// Writes `journals`, so that a later run can resume the transfer. If `journals` are from an
@@ -330,12 +341,25 @@ impl Source {
         self.warnings.drain(..).collect()
     }
 
+    /// The path of an entry in the manifest. `None`: it is longer than can be sent, which is told.
+    fn sent_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let Some(below) = &self.below else { return Some(path.to_vec()) };
+        let sent = below.holds(path);
+        if check_name(&sent).is_err() {
+            let path = crate::tree_walk::to_path(path.to_vec());
+            self.warn(Warning { path, kind: WarningKind::LongPath });
+            return None;
+        }
+        Some(sent)
+    }
+
     fn announce(&mut self, entry: Entry, batch: &mut Batch) {
         let (of_directory, of_file) =
             if self.options.special_modes { (MODE_MASK, MODE_MASK) } else { (0o1777, 0o777) };
         match entry {
             Entry::Warning(warning) => self.warn(warning),
             Entry::Directory { path, mut metadata } => {
+                let Some(path) = self.sent_path(&path) else { return };
                 metadata.mode &= of_directory;
                 self.counts.directories += 1;
                 Record::Directory { metadata, path: &path }.encode(&mut self.out);
@@ -345,6 +369,7 @@ impl Source {
                     let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::LongPath });
                 }
+                let Some(path) = self.sent_path(&path) else { return };
                 self.counts.symlinks += 1;
                 Record::Symlink { mtime, path: &path, target: &target }.encode(&mut self.out);
             }
@@ -353,6 +378,7 @@ impl Source {
                     let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::TooMany });
                 }
+                let Some(sent) = self.sent_path(&path) else { return };
                 let object = ObjectId(self.next_object);
                 self.next_object += 1;
                 self.counts.files += 1;
@@ -364,7 +390,7 @@ impl Source {
                     let (bytes, _) = ChunkRanges::write(&holes);
                     Record::Holes(ChunkRanges::written(&bytes)).encode(&mut self.out);
                 }
-                Record::File { object, size: status.size, metadata, path: &path }.encode(&mut self.out);
+                Record::File { object, size: status.size, metadata, path: &sent }.encode(&mut self.out);
                 let asked = self.resuming && status.size > 0;
                 let outgoing = Outgoing::new(base, path, status, holes, asked);
                 if !asked {

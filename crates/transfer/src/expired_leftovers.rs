@@ -1,14 +1,29 @@
 //! What transfers left and nobody took up for long is removed, beside other work: nobody waits for
 //! it.
 
+use crate::allowed_sender::AllowedSender;
 use byway_files::{Timestamp, expire_journals, expire_partials};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Removes expired unfinished files below a receiver's directory, in a thread of its own.
-pub(crate) fn expire_beside(directory: PathBuf) {
-    let expire = move || expire_partials(&directory, wall_clock());
+/// Removes expired unfinished files below a receiver's directory, and below those of its senders,
+/// in a thread of its own.
+pub(crate) fn expire_beside(directory: PathBuf, senders: &[AllowedSender]) {
+    let below = senders.iter().filter_map(|sender| sender.below.as_ref());
+    let below: Vec<PathBuf> =
+        below.map(|place| Path::new(OsStr::from_bytes(place.as_bytes())).into()).collect();
+    let expire = move || {
+        expire_partials(&directory, wall_clock());
+        let Ok(whole) = directory.canonicalize() else { return };
+        // A symbolic link may have been put where a sender's directory was.
+        let places = below.iter().map(|below| whole.join(below));
+        for place in places.filter(|place| place.canonicalize().is_ok_and(|real| real == *place)) {
+            expire_partials(&place, wall_clock());
+        }
+    };
     // Without a thread it waits for another run.
     let _ = Builder::new().name("byway expire".into()).spawn(expire);
 }

@@ -6,8 +6,8 @@ use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, MadeFile, Modes, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile, Summary,
-    TreeTop, Written,
+    Finish, MadeFile, Modes, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile,
+    Subdirectory, Summary, TreeTop, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -152,13 +152,18 @@ impl DiskChannels {
 }
 
 /// Writes a tree until it is complete or the owner closes the channel.
-pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], channels: DiskChannels) {
+pub(crate) fn write_tree(
+    (directory, below): (&Path, Option<&Subdirectory>),
+    modes: Modes,
+    transfer: [u8; 16],
+    channels: DiskChannels,
+) {
     if let Some(before) = &channels.before {
         // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
     }
     let options = SinkOptions { transfer, modes, ..SinkOptions::default() };
-    match Sink::open(directory, options) {
+    match Sink::open_below(directory, below, options) {
         Ok(sink) => {
             let mut writer = TreeWriter {
                 file_thread: FileThread::start(),

@@ -16,7 +16,7 @@ use crate::thread_channel::{BatchSender, batch_channel};
 use crate::warnings::Warnings;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
 use byway_engine::{Connection, Handle};
-use byway_files::{Report, Summary};
+use byway_files::{Report, Subdirectory, Summary};
 use byway_net::Waker;
 use byway_wire::{Duration, Instant, NetworkPrefix};
 use std::io;
@@ -82,9 +82,9 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// Starts the thread that writes.
+    /// Starts the thread that writes, below a directory of the destination if there is one.
     pub fn start(
-        destination: &Destination,
+        (destination, below): (&Destination, Option<&Subdirectory>),
         (id, network): (InboundId, Option<NetworkPrefix>),
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
@@ -113,8 +113,9 @@ impl Inbound {
         let thread = Builder::new().name("byway write".into());
         match destination {
             Destination::Directory(directory, modes) => {
-                let (directory, modes) = (directory.clone(), *modes);
-                thread.spawn(move || write_tree(&directory, modes, id.transfer, ends))?;
+                let (directory, below, modes) = (directory.clone(), below.cloned(), *modes);
+                let write = move || write_tree((&directory, below.as_ref()), modes, id.transfer, ends);
+                thread.spawn(write)?;
             }
             Destination::Pipe(open) => {
                 let open = *open;

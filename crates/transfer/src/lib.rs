@@ -35,7 +35,7 @@
 //!
 //! | question | place |
 //! |---|---|
-//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver/access` |
+//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver/access`, [`AllowedSender`] |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
 //! | which receivers have names, and what replaces defaults | [`settings`] |
@@ -51,6 +51,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod address;
+mod allowed_sender;
 pub mod application_protocol;
 mod buffers;
 pub mod close;
@@ -100,6 +101,7 @@ pub mod ticket;
 pub mod units;
 mod warnings;
 
+pub use allowed_sender::{AllowedSender, AllowedSenderError, allowed_senders};
 pub use byway_files::Printable;
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};

@@ -4,6 +4,7 @@
 pub(crate) mod access;
 pub(crate) mod relays;
 
+use crate::allowed_sender::AllowedSender;
 use crate::close::{CloseCode, code_of, error_of};
 use crate::endpoint::endpoint;
 use crate::error::Error;
@@ -65,7 +66,7 @@ pub struct ReceivingPlan {
     /// The secret in the ticket, which a sender must present.
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
-    pub allow: Vec<PublicKey>,
+    pub allow: Vec<AllowedSender>,
     /// Whose the ticket is.
     pub owner: TicketOwner,
     /// Where received data are written.
@@ -143,7 +144,7 @@ impl Receiving {
         let permission = plan.permission.clone();
         let gate = AccessControl {
             permission: plan.permission,
-            allow: plan.allow,
+            allow: plan.allow.iter().map(|sender| sender.key).collect(),
             owner: plan.owner,
             kind: plan.destination.kind(),
             forwards: !plan.forwards.is_empty(),
@@ -159,6 +160,7 @@ impl Receiving {
             begun_at: None,
             relays: plan.relays,
             destination: plan.destination,
+            allow: plan.allow,
             once: plan.once,
             limit: plan.limit.map(ReceiveLimit::new),
             single_transfer: taken,
@@ -180,7 +182,7 @@ impl Receiving {
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
         if let Destination::Directory(directory, _) = &owner.destination {
-            expire_beside(directory.clone());
+            expire_beside(directory.clone(), &owner.allow);
         }
         let driver =
             byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())
@@ -203,6 +205,8 @@ pub struct Server {
     begun_at: Option<Instant>,
     relays: Vec<Word>,
     destination: Destination,
+    /// Where trees of senders land, if it is not the destination itself.
+    allow: Vec<AllowedSender>,
     once: bool,
     limit: Option<ReceiveLimit>,
     single_transfer: SingleTransfer,
@@ -416,8 +420,9 @@ impl Server {
         });
         let transfer = preamble.transfer;
         let which = InboundId { number, peer, transfer };
-        let started =
-            Inbound::start(&self.destination, (which, network), before, now, &self.news, &self.waker);
+        let sender = self.allow.iter().find(|sender| sender.key == peer);
+        let place = (&self.destination, sender.and_then(|sender| sender.below.as_ref()));
+        let started = Inbound::start(place, (which, network), before, now, &self.news, &self.waker);
         match started {
             Ok(inbound) => {
                 self.begun = self.begun.max(number);

@@ -26,6 +26,7 @@ use crate::sockets;
 use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
+use byway_files::Subdirectory;
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
@@ -52,6 +53,8 @@ pub struct SendingPlan {
     pub registry: Option<FindPlan>,
     /// The data to send.
     pub payload: Payload,
+    /// Where a tree lands below the receiver's directory. `None`: in the directory itself.
+    pub below: Option<Subdirectory>,
     /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
     pub journals: Option<PathBuf>,
     /// The controller of all paths.
@@ -84,6 +87,7 @@ impl SendingPlan {
             relays: Vec::new(),
             registry: None,
             payload,
+            below: None,
             journals: None,
             sockets: sockets::sending(&[], &destinations)?,
             follow: Some(destinations),
@@ -148,7 +152,7 @@ impl Sending {
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
         let (outbound, kind, transfer, reader) =
-            start_outbound(plan.payload, &plan.identity, journals, &control, &news)?;
+            start_outbound((plan.payload, plan.below), &plan.identity, journals, &control, &news)?;
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
         let send_limit = SendLimit::new(plan.config.cap);

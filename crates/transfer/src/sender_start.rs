@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::outbound_transfer::{MAX_QUEUED_MESSAGES, Outbound, OutboundPipe, OutboundTree};
 use crate::thread_channel::batch_channel;
 use crate::ticket::Ticket;
-use byway_files::{Journals, Source, SourceOptions};
+use byway_files::{Journals, Source, SourceOptions, Subdirectory};
 use byway_net::Control;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) type Started = (Outbound, ConnectionPurpose, [u8; 16], Option<JoinHan
 
 /// Starts the thread that reads.
 pub(crate) fn start_outbound(
-    payload: Payload,
+    (payload, below): (Payload, Option<Subdirectory>),
     identity: &Identity,
     journals: Option<(&Path, &Ticket)>,
     control: &Control,
@@ -52,7 +52,8 @@ pub(crate) fn start_outbound(
                 &paths,
                 SourceOptions { special_modes: keep_modes, ..SourceOptions::default() },
             )?;
-            let transfer = transfer_of(identity, &paths);
+            let transfer = transfer_of(identity, &paths, below.as_ref());
+            source = source.below(below);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
                 Some((_, Ok(journals))) => source = source.with_journals(journals),
                 Some((directory, Err(error))) => {
@@ -132,8 +133,9 @@ fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
     name
 }
 
-/// The name of a tree: its sender's key and its paths make it. So a second try is known as one.
-fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
+/// The name of a tree: its sender's key, its paths and where it lands make it. So a second try is
+/// known as one.
+fn transfer_of(identity: &Identity, paths: &[PathBuf], below: Option<&Subdirectory>) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
     hasher.update(&identity.public().0);
     for path in paths {
@@ -141,6 +143,11 @@ fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
         let bytes = std::os::unix::ffi::OsStrExt::as_bytes(full.as_os_str());
         hasher.update(&(bytes.len() as u64).to_be_bytes());
         hasher.update(bytes);
+    }
+    if let Some(below) = below {
+        // No path is as long as this says.
+        hasher.update(&u64::MAX.to_be_bytes());
+        hasher.update(below.as_bytes());
     }
     let mut name = [0; 16];
     hasher.finalize_xof().fill(&mut name);
@@ -154,11 +161,16 @@ mod tests {
     #[test]
     fn the_second_try_of_a_transfer_has_the_name_of_the_first() {
         let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32]));
-        let name = |byte, paths: &[&str]| {
-            transfer_of(&identity(byte), &paths.iter().map(PathBuf::from).collect::<Vec<_>>())
+        let below = |byte, paths: &[&str], below: Option<&str>| {
+            let paths = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+            transfer_of(&identity(byte), &paths, below.map(|below| below.parse().unwrap()).as_ref())
         };
+        let name = |byte, paths: &[&str]| below(byte, paths, None);
         assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
         assert_ne!(name(1, &["/a", "/b"]), name(1, &["/a/b"]));
         assert_ne!(name(1, &["/a"]), name(2, &["/a"]));
+        assert_eq!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("b/")));
+        assert_ne!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("c")));
+        assert_ne!(name(1, &["/a"]), below(1, &["/a"], Some("b")));
     }
 }

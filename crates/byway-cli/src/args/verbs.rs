@@ -11,7 +11,7 @@ use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
-use byway_transfer::identity::PublicKey;
+use byway_transfer::AllowedSender;
 use byway_transfer::secret::Secret;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::settings::Config;
@@ -56,10 +56,10 @@ pub struct Recv {
     /// on. Repeatable [default: this host's own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Advertised>,
-    /// Public key of a sender who may send; repeatable [default: the first who completes a transfer
-    /// with the ticket]
+    /// Public key of a sender who may send, or @FILE. KEY=SUBDIR: into SUBDIR of DIR. Repeatable
+    /// [default: the first who sends]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
-    pub allow: Vec<PublicKey>,
+    pub allow: Vec<WordArgument<AllowedSender>>,
     /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22
     /// or `any`. The port `*` is every port. Loopback and the local link only if they are named.
     /// Repeatable [default: nothing]
@@ -408,6 +408,7 @@ pub struct Demo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_transfer::identity::PublicKey;
     use clap::FromArgMatches;
 
     /// Parses the arguments of one verb alone.
@@ -493,7 +494,8 @@ mod tests {
         assert_eq!(relay.expires, Duration::from_secs(7 * 86_400));
         let recv: Recv =
             parse(&["-", "--once", "--relay", "@r", "--allow", &PublicKey([3; 32]).to_string()]).unwrap();
-        assert_eq!((recv.once, recv.relay.len(), recv.allow), (true, 1, vec![PublicKey([3; 32])]));
+        assert_eq!((recv.once, recv.relay.len()), (true, 1));
+        assert_eq!(recv.allow[0].value().unwrap(), PublicKey([3; 32]).into());
         let ping: Ping = parse(&["@t", "-c", "2"]).unwrap();
         assert_eq!(ping.count, 2);
         assert_eq!(parse::<Demo>(&[]).unwrap().path, None);
@@ -505,7 +507,8 @@ mod tests {
         let told = |error: clap::Error| error.to_string();
         let text = told(parse::<Recv>(&["d", "--listen", "eth0"]).unwrap_err());
         assert!(text.contains("write an IP address"), "{text}");
-        let text = told(parse::<Recv>(&["d", "--allow", "bob"]).unwrap_err());
+        let allow = parse::<Recv>(&["d", "--allow", "bob"]).unwrap().allow;
+        let text = allow[0].value().unwrap_err().to_string();
         assert!(text.contains("printed by `byway id`"), "{text}");
         let text = told(parse::<Relay>(&["--allow-destination", "10.0.0.1/8"]).unwrap_err());
         assert!(text.contains("the prefix would be 10.0.0.0/8"), "{text}");

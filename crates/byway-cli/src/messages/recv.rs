@@ -5,6 +5,8 @@ use std::path::Path;
 
 pub const STREAM_WITH_JSON: &str =
     "`byway recv -` writes the stream to standard output, which --json needs too: leave out --json";
+pub const STREAM_WITH_DIRECTORY: &str =
+    "`byway recv -` writes no files, so --allow KEY=SUBDIR has no meaning: leave out the directory";
 pub const RECEIVER_STOPPED: &str = "stopped";
 pub const PARTIAL_ARRIVAL: &str = "not everything arrived: the warnings name what is missing";
 pub const SENDER_COULD_NOT_READ: &str =

@@ -9,6 +9,7 @@ pub const NO_PATH_BEFORE_TICKET: &str =
 pub const STREAM_WITH_FILES: &str =
     "`-` is standard input, which cannot be sent together with files: send it with a command of its own";
 pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read again: --retry is for files";
+pub const STREAM_WITH_DIRECTORY: &str = "`-` is standard input, which lands in no directory: write the peer's name and a colon, and nothing behind it";
 pub const RECEIVER_RESTARTED: &str =
     "the receiver was started anew: this command goes on and sends what is missing there";
 

@@ -21,7 +21,7 @@ use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::MAX_ENTRIES;
 use byway_transfer::{
     Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent,
-    greet_relays, receiving_config, secret_words, sockets,
+    allowed_senders, greet_relays, receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -57,6 +57,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         )?);
         Some(directory_use::by_receiver(&arguments.directory)?)
     };
+    let allow = allowed_senders(&arguments.allow, "--allow")?;
+    if piped && allow.iter().any(|sender| sender.below.is_some()) {
+        return Err(Failure::new(Exit::Usage, messages::recv::STREAM_WITH_DIRECTORY).into());
+    }
     let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
         let message = messages::recv::too_many_relays(MAX_ENTRIES, words.len());
@@ -85,7 +89,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let receiving = Receiving::start(ReceivingPlan {
         identity,
         permission: ticket.permission.clone(),
-        allow: arguments.allow.clone(),
+        allow,
         owner: owner.clone(),
         destination: if piped {
             Destination::Pipe(|| Box::new(io::stdout()))

@@ -39,7 +39,7 @@ const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
     let environment = std::env::var("BYWAY_TICKET").ok();
     let (paths, ticket) = arguments.split(environment.as_deref(), &global.config)?;
-    let ticket = global.config.recipient(&ticket)?;
+    let (ticket, below) = global.config.recipient(&ticket)?;
     let relays = relays(arguments)?;
     let registries =
         arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;
@@ -55,6 +55,9 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     if piped && arguments.retry {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_RETRY).into());
+    }
+    if piped && below.is_some() {
+        return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_DIRECTORY).into());
     }
     if arguments.dry_run {
         return dry_run(&paths, piped, output);
@@ -88,6 +91,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             relays: relays.clone(),
             registry: registry.clone(),
             payload,
+            below: below.clone(),
             controller,
             config: Config { cap: arguments.bwlimit.up, dscp, ..Config::default() },
         })

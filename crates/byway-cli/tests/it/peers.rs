@@ -271,3 +271,67 @@ fn the_file_has_defaults_for_sending_and_receiving() {
     let explicit = byway(&place, &["send", "-", "--retry", &stream]);
     explicit.failed(2, "--retry is for files");
 }
+
+#[test]
+fn each_friend_has_a_directory() {
+    let place = place();
+    fs::create_dir_all(place.path("outside")).unwrap();
+    fs::create_dir_all(place.path("in")).unwrap();
+    std::os::unix::fs::symlink("../outside", place.path("in/planted")).unwrap();
+    let id = |host: &str| String::from_utf8(place.run(host, &["id"]).stdout).unwrap().trim().to_owned();
+    let (ann, bob, eve) = (id("ann"), id("bob"), id("eve"));
+    fs::write(place.path("friends"), format!("# by name\n{ann}=friends/ann\n{eve}=planted/x\n")).unwrap();
+    let receiver = receiver(&place, &["--allow", "@friends", "--allow", &bob]);
+    for host in ["ann", "bob", "ann"] {
+        place.run(host, &["send", "file", "@ticket.txt"]).succeeded();
+    }
+    assert_same(&place.path("file"), &place.path("in/friends/ann/file"));
+    assert_same(&place.path("file"), &place.path("in/file"));
+    assert_eq!(fs::read_dir(place.path("in/friends/ann")).unwrap().count(), 1, "nothing is left beside it");
+    let refused = place.run("eve", &["send", "file", "@ticket.txt"]);
+    assert!(refused.code != Some(0), "{}", refused.stderr);
+    assert_eq!(fs::read_dir(place.path("outside")).unwrap().count(), 0, "no link leads out");
+    drop(receiver);
+    for (allowed, part) in [
+        (format!("{ann}=../outside"), "dot component"),
+        (format!("{ann}=/etc"), "empty component"),
+        (format!("{ann}=a,{ann}=b"), "named twice"),
+        ("bob".into(), "printed by `byway id`"),
+    ] {
+        place.run("receiver", &["recv", "in", "--allow", &allowed]).failed(2, part);
+    }
+    let piped = place.run("receiver", &["recv", "-", "--allow", &format!("{ann}=a")]);
+    piped.failed(2, "leave out the directory");
+}
+
+#[test]
+fn a_tree_lands_in_the_directory_that_the_sender_names() {
+    let place = place();
+    let receiver = receiver(&place, &[]);
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).succeeded();
+    fs::create_dir_all(place.path("photos/empty")).unwrap();
+    fs::write(place.path("photos/large"), vec![1; 3_000_000]).unwrap();
+    std::os::unix::fs::symlink("large", place.path("photos/link")).unwrap();
+    for target in ["nas:2026/", "nas:2026", "nas:a/b/"] {
+        byway(&place, &["send", "photos", target]).succeeded();
+    }
+    for below in ["2026", "a/b"] {
+        assert_same(&place.path("photos"), &place.path(&format!("in/{below}/photos")));
+    }
+    let existing = place.path("in/2026");
+    mode(&existing, 0o750);
+    byway(&place, &["send", "file", "nas:2026/"]).succeeded();
+    assert_same(&place.path("file"), &place.path("in/2026/file"));
+    assert_eq!(fs::metadata(&existing).unwrap().permissions().mode() & 0o777, 0o750, "it stays as it was");
+    fs::create_dir(place.path("outside")).unwrap();
+    std::os::unix::fs::symlink("../outside", place.path("in/planted")).unwrap();
+    byway(&place, &["send", "file", "nas:planted/"]).failed(4, "not everything");
+    assert_eq!(fs::read_dir(place.path("outside")).unwrap().count(), 0);
+    for target in ["nas:../x", "nas:/etc", "nas:a/../..", "nas:.byway-partial/x"] {
+        byway(&place, &["send", "file", target]).failed(2, "write a path below the receiver's directory");
+    }
+    let mut stream = place.command("sender", &["send", "-", "nas:2026/"]);
+    stream.stdin(fs::File::open(place.path("file")).unwrap());
+    Running::start(stream).end().failed(2, "lands in no directory");
+    drop(receiver);
+}

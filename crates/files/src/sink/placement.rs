@@ -92,11 +92,11 @@ impl Sink {
         let (name, partials) = ((*key, &hashes.layout), &mut self.partials);
         let (directory, leaf) = split(path);
         let mut place = |directory: BorrowedFd<'_>| partials.place(object, name, directory, leaf);
-        let placed = match self.tree.make_directory(directory).and_then(&mut place) {
+        let placed = match self.tree.make_parents(directory).and_then(&mut place) {
             // The directory held open was removed by somebody: look again.
             Err(Errno::NOENT) => {
                 self.tree.forget();
-                self.tree.make_directory(directory).and_then(&mut place)
+                self.tree.make_parents(directory).and_then(&mut place)
             }
             placed => placed,
         };
@@ -145,7 +145,7 @@ impl Sink {
             let (directory, leaf) = split(&link.path);
             let placed = self
                 .tree
-                .make_directory(directory)
+                .make_parents(directory)
                 .and_then(|directory| self.partials.place_link(&link.target, link.mtime, directory, leaf));
             return match placed {
                 Ok(()) => Ok(()),

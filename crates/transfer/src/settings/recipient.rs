@@ -5,6 +5,7 @@ use super::peer_name::PeerName;
 use super::schema::meant;
 use crate::secret_words::{self, NoWord, WordArgument};
 use crate::ticket::{Ticket, looks_like_ticket};
+use byway_files::{NameError, Subdirectory};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -31,6 +32,18 @@ pub enum PeerError {
     /// What to send would be left alone, if the peer's name were meant as a path.
     #[error("`{0}` is a peer: write `{0}:` to send to it")]
     NoColon(PeerName),
+    /// What stands behind the colon is no place below the receiver's directory.
+    #[error(
+        "the directory of `{text}`: {why}: write a path below the receiver's directory, as in `{name}:2026/`"
+    )]
+    Place {
+        /// The argument.
+        text: String,
+        /// The peer.
+        name: PeerName,
+        /// What is wrong with the path.
+        why: NameError,
+    },
     /// The user's file has this name already.
     #[error("`{name}` is in {} already: remove it, or choose another name", .file.display())]
     Exists {
@@ -131,7 +144,7 @@ impl Config {
         word.literal()?.trim().parse().ok()
     }
 
-    /// Whether the last argument of `byway send` is `NAME:`, rather than a path.
+    /// Whether the last argument of `byway send` is `NAME:` or `NAME:DIR`, rather than a path.
     ///
     /// # Errors
     /// It may be either.
@@ -144,16 +157,28 @@ impl Config {
         }
     }
 
-    /// The ticket of whom `byway send` sends to: a ticket, `@FILE` or `NAME:`.
+    /// The ticket of whom `byway send` sends to: a ticket, `@FILE`, `NAME:` or `NAME:DIR`. And the
+    /// directory below the receiver's in which a tree lands.
     ///
     /// # Errors
-    /// No peer has the name, or what is there is no ticket.
-    pub fn recipient(&self, word: &WordArgument<Ticket>) -> Result<Ticket, PeerError> {
-        let Some(name) = self.named(word) else { return Ok(word.value()?) };
-        let peer = self.peer(&name)?;
-        if word.literal().is_some_and(|text| !text.trim().ends_with(':')) {
-            return Err(PeerError::NoColon(name));
+    /// No peer has the name, `DIR` leads elsewhere, or what is there is no ticket.
+    pub fn recipient(
+        &self,
+        word: &WordArgument<Ticket>,
+    ) -> Result<(Ticket, Option<Subdirectory>), PeerError> {
+        let text = word.literal().unwrap_or_default().trim();
+        if let Some((name, place)) = split(text) {
+            let ticket = self.peer(&name)?.ticket()?;
+            let place = (!place.is_empty()).then(|| place.parse());
+            let below =
+                place.transpose().map_err(|why| PeerError::Place { text: text.to_owned(), name, why })?;
+            return Ok((ticket, below));
         }
-        Ok(peer.ticket()?)
+        match self.named(word) {
+            Some(name) => {
+                Err(self.peer(&name).map_or_else(|error| error, |_| PeerError::NoColon(name.clone())))
+            }
+            None => Ok((word.value()?, None)),
+        }
     }
 }

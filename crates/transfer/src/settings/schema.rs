@@ -3,7 +3,7 @@
 use super::document::Value;
 use super::peer_name::nearest;
 use crate::address::{Advertised, Endpoint};
-use crate::identity::PublicKey;
+use crate::allowed_sender::AllowedSender;
 use crate::units::BandwidthLimit;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
@@ -129,7 +129,7 @@ impl SettingKey {
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
             SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
-            SettingKind::Keys => parsed(self.parse::<PublicKey>(text)),
+            SettingKind::Keys => self.word::<AllowedSender>(text, home),
             SettingKind::RelayWords => self.word::<relay::Word>(text, home),
             SettingKind::RegistryWords => self.word::<RegistryWord>(text, home),
         }
