@@ -38,7 +38,12 @@ use anyhow::Result;
 
 /// Runs the verb of the command line.
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
-    if !matches!(cli.command, Command::Peer(_) | Command::Config(_)) {
+    // These have nothing from the files, or tell what is wrong with them.
+    let spared = matches!(
+        cli.command,
+        Command::Peer(_) | Command::Config(_) | Command::Completions(_) | Command::Man(_)
+    );
+    if !spared {
         cli.global.usable()?;
     }
     match &cli.command {

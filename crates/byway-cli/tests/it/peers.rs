@@ -54,6 +54,9 @@ fn a_name_stands_for_a_ticket_until_it_is_removed() {
         Running::start(place.command("sender", &["forward", "0:localhost:9", "--to", "nas", "--json"]));
     forward.event("connected");
     drop(forward);
+    let mut by_variable = place.command("sender", &["forward", "0:localhost:9", "--json"]);
+    by_variable.env("BYWAY_TICKET", "nas");
+    Running::start(by_variable).event("connected");
     let listed = byway(&place, &["peer", "list"]);
     listed.succeeded();
     let text = String::from_utf8(listed.stdout).unwrap();

@@ -98,7 +98,10 @@ pub(super) fn read(path: &Path) -> Result<Option<ReadFile>, ReadError> {
     // A pipe would wait for a writer.
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // The home of a user without one may be a file, as /dev/null.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.into()),
     };
     if !metadata.is_file() {
@@ -146,7 +149,7 @@ mod tests {
     fn only_plain_files_that_nobody_else_writes_are_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("c");
-        assert!(read(&path).unwrap().is_none());
+        assert!(read(&path).unwrap().is_none() && read(Path::new("/dev/null/c")).unwrap().is_none());
         let refused = |path: &Path| read(path).map(|file| file.is_some()).unwrap_err().to_string();
         assert_eq!(refused(directory.path()), "it is no file");
         fs::write(&path, [0xff]).unwrap();
