@@ -163,6 +163,7 @@ mod tests {
     use super::*;
     use crate::identity::PublicKey;
     use crate::secret::Secret;
+    use proptest::prelude::*;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     fn ticket() -> Ticket {
@@ -268,5 +269,53 @@ mod tests {
             edit_peers(&Config::default(), &PeerEdit::Add(&nas, &ticket())),
             Err(PeerError::NoFile)
         ));
+    }
+
+    /// The peers of a text but `without`.
+    fn peers_of(text: &str, without: &[&PeerName]) -> Vec<(PeerName, Option<Ticket>)> {
+        let config = Config::of_text(text);
+        let others = config.peers().iter().filter(|(name, _)| !without.contains(name));
+        others.map(|(name, peer)| (name.clone(), peer.ticket().ok())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn an_edit_touches_one_peer_alone(
+            parts in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "[peer.nas]\n", "[ peer . nas ] # old\r\n", "[peer.\"a.b\"]\n", "[peer.'lab']", "[peer]\n",
+                    "[peer.nas.more]\n", "ticket = 'x'\n", "ticket = \"byway1-x\" # y\n", "nas.ticket = 'n'\n",
+                    "peer.nas.ticket = 'm'\n", "\"a.b\" . ticket='z'\n", "nas = 1\n", "lab.x.y = [\n'a',\n]\n",
+                    "\n", "\n", "# note\n", "  ", "[send]\n", "retry = true\n", "relay = [ # two\n]\n",
+                ]),
+                0..14,
+            )
+        ) {
+            let text = parts.concat();
+            let [nas, lab, dotted] = ["nas", "lab", "a.b"].map(|name| name.parse::<PeerName>().unwrap());
+            let config = Config::of_text(&text);
+            let apply = |text: &str, edit: PeerEdit<'_>| edit.apply(&config, Path::new("c"), text);
+            for (name, other) in [(&nas, &lab), (&lab, &dotted), (&dotted, &nas)] {
+                if let Ok(added) = apply(&text, PeerEdit::Add(name, &ticket())) {
+                    prop_assert!(added.starts_with(&text));
+                    prop_assert_eq!(peers_of(&added, &[name]), peers_of(&text, &[]), "{:?}", text);
+                    prop_assert!(peers_of(&added, &[]).contains(&(name.clone(), Some(ticket()))));
+                    let removed = apply(&added, PeerEdit::Remove(name)).unwrap();
+                    prop_assert_eq!(peers_of(&removed, &[]), peers_of(&text, &[]), "{:?}", text);
+                }
+                if let Ok(renamed) = apply(&text, PeerEdit::Rename(name, other)) {
+                    let both = [name, other];
+                    prop_assert_eq!(peers_of(&renamed, &both), peers_of(&text, &both), "{:?}", text);
+                    prop_assert_eq!(peers_of(&renamed, &[other]), peers_of(&text, &both), "{:?}", text);
+                    prop_assert_eq!(renamed.lines().count(), text.lines().count());
+                }
+                if let Ok(removed) = apply(&text, PeerEdit::Remove(name)) {
+                    prop_assert_eq!(peers_of(&removed, &[]), peers_of(&text, &[name]), "{:?}", text);
+                    let is_note = |line: &&str| line.trim_start().starts_with("# note");
+                    let notes = |text: &str| text.lines().filter(is_note).count();
+                    prop_assert_eq!(notes(&removed), notes(&text), "{:?}", text);
+                }
+            }
+        }
     }
 }
