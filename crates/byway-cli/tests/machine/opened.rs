@@ -9,10 +9,12 @@
 //!
 //! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
+use crate::common::Running;
 use crate::common::machine::{missing, test};
 use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
+use serde_json::json;
 
 const RELAY: &str = "10.87.3.1";
 /// Bytes of the file: five seconds at `RATE`.
@@ -24,6 +26,7 @@ pub fn tests() -> Vec<Trial> {
     vec![
         test("opened::a_direct_path_opens_between_two_homes", lacks(), || carries(&[false, false])),
         test("opened::behind_symmetric_nats_the_relay_carries_all", lacks(), || carries(&[true, true])),
+        test("opened::a_relay_that_was_killed_carries_the_transfer_on", lacks(), outlives_a_kill),
     ]
 }
 
@@ -53,36 +56,75 @@ fn home(spaces: &Spaces, host: &str, router: &str, number: u8, is_symmetric: boo
     spaces.wait(router, "eth0");
 }
 
-fn carries(symmetric: &[bool; 2]) -> Result<(), Failed> {
-    let spaces = Spaces::new("o", &["sender", "near", "hub", "far", "receiver", "relay"]);
-    spaces.says("hub", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
-    home(&spaces, "sender", "near", 1, symmetric[0]);
-    home(&spaces, "receiver", "far", 2, symmetric[1]);
-    spaces.line([("relay", "eth0", RELAY), ("hub", "to-relay", "10.87.3.254")]);
-    spaces.says("relay", &["ip", "route", "add", "default", "via", "10.87.3.254"]);
-    spaces.wait("relay", "eth0");
+/// Two homes, the programs that run, and a ticket that names the relay alone.
+struct Homes {
+    spaces: Spaces,
+    parcel: Parcel,
+    relay: Running,
+    _receiver: Running,
+    ticket: String,
+}
 
-    let parcel = Parcel::new(FILE_LEN as usize);
+impl Homes {
+    fn new(symmetric: &[bool; 2]) -> Self {
+        let spaces = Spaces::new("o", &["sender", "near", "hub", "far", "receiver", "relay"]);
+        spaces.says("hub", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+        home(&spaces, "sender", "near", 1, symmetric[0]);
+        home(&spaces, "receiver", "far", 2, symmetric[1]);
+        spaces.line([("relay", "eth0", RELAY), ("hub", "to-relay", "10.87.3.254")]);
+        spaces.says("relay", &["ip", "route", "add", "default", "via", "10.87.3.254"]);
+        spaces.wait("relay", "eth0");
+        let parcel = Parcel::new(FILE_LEN as usize);
+        let (relay, word) = relay(&spaces, &parcel);
+        let into = parcel.destination().display().to_string();
+        let receive = ["recv", &into, "--relay", &word];
+        let mut receiver = spaces.byway("receiver", &parcel.state("receiver"), &receive);
+        let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+        Self { spaces, parcel, relay, _receiver: receiver, ticket }
+    }
+
+    fn send(&self) -> Running {
+        let file = self.parcel.file();
+        let send = ["send", &file, &self.ticket, "--bwlimit", RATE, "--no-tcp"];
+        self.spaces.byway("sender", &self.parcel.state("sender"), &send)
+    }
+}
+
+/// Starts the relay; with its word.
+fn relay(spaces: &Spaces, parcel: &Parcel) -> (Running, String) {
     let listen = format!("{RELAY}:4748");
     let relay = ["relay", "--listen", &listen, "--allow-destination", "10.87.0.0/16"];
     let mut relay = spaces.byway("relay", &parcel.state("relay"), &relay);
     let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
-    let into = parcel.destination().display().to_string();
-    let receive = ["recv", &into, "--relay", &word];
-    let mut receiver = spaces.byway("receiver", &parcel.state("receiver"), &receive);
-    let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
-    let file = parcel.file();
-    let send = ["send", &file, &ticket, "--bwlimit", RATE, "--no-tcp"];
-    let result = spaces.byway("sender", &parcel.state("sender"), &send).event("result");
+    (relay, word)
+}
+
+fn carries(symmetric: &[bool; 2]) -> Result<(), Failed> {
+    let mut homes = Homes::new(symmetric);
+    let result = homes.send().event("result");
     assert_eq!(result["exit"], 0, "{result}");
-    parcel.arrived();
-    relay.signal("TERM");
-    let carried = relay.event("result")["forwarded_bytes"].as_u64().unwrap();
+    homes.parcel.arrived();
+    homes.relay.signal("TERM");
+    let carried = homes.relay.event("result")["forwarded_bytes"].as_u64().unwrap();
     let share = carried as f64 / FILE_LEN as f64;
     println!("symmetric {symmetric:?}: the relay carried {share:.3} of the bytes");
     match symmetric {
         [false, false] => assert!(share < 0.5, "{share}"),
         _ => assert!(share > 1.0, "{share}"),
     }
+    Ok(())
+}
+
+/// A relay that is killed and started again, with the same key, takes the transfer up where it was.
+fn outlives_a_kill() -> Result<(), Failed> {
+    let mut homes = Homes::new(&[true, true]);
+    let mut sender = homes.send();
+    while sender.event("progress")["bytes"].as_u64() < Some(FILE_LEN / 4) {}
+    homes.relay.signal("KILL");
+    while sender.event("progress")["pause"] != "no_answer" {}
+    (homes.relay, _) = relay(&homes.spaces, &homes.parcel);
+    let result = sender.event("result");
+    assert_eq!((&result["exit"], &result["kept_bytes"]), (&json!(0), &json!(0)), "{result}");
+    homes.parcel.arrived();
     Ok(())
 }

@@ -98,8 +98,14 @@ pub(super) fn read(path: &Path) -> Result<Option<ReadFile>, ReadError> {
     // A pipe would wait for a writer.
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        // The home of a user without one may be a file, as /dev/null.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        // The home of a user without one may be a file, as /dev/null. HOME may be another user's,
+        // whose directory tells this one nothing.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
+            ) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
