@@ -5,6 +5,7 @@
 use crate::common::assert_same;
 use crate::common::machine::{PATIENCE, is_root, missing, run, test, test_of, wait_for};
 use crate::common::pages::{self, Line, Page, not_run};
+use byway_transfer::ticket::looks_like_ticket;
 use libtest_mimic::{Failed, Trial};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -205,7 +206,7 @@ impl Session {
             "KEY" => self.key.as_str(),
             word => word,
         });
-        let text = words.collect::<Vec<_>>().join(" ");
+        let text = words.collect::<Vec<_>>().join(" ").replace(" KEY=", &format!(" {}=", self.key));
         // A plan's other seeds show nothing more of the page, nor do more requests.
         let is_plan = text.starts_with("byway lab run ") && text.contains(".toml");
         if is_plan && !text.contains("--seeds") {
@@ -239,8 +240,8 @@ impl Session {
                 self.shell("here", status).output().ok()?.status.success().then(String::new)
             }
             _ if started.has_ended() => Some(String::new()),
-            "recv" => word_in(&started.output, "byway1-"),
-            "relay" => word_in(&started.output, "byway-relay"),
+            "recv" => word_in(&started.output, looks_like_ticket),
+            "relay" => word_in(&started.output, |line| line.starts_with("byway-relay")),
             _ => None,
         });
         match found {
@@ -367,11 +368,11 @@ fn ended(process: &mut Child, patience: Duration) -> Option<ExitStatus> {
     wait_for(patience, || process.try_wait().unwrap())
 }
 
-fn word_in(file: &Path, prefix: &str) -> Option<String> {
+fn word_in(file: &Path, is_word: impl Fn(&str) -> bool) -> Option<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     // A line that has come to its end.
     let (whole, _) = text.rsplit_once('\n')?;
-    whole.lines().find(|line| line.starts_with(prefix)).map(str::to_owned)
+    whole.lines().find(|line| is_word(line)).map(str::to_owned)
 }
 
 fn last_lines(file: &Path) -> String {
