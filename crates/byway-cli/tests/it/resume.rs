@@ -107,6 +107,26 @@ fn a_sender_that_was_killed_is_not_waited_for() {
 }
 
 #[test]
+fn a_transfer_into_a_directory_of_a_peer_goes_on_too() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let key = String::from_utf8(place.run("sender", &["id"]).stdout).unwrap();
+    let (_receiver, ticket) = place.recv(&["in", "--allow", &format!("{}=ann", key.trim())]);
+    place.run("sender", &["peer", "add", "nas", &ticket]).succeeded();
+    let mut sender = send(&place, "big", "nas:2026/", "8M");
+    let there = until(&mut sender, 8 * MIB);
+    drop(sender);
+    // Into another directory it is another transfer, which leaves the first alone.
+    assert_eq!(kept(&send(&place, "big", "nas:other/", "off").end()), 0);
+    let sent = send(&place, "big", "nas:2026/", "off").end();
+    only_the_rest(&sent, 24 * MIB, there);
+    for name in ["2026", "other"] {
+        assert_same(&place.path("big"), &place.path(&format!("in/ann/{name}/big")));
+    }
+    assert!(!place.path("in/ann/.byway-partial").exists() && !place.path("in/.byway-partial").exists());
+}
+
+#[test]
 fn a_receiver_that_is_interrupted_writes_what_it_has_and_says_how_to_go_on() {
     let place = Place::new();
     big(&place, 24 * MIB);

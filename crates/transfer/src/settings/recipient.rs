@@ -29,7 +29,7 @@ pub enum PeerError {
         "`{0}` is a peer, and also a path here: write `./{0}` for the path, or send from another directory"
     )]
     Ambiguous(String),
-    /// What to send would be left alone, if the peer's name were meant as a path.
+    /// A peer's name stands where `send` wants its colon as well.
     #[error("`{0}` is a peer: write `{0}:` to send to it")]
     NoColon(PeerName),
     /// What stands behind the colon is no place below the receiver's directory.
