@@ -5,7 +5,6 @@ use crate::common::{Ended, Place, Running};
 use byway_field::demo::lines::PathSpec;
 use byway_field::demo::network;
 use byway_transfer::ticket::Ticket;
-use byway_wire::relay::Word;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
