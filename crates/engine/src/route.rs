@@ -99,13 +99,13 @@ impl Route {
         self.local.is_connection() == (kind == PathTransport::Connection)
     }
 
-    /// Whether both go through the same relay by the same socket, to different addresses of the
-    /// peer.
+    /// Whether both go through the same relay by the same socket and under the same grant, to
+    /// different addresses of the peer.
     #[must_use]
     pub fn is_moved(&self, other: &Self) -> bool {
-        let through = |route: &Self| matches!(route.via, Via::Relay(_));
+        let (Via::Relay(ours), Via::Relay(theirs)) = (&self.via, &other.via) else { return false };
         let same_relay = self.local == other.local && self.remote == other.remote;
-        through(self) && through(other) && same_relay && self.far() != other.far()
+        same_relay && ours.grant() == theirs.grant() && ours.destination() != theirs.destination()
     }
 
     /// Whether both go straight to the peer.

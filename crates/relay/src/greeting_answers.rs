@@ -1,6 +1,6 @@
 //! What a relay answers to greetings: its time, a consent and a cookie, or where a receiver is.
 
-use crate::receiver_locations::ReceiverLocations;
+use crate::receiver_locations::{LIFETIME_SECONDS, ReceiverLocations};
 use crate::relay_keys::{KeyOrigin, Keys};
 use byway_wire::relay::{
     CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted, LOCATION_MAX, Location, LocationAction,
@@ -69,7 +69,12 @@ pub(crate) fn answer(
                 let location = Location {
                     nonce: greet.nonce,
                     address,
-                    consent: keys.current().consent(greet.grant, address, consented_until),
+                    // Nobody consents to more than the time for which a receiver is remembered.
+                    consent: keys.current().consent(
+                        greet.grant,
+                        address,
+                        consented_until.min(unix.saturating_sub(seconds) + LIFETIME_SECONDS),
+                    ),
                     unix_millis: time.unix_millis,
                     age_minutes: u16::try_from(seconds / 60).unwrap_or(u16::MAX),
                 };

@@ -8,7 +8,10 @@ use core::net::SocketAddr;
 /// The most receivers that are remembered for one grant.
 const MAX_PER_GRANT: usize = 64;
 /// Seconds after which a receiver that did not greet again is forgotten: two days.
-const LIFETIME_SECONDS: u64 = 2 * 86_400;
+pub(crate) const LIFETIME_SECONDS: u64 = 2 * 86_400;
+/// Seconds by which a registration may seem to come from the future: what the receiver's copy of
+/// the relay's clock may be off.
+const MAX_LEAD_SECONDS: u64 = 10;
 /// Seconds between two searches for receivers to forget.
 const SWEEP_SECONDS: u64 = 3_600;
 
@@ -36,8 +39,8 @@ impl ReceiverLocations {
     }
 
     /// Remembers that a receiver was heard from `address`. Returns whether this is its location
-    /// now: an older registration does not replace a newer one, and a full table takes no new
-    /// receiver.
+    /// now: an older registration does not replace a newer one, none is of the future, and a full
+    /// table takes no new receiver.
     pub(crate) fn register(
         &mut self,
         (grant, tag): (u32, ReceiverTag),
@@ -46,6 +49,9 @@ impl ReceiverLocations {
         unix: u64,
     ) -> bool {
         self.sweep(unix);
+        if u64::from(sequence) > unix + MAX_LEAD_SECONDS {
+            return false;
+        }
         let new = RememberedReceiver { address, sequence, heard: unix };
         if let Some(known) = self.all.get_mut(&(grant, tag)) {
             // What was heard in the future was heard before the relay's clock stepped back.
@@ -134,6 +140,14 @@ mod tests {
         // It was a year behind: what was heard is too old, and what comes is newer.
         assert_eq!(locations.look_up(1, tag(1), 2_000_000_000), None);
         assert!(locations.register((1, tag(1)), at(3), 2_000_000_000, 2_000_000_000));
+    }
+
+    #[test]
+    fn no_registration_of_the_future_holds_the_place() {
+        let mut locations = ReceiverLocations::new(10);
+        assert!(!locations.register((1, tag(1)), at(1), u32::MAX, 100));
+        assert!(locations.register((1, tag(1)), at(1), 110, 100));
+        assert!(locations.register((1, tag(1)), at(2), 112, 112));
     }
 
     #[test]

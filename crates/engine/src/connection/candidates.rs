@@ -181,6 +181,9 @@ pub(super) struct Candidates {
     may_be_used_up: bool,
     /// Whether no path in use answers.
     nothing_answers: bool,
+    /// Whether a relay has once made room for a direct path that was opened. A direct path that
+    /// comes and goes makes no relay rest again and again.
+    has_made_room: bool,
 }
 
 impl Candidates {
@@ -196,6 +199,7 @@ impl Candidates {
             asked: false,
             may_be_used_up: true,
             nothing_answers: false,
+            has_made_room: false,
         }
     }
 
@@ -425,8 +429,13 @@ impl Candidates {
         keep
     }
 
+    /// Whether the relay that led to the peer is to make room for this candidate, which was opened.
+    pub fn makes_room_for(&self, origin: PathOrigin) -> bool {
+        !self.has_made_room && self.is_opened(origin)
+    }
+
     /// Whether a candidate is an address where the peer was seen, or to which it opened the way.
-    pub fn is_opened(&self, origin: PathOrigin) -> bool {
+    fn is_opened(&self, origin: PathOrigin) -> bool {
         index_of(origin).and_then(|index| self.all.get(index)).is_some_and(|it| it.is_opened)
     }
 
@@ -465,6 +474,7 @@ impl Candidates {
         lived: PathHistory,
     ) -> Option<RelayId> {
         let stood_in = self.is_stood_in();
+        self.has_made_room |= end == PathEndReason::Opened;
         let it = self.of(origin)?;
         it.worked |= lived.worked;
         it.goodput = it.goodput.max(lived.goodput);
@@ -539,7 +549,7 @@ impl Candidates {
                     it.rest(now, WORKED_RETRY_DELAY, true)
                 }
                 (CandidateState::Waits(from), Some(PathEndReason::Opened)) if from > now => {
-                    it.phase = CandidateState::Waits(now);
+                    (it.phase, it.end) = (CandidateState::Waits(now), None);
                 }
                 (CandidateState::Waits(from), _) if from > latest && from < Instant::FAR_FUTURE => {
                     it.phase = CandidateState::Waits(latest);

@@ -231,7 +231,7 @@ impl Connection {
         self.scheduler.reconsider();
         if !self.candidates.on_proven(now, origin, rtt.saturating_sub(waits)) {
             self.drop_path(now, id, PathEndReason::NotNeeded);
-        } else if self.candidates.is_opened(origin) {
+        } else if self.candidates.makes_room_for(origin) {
             // The relay that led to the peer until now need not carry what the peer's own line
             // takes.
             let meeting = |path: &&Path| path.origin == PathOrigin::Handshake && path.route.is_proxied();

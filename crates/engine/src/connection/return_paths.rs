@@ -2,6 +2,7 @@
 //! come from somewhere else.
 
 use super::Connection;
+use super::carrier_choice::SILENT_TIMEOUTS;
 use super::path::{AddressValidation, Migration, Path, PathOrigin, PathState};
 use super::peer_paths::{DroppedPath, PATH_LOOKAHEAD, PeerPath};
 use crate::invariant::Invariant as _;
@@ -173,7 +174,7 @@ impl Connection {
     /// The peer is at another address behind a relay. Silent paths through the relay lead there
     /// from now on.
     pub(super) fn move_silent(&mut self, now: Instant, route: &Route) {
-        let moves = |path: &&Path| path.route.is_moved(route) && path.send.timeouts() > 0;
+        let moves = |path: &&Path| path.route.is_moved(route) && path.send.timeouts() >= SILENT_TIMEOUTS;
         loop {
             let found = self.paths.iter().find(moves).map(Path::id);
             let Some(id) = found else { return };
@@ -182,6 +183,9 @@ impl Connection {
             path.pending.ping = true;
             settle_in(path, controller, now);
             paths.set_route(id, route.clone());
+            // It counts as answering again, and may send.
+            paths.judge(id);
+            self.scheduler.consult();
         }
     }
 
@@ -200,6 +204,8 @@ impl Connection {
             path.pending.ping = true;
             settle_in(path, &mut self.controller, now);
             self.paths.set_route(id, moving.route);
+            self.paths.judge(id);
+            self.scheduler.consult();
         }
     }
 }

@@ -314,6 +314,7 @@ impl Endpoint {
             self.greet_by(now, change.local, change.address);
         } else {
             self.locals.remove(&change.local);
+            self.greetings.on_local_down(now, change.local);
         }
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
         for handle in handles {
@@ -381,15 +382,22 @@ impl Endpoint {
     }
 
     /// Adds a direct address of the peer that was found after the beginning. An attempt tries it at
-    /// once, and a connection when its turn comes. Each takes at most 16.
+    /// once, and a connection when its turn comes. An attempt takes at most 16. A connection
+    /// forgets the oldest of more.
     pub fn add_address(&mut self, now: Instant, handle: Handle, address: SocketAddr) {
         let now = self.own_time(now);
         let Some(entry) = self.entries.get_mut(&handle) else { return };
-        if entry.addresses.contains(&address) || entry.added >= MAX_DIRECT_ROUTES {
+        if entry.addresses.contains(&address) {
             return;
         }
+        if entry.added < MAX_DIRECT_ROUTES {
+            entry.added += 1;
+        } else if matches!(entry.slot, ConnectionSlot::Attempt(_)) {
+            return;
+        } else if let Some(oldest) = entry.addresses.len().checked_sub(entry.added) {
+            entry.addresses.remove(oldest);
+        }
         entry.addresses.push(address);
-        entry.added += 1;
         let routes = self.routes_now(&[address]).into_iter();
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
             Some(ConnectionSlot::Attempt(attempt)) => routes.for_each(|it| attempt.add_route(now, it)),

@@ -1,5 +1,6 @@
 //! Relays that are greeted: for what, how far that is, and when each is greeted again.
 
+use super::greeting_failure::Failure;
 use super::handle::Handle;
 use crate::connection::RelayId;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -24,6 +25,13 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// A relay that refuses is greeted again at once, but not sooner than this after the last greeting.
 /// Who sees a packet of ours can forge a refusal, and must not make this side send more than that.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
+/// The least time between two greetings for the silence of peers. A host with many silent peers
+/// greets its relays no more often.
+const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Seconds by which a relay's clock may differ from what was learnt of it before.
+const MAX_CLOCK_STEP_SECONDS: u64 = 5;
+/// Seconds of a day. A cookie is good on its day (UTC) and on the next.
+const DAY_SECONDS: u64 = 86_400;
 /// Time after which an offer without an answer is repeated, up to `MAX_OFFERS` times.
 const OFFER_INTERVAL: Duration = Duration::from_millis(1000);
 const MAX_OFFERS: u32 = 8;
@@ -49,6 +57,8 @@ pub(super) struct AnsweredRelay {
     pub clock: RelayClock,
     /// The cookie of the address that the relay saw.
     pub cookie: u64,
+    /// The day of the cookie, in days of Unix time.
+    cookie_day: u64,
     /// The address of this side as the relay saw it. `consent`: the consent of this side.
     pub address: SocketAddr,
     pub consent: Consent,
@@ -109,6 +119,9 @@ pub(super) struct Greeting {
     pub location_key: Option<Arc<LocationKey>>,
     /// The cookie with which the relay was last asked about a location. `None`: it was not asked.
     asked_with: Option<u64>,
+    /// Whether the relay was ever asked. The first question follows at once, and others after a
+    /// while: a relay may give another cookie each time.
+    has_asked: bool,
     /// Whether the relay answered the last request with a location.
     pub is_located: bool,
     /// Whether this greeting registers the location of this side. Of those by which this side
@@ -126,6 +139,14 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// The word of the relay that is to remember where this side is.
+    fn standing_word(&self) -> Option<usize> {
+        match self.purpose {
+            GreetingPurpose::Standing { word } if self.location_key.is_some() => word,
+            _ => None,
+        }
+    }
+
     /// What is to be asked about a location by the next greeting, if anything is. The relay's
     /// cookie must be known.
     const fn action(&self) -> Option<LocationAction> {
@@ -167,8 +188,7 @@ impl Greeting {
         self.known = Some(known);
         (self.tries, self.nonce, self.next_at) = (0, nonce, now + KEEPALIVE_INTERVAL);
         // Of several ways to one relay, the one that registers is told of, once that is settled.
-        let stands = matches!(self.purpose, GreetingPurpose::Standing { .. });
-        let leaves_it = stands && self.location_key.is_some() && !self.registers;
+        let leaves_it = self.standing_word().is_some() && !self.registers;
         let tells = known.told_at.is_none() && !leaves_it && (self.is_located || !self.is_to_ask());
         if tells && let Some(known) = &mut self.known {
             known.told_at = Some(now);
@@ -208,10 +228,13 @@ impl Greeting {
 
     fn write(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let buffer = out.buffer.first_chunk_mut::<GREET_LEN>()?;
-        match (self.action(), &self.location_key, &self.known) {
+        // A cookie of yesterday is replaced: a plain greeting brings a new one.
+        let fresh = self.known.filter(|known| known.clock.unix(now) / DAY_SECONDS == known.cookie_day);
+        self.asked_with = self.asked_with.filter(|_| fresh.is_some());
+        match (self.action(), &self.location_key, fresh) {
             (Some(action), Some(key), Some(known)) => {
                 key.write(buffer, self.nonce, action, known.cookie, known.clock.unix(now));
-                self.asked_with = Some(known.cookie);
+                (self.asked_with, self.has_asked) = (Some(known.cookie), true);
             }
             _ => Greet { nonce: self.nonce, grant: self.grant }.write(&mut Writer::new(buffer)),
         }
@@ -225,17 +248,6 @@ impl Greeting {
             phantom: 0,
         })
     }
-}
-
-/// Why a greeting failed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Failure {
-    /// The relay does not answer.
-    Silent,
-    /// The relay refuses this side, for this reason.
-    Refused(Reason),
-    /// The peer does not answer the offer.
-    NotTaken,
 }
 
 /// Greetings that became due.
@@ -291,6 +303,7 @@ impl Greetings {
             check: None,
             location_key,
             asked_with: None,
+            has_asked: false,
             is_located: false,
             registers: false,
             nonce,
@@ -333,24 +346,39 @@ impl Greetings {
     /// A relay refuses packets under this grant: it is greeted again, and answers with a cookie and
     /// a consent that hold.
     pub fn renew(&mut self, now: Instant, relay: SocketAddr, grant: u32) {
-        self.hasten(now, |it| it.address == relay && it.grant == grant);
+        self.hasten(now, RENEWAL_INTERVAL, |it| it.address == relay && it.grant == grant);
     }
 
     /// A peer is silent, and either side may be at another address: relays that are asked for its
     /// location, and those that lead to this side, are greeted again.
     pub fn on_silence(&mut self, now: Instant, handle: Handle) {
-        self.hasten(now, |it| match it.purpose {
-            GreetingPurpose::Send { handle: by, .. } => by == handle && it.location_key.is_some(),
-            GreetingPurpose::Receive { handle: by, .. } => by == handle,
-            GreetingPurpose::Standing { .. } => true,
+        self.hasten(now, RENEWAL_INTERVAL, |it| {
+            let is_offer = matches!(it.purpose, GreetingPurpose::Receive { .. });
+            it.purpose.handle() == Some(handle) && (is_offer || it.location_key.is_some())
         });
+        self.hasten(now, SILENCE_INTERVAL, |it| matches!(it.purpose, GreetingPurpose::Standing { .. }));
     }
 
-    /// Greets relays that have answered again, but none sooner than [`RENEWAL_INTERVAL`] after the
-    /// last greeting.
-    fn hasten(&mut self, now: Instant, is_meant: impl Fn(&Greeting) -> bool) {
+    /// A local socket is gone. Another way to the same relay registers this side in its place.
+    pub fn on_local_down(&mut self, now: Instant, local: Local) {
+        for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
+            (greeting.registers, greeting.asked_with) = (false, None);
+        }
+        self.replace_registering(now);
+    }
+
+    /// Has the other ways to relays greeted at which no way registers this side any more.
+    fn replace_registering(&mut self, now: Instant) {
+        let registering = self.all.iter().filter(|it| it.registers);
+        let served: Vec<usize> = registering.filter_map(Greeting::standing_word).collect();
+        self.hasten(now, RENEWAL_INTERVAL, |it| it.standing_word().is_some_and(|it| !served.contains(&it)));
+    }
+
+    /// Greets relays that have answered again, but none sooner than `interval` after the last
+    /// greeting.
+    fn hasten(&mut self, now: Instant, interval: Duration, is_meant: impl Fn(&Greeting) -> bool) {
         for greeting in self.all.iter_mut().filter(|it| it.known.is_some() && it.tries == 0 && is_meant(it)) {
-            greeting.next_at = greeting.next_at.min((greeting.sent_at + RENEWAL_INTERVAL).max(now));
+            greeting.next_at = greeting.next_at.min((greeting.sent_at + interval).max(now));
             self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
         }
     }
@@ -463,7 +491,7 @@ impl Greetings {
         needed: impl Fn(&Greeting) -> bool,
     ) -> DueGreetings {
         let mut turn = DueGreetings::default();
-        let mut due: Option<Instant> = None;
+        let (mut due, mut lost_registering): (Option<Instant>, bool) = (None, false);
         self.all.retain_mut(|greeting| {
             if let (Some(_), GreetingPurpose::Send { handle, reach: None, .. }) =
                 (&greeting.known, greeting.purpose)
@@ -492,8 +520,8 @@ impl Greetings {
                             return false;
                         }
                     }
-                    // Another way to the relay may register.
-                    (greeting.tries, greeting.registers) = (0, false);
+                    lost_registering |= greeting.registers;
+                    (greeting.tries, greeting.registers, greeting.asked_with) = (0, false, None);
                     greeting.next_at = now + KEEPALIVE_INTERVAL;
                 } else if turn.sent.is_none() {
                     turn.sent = greeting.write(now, out);
@@ -509,6 +537,9 @@ impl Greetings {
             true
         });
         self.due = due;
+        if lost_registering {
+            self.replace_registering(now);
+        }
         self.checking = self.all.iter().filter(|greeting| greeting.check.is_some()).count();
         turn
     }
@@ -570,16 +601,22 @@ impl Greetings {
         let known = AnsweredRelay {
             clock,
             cookie: greeted.cookie,
+            cookie_day: greeted.unix_millis / 1_000 / DAY_SECONDS,
             address: greeted.address,
             consent: greeted.consent,
             told_at: None,
         };
         greeting.is_located = false;
+        // A relay whose clock has stepped refuses what seems to come from the future.
+        let step = greeting.known.map(|before| before.clock.unix(now).abs_diff(clock.unix(now)));
+        if step.is_some_and(|seconds| seconds >= MAX_CLOCK_STEP_SECONDS) {
+            greeting.asked_with = None;
+        }
         let told = greeting.answered(now, from.0, known, nonce);
         // The relay is asked about a location with the cookie that it has just given, at once where
         // it was not asked before.
         if greeting.is_to_ask() {
-            let at = greeting.asked_with.map_or(now, |_| greeting.sent_at + RENEWAL_INTERVAL);
+            let at = if greeting.has_asked { greeting.sent_at + RENEWAL_INTERVAL } else { now };
             greeting.next_at = at.max(now);
         }
         self.due = Some(now);
@@ -588,10 +625,8 @@ impl Greetings {
 
     /// Whether a greeting that was answered is the one that registers this side at its relay.
     fn may_register(&self, index: usize) -> bool {
-        let Some(own) = self.all.get(index) else { return false };
-        let GreetingPurpose::Standing { word: Some(number) } = own.purpose else { return false };
-        let same = |it: &Greeting| matches!(it.purpose, GreetingPurpose::Standing { word: Some(other) } if other == number);
-        own.location_key.is_some() && !self.all.iter().any(|it| it.registers && same(it))
+        let own = self.all.get(index).and_then(Greeting::standing_word);
+        own.is_some() && !self.all.iter().any(|it| it.registers && it.standing_word() == own)
     }
 
     /// Handles a relay's answer about a location. `is_connected`: whether a connection to a peer is

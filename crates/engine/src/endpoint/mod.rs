@@ -5,6 +5,7 @@ mod connect_attempt;
 mod demux;
 mod demux_cache;
 mod full_sockets;
+mod greeting_failure;
 mod greetings;
 mod handle;
 mod hello_limit;

@@ -46,6 +46,8 @@ struct AskedPeer {
     next_at: Instant,
     /// Questions since the last answer.
     repeats: u32,
+    /// Whether an answer is waited for: each question takes one.
+    is_waiting: bool,
     /// How often all was in vain.
     failures: u32,
 }
@@ -80,7 +82,7 @@ impl Openings {
     /// Has a peer asked for a direct path, if none leads to it soon.
     pub fn begin(&mut self, now: Instant, handle: Handle, token: OpeningToken) {
         let next_at = now + FIRST_DELAY;
-        self.asked.insert(handle, AskedPeer { token, next_at, repeats: 0, failures: 0 });
+        self.asked.insert(handle, AskedPeer { token, next_at, repeats: 0, is_waiting: false, failures: 0 });
         self.find_due();
     }
 
@@ -105,7 +107,7 @@ impl Openings {
                 (peer.repeats, peer.failures, peer.next_at) = (0, 0, now + CHECK_INTERVAL);
             } else {
                 question = Some(DueQuestion { handle: *handle, token: peer.token });
-                peer.repeats += 1;
+                (peer.repeats, peer.is_waiting) = (peer.repeats + 1, true);
                 peer.next_at = now + REPEAT_INTERVAL;
                 if peer.repeats > MAX_REPEATS {
                     peer.rest(now);
@@ -119,7 +121,9 @@ impl Openings {
 
     /// Handles a peer's answer. Returns whether it is one to this side's question.
     pub fn on_answer(&mut self, now: Instant, handle: Handle, token: OpeningToken) -> bool {
-        let Some(peer) = self.asked.get_mut(&handle).filter(|peer| peer.token == token) else { return false };
+        let is_answered = |peer: &&mut AskedPeer| peer.token == token && peer.is_waiting;
+        let Some(peer) = self.asked.get_mut(&handle).filter(is_answered) else { return false };
+        peer.is_waiting = false;
         peer.rest(now);
         self.find_due();
         true
@@ -205,7 +209,7 @@ mod tests {
         }
         assert_eq!(asked, [500, 1_500, 2_500, 12_500, 13_500, 14_500, 34_500, 35_500]);
         assert!(openings.on_answer(at(35_600), handle, TOKEN));
-        assert!(!openings.on_answer(at(35_600), handle, [0; 8]));
+        assert!(!openings.on_answer(at(35_600), handle, TOKEN), "one answer for a question");
         assert_eq!(openings.due(), Some(at(75_600)));
         assert_eq!(openings.next_question(at(75_600), |_| true), None);
         assert_eq!(openings.due(), Some(at(105_600)), "it has one now");

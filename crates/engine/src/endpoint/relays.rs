@@ -9,7 +9,8 @@
 //! | 4 | receiver | passes the consent on to the sender |
 //! | 5 | sender | tries the relay as a path |
 
-use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
+use super::greeting_failure::Failure;
+use super::greetings::{AnsweredRelay, Greeting, GreetingPurpose};
 use super::openings::{DueQuestion, OpeningToken};
 use super::relay_addresses::{AddressProblem, unfit};
 use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
@@ -373,24 +374,28 @@ impl Endpoint {
         token: OpeningToken,
         addresses: &[SocketAddr],
     ) {
+        if is_answer {
+            if !self.openings.on_answer(now, handle, token) {
+                return;
+            }
+        } else {
+            let pace = self.config.probe_interval / OFFERS_PER_INTERVAL;
+            let Some(entry) = self.entries.get_mut(&handle) else { return };
+            if entry.offers.debt(now) > pace * MAX_BURST_OFFERS {
+                return; // the peer asks again
+            }
+            entry.offers.lend(now, pace * MAX_LISTED_ADDRESSES as u32);
+        }
         let is_here = self.is_here(handle);
         let fit: Vec<SocketAddr> =
             addresses.iter().copied().filter(|address| unfit(*address, is_here).is_none()).collect();
         let routes = self.direct_routes(&fit);
         if is_answer {
-            if self.openings.on_answer(now, handle, token)
-                && let Some(connection) = self.connection_mut(handle)
-            {
+            if let Some(connection) = self.connection_mut(handle) {
                 routes.into_iter().for_each(|route| connection.add_seen(now, route));
             }
             return;
         }
-        let pace = self.config.probe_interval / OFFERS_PER_INTERVAL;
-        let Some(entry) = self.entries.get_mut(&handle) else { return };
-        if entry.offers.debt(now) > pace * MAX_BURST_OFFERS {
-            return; // the peer asks again
-        }
-        entry.offers.lend(now, pace * MAX_LISTED_ADDRESSES as u32);
         let targets = routes.into_iter().map(|route| (route.local, route.remote));
         self.openings.open(now, handle, token, targets.take(MAX_LISTED_ADDRESSES).collect());
         self.tell_addresses(handle, true, token);

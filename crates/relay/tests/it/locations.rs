@@ -22,10 +22,10 @@ enum Answer {
 
 impl World {
     fn request(&mut self, word: &Word, action: LocationAction, from: SocketAddr) -> (Vec<u8>, LocationKey) {
-        let cookie = self.greet(from, word.grant().id).unwrap().cookie;
+        let Greeted { cookie, unix_millis, .. } = self.greet(from, word.grant().id).unwrap();
         let key = LocationKey::new(word, &SECRET);
         let mut packet = [0; GREET_LEN];
-        key.write(&mut packet, NONCE, action, cookie, self.clock().unix(self.now));
+        key.write(&mut packet, NONCE, action, cookie, unix_millis / 1_000);
         (packet.to_vec(), key)
     }
 

@@ -117,11 +117,16 @@ impl Config {
         let mut config = Self { sources: sources.clone(), ..Self::default() };
         for (path, is_users) in sources.files() {
             match sources::read(path) {
+                Ok(None) if is_users && sources.is_chosen => {
+                    let missing = io::Error::from(io::ErrorKind::NotFound);
+                    config.findings.push(Finding::of(path, ReadError::System(missing)));
+                }
                 Ok(None) => {}
                 Ok(Some(file)) => {
                     let before = config.peers.len();
                     let has_tickets = config.take(path, is_users, &file.text);
-                    if file.is_exposed() && (has_tickets || config.peers.len() > before) {
+                    let is_private = is_users && !sources.is_systems(path);
+                    if is_private && file.is_exposed() && (has_tickets || config.peers.len() > before) {
                         let text = format!(
                             "it holds tickets, and others can read it (mode {:03o}): run `chmod go-rwx {}`",
                             file.mode,
@@ -130,13 +135,6 @@ impl Config {
                         let weight = FindingWeight::Warning;
                         config.findings.push(Finding { weight, ..Finding::new(path, None, text) });
                     }
-                }
-                // What the system keeps for other users is nothing to this one.
-                Err(ReadError::System(error))
-                    if !is_users && error.kind() == io::ErrorKind::PermissionDenied =>
-                {
-                    let weight = FindingWeight::Warning;
-                    config.findings.push(Finding { weight, ..Finding::of(path, ReadError::System(error)) });
                 }
                 Err(error) => config.findings.push(Finding::of(path, error)),
             }
@@ -172,6 +170,13 @@ impl Config {
                 [PEER_TABLE, peer, TICKET_KEY] => {
                     has_tickets = true;
                     reader.peer(peer, &entry.value, entry.line);
+                }
+                [PEER_TABLE, _, key] if schema::is_setting(key) => {
+                    let text = format!(
+                        "`{key}` stands below a peer: write it above the first table, or below `[send]` or \
+                         `[recv]`"
+                    );
+                    reader.found(entry.line, FindingWeight::Refused, text);
                 }
                 [PEER_TABLE, _, key] => {
                     let text = format!("a peer has no key `{}`", crate::Printable(key.as_bytes()));
@@ -220,7 +225,9 @@ impl Config {
     /// All that is wrong with the files, bad tickets included.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let tickets = self.peers.values().filter_map(|peer| peer.ticket().err());
+        // What is wrong where a ticket is empty was found before.
+        let told = |peer: &&Peer| peer.ticket.expose().is_empty();
+        let tickets = self.peers.values().filter(|peer| !told(peer)).filter_map(|peer| peer.ticket().err());
         let weigh = |finding| Finding { weight: FindingWeight::Peer, ..finding };
         self.findings.iter().cloned().chain(tickets.map(weigh)).collect()
     }
@@ -261,9 +268,12 @@ impl FileReader<'_> {
                 [PEER_TABLE, peer] => {
                     let ticket = [PEER_TABLE, peer, TICKET_KEY];
                     if !document.entries.iter().any(|entry| document.name_of(entry) == ticket) {
-                        let peer = crate::Printable(peer.as_bytes());
-                        let text = format!("the peer `{peer}` has no ticket: write `ticket = \"…\"` below");
+                        let shown = crate::Printable(peer.as_bytes());
+                        let text = format!("the peer `{shown}` has no ticket: write `ticket = \"…\"` below");
                         self.found(header.line, FindingWeight::Peer, text);
+                        peer.parse()
+                            .into_iter()
+                            .for_each(|name| self.enter(name, String::new(), header.line));
                     }
                 }
                 _ => {
@@ -283,9 +293,16 @@ impl FileReader<'_> {
         };
         let Value::Text(ticket) = value else {
             let text = format!("`{TICKET_KEY}` is {}, and must be a text in quotes", value.kind());
-            return self.found(line, FindingWeight::Peer, text);
+            self.found(line, FindingWeight::Peer, text);
+            return self.enter(name, String::new(), line);
         };
-        let ticket = Secret::new(ticket.clone());
+        self.enter(name, ticket.clone(), line);
+    }
+
+    /// Enters a peer, unless its name is taken. One with a mistake has an empty ticket: its name is
+    /// taken, so that nothing goes to another file's peer of that name.
+    fn enter(&mut self, name: PeerName, ticket: String, line: usize) {
+        let ticket = Secret::new(ticket);
         let peer = Peer { file: self.path.to_owned(), line, is_users: self.is_users, ticket };
         self.config.peers.entry(name).or_insert(peer);
     }
@@ -333,7 +350,7 @@ mod tests {
 
         fn read(&self) -> Config {
             let (user, system) = (Some(self.path("user")), Some(self.path("system")));
-            Config::read(ConfigSources { user, system, home: None })
+            Config::read(ConfigSources { user, system, home: None, is_chosen: false })
         }
     }
 

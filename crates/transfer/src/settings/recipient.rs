@@ -24,6 +24,9 @@ pub enum PeerError {
         /// What to do, as the end of a sentence.
         hint: String,
     },
+    /// A path stands where a ticket does.
+    #[error("`{0}` is a path, and the ticket is missing: write it, or `@FILE`, or `NAME:`, behind all paths")]
+    Path(String),
     /// A path of the same name is here.
     #[error(
         "`{0}` is a peer, and also a path here: write `./{0}` for the path, or send from another directory"
@@ -175,6 +178,9 @@ impl Config {
             return Ok((ticket, below));
         }
         match self.named(word) {
+            Some(name) if !self.peers().contains_key(&name) && Path::new(text).symlink_metadata().is_ok() => {
+                Err(PeerError::Path(text.to_owned()))
+            }
             Some(name) => {
                 Err(self.peer(&name).map_or_else(|error| error, |_| PeerError::NoColon(name.clone())))
             }

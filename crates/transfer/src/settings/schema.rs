@@ -70,6 +70,11 @@ pub(super) fn find(table: &str, key: &str) -> Option<&'static SettingKey> {
     SETTING_KEYS.iter().find(|known| known.table == table && known.key == key)
 }
 
+/// Whether any table has a setting of this name.
+pub(super) fn is_setting(key: &str) -> bool {
+    SETTING_KEYS.iter().any(|known| known.key == key)
+}
+
 /// What is said of a name that is no key of `table`.
 pub(super) fn unknown_key(table: &str, key: &str) -> String {
     let known = SETTING_KEYS.iter().filter(|known| known.table == table).map(|known| known.key);

@@ -25,6 +25,8 @@ pub struct ConfigSources {
     pub system: Option<PathBuf>,
     /// What `~/` stands for in both.
     pub home: Option<PathBuf>,
+    /// Whether a person chose the user's file, so that it must be there.
+    pub is_chosen: bool,
 }
 
 impl ConfigSources {
@@ -36,14 +38,21 @@ impl ConfigSources {
         let absolute = |name: &str| given(name).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let usual = || absolute("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
-        let user = given("BYWAY_CONFIG").or_else(|| Some(usual()?.join("byway/config.toml")));
-        Self { user, system: Some(SYSTEM_FILE.into()), home }
+        let chosen = given("BYWAY_CONFIG");
+        let is_chosen = chosen.is_some();
+        let user = chosen.or_else(|| Some(usual()?.join("byway/config.toml")));
+        Self { user, system: Some(SYSTEM_FILE.into()), home, is_chosen }
     }
 
     /// The files, those that win first, and whether each is the user's.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, bool)> {
         let system = self.system.as_deref().filter(|path| self.user.as_deref() != Some(*path));
         self.user.as_deref().map(|path| (path, true)).into_iter().chain(system.map(|path| (path, false)))
+    }
+
+    /// Whether a file is the system's, which all users read.
+    pub(super) fn is_systems(&self, path: &Path) -> bool {
+        self.system.as_deref() == Some(path)
     }
 }
 
@@ -62,9 +71,10 @@ impl ReadFile {
         self.mode & OTHERS_ALL != 0
     }
 
-    /// The mode when it is written again: never more than its owner may have now.
-    pub(super) const fn kept_mode(&self) -> u32 {
-        self.mode & !OTHERS_ALL
+    /// The mode when it is written again: never more than its owner may have now. Others go on
+    /// reading the system's file (`for_all`).
+    pub(super) const fn kept_mode(&self, for_all: bool) -> u32 {
+        self.mode & if for_all { !OTHERS_WRITE } else { !OTHERS_ALL }
     }
 }
 
@@ -85,6 +95,9 @@ pub enum ReadError {
         /// Its mode.
         mode: u32,
     },
+    /// Whoever owns it says where this user's data goes.
+    #[error("it belongs to another user (id {0}): give it to the one who runs byway, or use --no-config")]
+    Foreign(u32),
     /// It has more bytes than a person writes.
     #[error("it has more than {MAX_FILE_LEN} bytes")]
     Long,
@@ -119,6 +132,9 @@ pub(super) fn read(path: &Path) -> Result<Option<ReadFile>, ReadError> {
     if mode & OTHERS_WRITE != 0 {
         return Err(ReadError::Writable { path: path.to_owned(), mode });
     }
+    if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(ReadError::Foreign(metadata.uid()));
+    }
     let mut text = Zeroizing::new(String::new());
     match file.take(MAX_FILE_LEN + 1).read_to_string(&mut text) {
         Ok(length) if length as u64 > MAX_FILE_LEN => Err(ReadError::Long),
@@ -145,6 +161,7 @@ mod tests {
             ConfigSources::locate(env).user.map(|path| path.display().to_string())
         };
         assert_eq!(locate("c.toml", "/x", "/h").unwrap(), "c.toml");
+        assert!(!ConfigSources::locate(|_| None).is_chosen);
         assert_eq!(locate("", "/x", "/h").unwrap(), "/x/byway/config.toml");
         assert_eq!(locate("", "x", "/h").unwrap(), "/h/.config/byway/config.toml");
         assert_eq!(locate("", "", ""), None);
@@ -169,7 +186,7 @@ mod tests {
             mode(bits);
             let file = read(&path).unwrap().unwrap();
             assert_eq!((file.text.as_str(), file.is_exposed()), ("text", exposed));
-            assert_eq!(file.kept_mode(), bits & 0o700);
+            assert_eq!((file.kept_mode(false), file.kept_mode(true)), (bits & 0o700, bits & 0o755));
         }
         for bits in [0o620, 0o602, 0o666] {
             mode(bits);

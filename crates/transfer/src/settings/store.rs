@@ -109,7 +109,9 @@ pub fn edit_peers(config: &Config, change: &PeerEdit<'_>) -> Result<PathBuf, Pee
     let file = sources::read(&target).map_err(|error| PeerError::Wrong(Finding::of(path, error)))?;
     let text = file.as_ref().map_or("", |file| file.text.as_str());
     let edited = Zeroizing::new(change.apply(config, path, text)?);
-    let (mode, owner) = file.map_or((NEW_FILE_MODE, None), |file| (file.kept_mode(), Some(file.owner)));
+    let for_all = config.sources().is_systems(path);
+    let (mode, owner) =
+        file.map_or((NEW_FILE_MODE, None), |file| (file.kept_mode(for_all), Some(file.owner)));
     put_as(&target, &edited, mode, owner).map_err(cannot)?;
     Ok(path.to_owned())
 }

@@ -180,6 +180,12 @@ impl Hop {
         self.relay
     }
 
+    /// The id of the grant under which packets go through the relay.
+    #[must_use]
+    pub const fn grant(&self) -> u32 {
+        self.grant
+    }
+
     /// The destination to which the relay forwards.
     #[must_use]
     pub const fn destination(&self) -> SocketAddr {
