@@ -219,3 +219,29 @@ fn backups(nights: u8) {
     println!("the slowest of {nights} nights connected after {slowest:.2} s");
     assert!(slowest < 10.0, "{slowest}");
 }
+
+/// Of a receiver's two sockets the one that registered goes down: the other takes its place.
+#[test]
+fn another_socket_registers_when_the_first_is_gone() {
+    let mut world = byway_sim::World::new(3);
+    let (at, from) = (relay_address(0), sender_address());
+    let (first, second) = (receiver_address(), address("10.0.1.2:4000"));
+    let mut plan = through("background", MIB, 0);
+    plan.start = seconds(8);
+    let receiver =
+        world.add("receiver", Receiver::new(9, plan.config.clone(), plan.suites), &[first, second]);
+    world.add("relay", relay(Instant::ZERO), &[at]);
+    let word = word(0, QuotaClass::UNLIMITED);
+    let location_key = Some(Arc::new(LocationKey::new(&word, &TICKET_SECRET)));
+    plan.relays.push((word.clone(), Some(RelayRoute { word: word.clone(), reach: None, location_key })));
+    let sender = world.add("sender", Sender::new(7, identity(9).public(), plan), &[from]);
+    for end in [first, second, from] {
+        world.connect(end, at, line(10, 5 * MS), line(10, 5 * MS));
+    }
+    world.act(receiver, |host, now| host.endpoint.stand_at_for(now, &word, &TICKET_SECRET).unwrap());
+    world.run_until(Instant::ZERO + seconds(5));
+    let registered = world[receiver].reachable.first().map(|(_, address, _)| *address);
+    let gone = u16::from(registered == Some(second));
+    world.set_up(receiver, Local(gone), false);
+    assert!(world.run_while(|world| world[sender].connected_at.is_none(), Instant::ZERO + seconds(11)));
+}
