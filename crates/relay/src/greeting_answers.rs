@@ -1,10 +1,11 @@
 //! What a relay answers to greetings: its time, a consent and a cookie, or where a receiver is.
 
 use crate::receiver_locations::{LIFETIME_SECONDS, ReceiverLocations};
-use crate::relay_keys::{KeyOrigin, Keys};
+use crate::relay_keys::Keys;
+use crate::request_rights::Claim;
 use byway_wire::relay::{
     CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted, LOCATION_MAX, Location, LocationAction,
-    LocationRequest, MacKey, Notice, Reason,
+    LocationRequest, Notice, Reason,
 };
 use byway_wire::{Instant, Writer};
 use core::net::SocketAddr;
@@ -62,9 +63,12 @@ pub(crate) fn answer(
 ) -> GreetingAnswer {
     let (unix, consented_until) = (time.unix(), time.unix() + CONSENT_LIFE);
     if let Ok(Some(request)) = LocationRequest::read(packet)
-        && let Some((key, origin)) = key_of_request(keys, &request, packet, from, unix)
+        && let claim = (Claim { grant: request.grant, caveat: request.caveat, from })
+        && let Some((key, origin)) =
+            claim.key(keys, unix, |key, cookie| request.is_authentic(packet, key, cookie))
     {
-        match locate(locations, keys, time, &request, origin, from, allows) {
+        let located = claim.holds(keys, origin, time.now, unix);
+        match located.and_then(|()| locate(locations, unix, &request, from, allows)) {
             Ok(Some((address, seconds))) => {
                 let location = Location {
                     nonce: greet.nonce,
@@ -103,45 +107,16 @@ pub(crate) fn answer(
     GreetingAnswer::Greeted(AnswerBytes { bytes, length })
 }
 
-/// The key of the word under which a request about a location is made, if it is made with that key
-/// and at the address that it comes from.
-fn key_of_request(
-    keys: &Keys,
-    request: &LocationRequest,
-    packet: &[u8],
-    from: SocketAddr,
-    unix: u64,
-) -> Option<(MacKey, KeyOrigin)> {
-    let LocationRequest { grant, caveat, .. } = request;
-    keys.origins(grant.id).find_map(|origin| {
-        let key = keys.mac_key(origin, grant, caveat.as_ref())?;
-        let mut cookies = keys.cookies(grant.id, from, unix);
-        cookies.any(|cookie| request.is_authentic(packet, &key, cookie)).then_some((key, origin))
-    })
-}
-
 /// Does what an authentic request wants. Returns where the receiver is, and the seconds since it
 /// was heard there. `None`: there is no room to remember it.
 fn locate(
     locations: &mut ReceiverLocations,
-    keys: &Keys,
-    time: GreetingTime,
+    unix: u64,
     request: &LocationRequest,
-    origin: KeyOrigin,
     from: SocketAddr,
     allows: impl Fn(SocketAddr) -> bool,
 ) -> Result<Option<(SocketAddr, u64)>, Reason> {
-    let LocationRequest { action, grant, caveat, tag, sequence, .. } = *request;
-    let (terms, unix) = (caveat.map_or(grant.terms, |caveat| caveat.terms), time.unix());
-    if !terms.within(&grant.terms) {
-        return Err(Reason::Wider);
-    }
-    if !keys.epoch_holds(origin, grant.id, time.now) {
-        return Err(Reason::EpochOver);
-    }
-    if terms.expiry.unix() <= unix {
-        return Err(Reason::Expired);
-    }
+    let LocationRequest { action, grant, tag, sequence, .. } = *request;
     match action {
         LocationAction::Register => {
             let is_here = locations.register((grant.id, tag), from, sequence, unix);

@@ -92,6 +92,8 @@ pub struct RelayCounters {
     pub greeted: u64,
     /// How many requests about the location of a receiver were answered with one.
     pub located: u64,
+    /// How many requests about mailboxes were answered.
+    pub mailed: u64,
     /// How many notices were sent.
     pub notices: u64,
     /// Sends that the system refused.

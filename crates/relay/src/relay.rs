@@ -7,19 +7,22 @@ use crate::greeting_answers::{GreetingAnswer, GreetingTime, answer};
 use crate::heartbeats::{Heartbeats, RegistryStatus};
 use crate::lending_control::LendingControl;
 use crate::log::Log;
+use crate::mailboxes::Mailboxes;
 use crate::operator_report::{Dropped, LogEvent, RelayCounters};
 use crate::outgoing_carrier::Carriers;
 use crate::per_second_limit::Limiter;
 use crate::quota_usage::{Load, Reserve, Usage, Used};
 use crate::receiver_locations::ReceiverLocations;
 use crate::relay_keys::{KeyOrigin, Keys};
+use crate::request_rights::Claim;
 use crate::send_queue::size;
 use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED_TYPE, BEAT_LEN, HeartbeatAnswer, RelayId};
 use byway_wire::relay::{
-    Delivered, Forward, Grant, Greet, MacKey, MessageType, NOTICE_LEN, Notice, RANGE_COUNT, RangeKey, Reason,
-    RelayWordError, Return, ReturnTag, ReturnedPacket, Scope, TIME_WINDOW, Word, canonical,
+    Delivered, Forward, Grant, Greet, MAILBOX_TYPE, MAILED_MAX, MacKey, MailboxAnswer, MailboxRequest,
+    MessageType, NOTICE_LEN, Notice, RANGE_COUNT, RangeKey, Reason, RelayWordError, Return, ReturnTag,
+    ReturnedPacket, Scope, TIME_WINDOW, Word, canonical,
 };
 use byway_wire::{
     Datagram, Dscp, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer, Writer,
@@ -44,6 +47,7 @@ pub struct Relay {
     carriers: Carriers,
     accounts: Accounts,
     locations: ReceiverLocations,
+    mailboxes: Mailboxes,
     lending: Option<LendingControl>,
     counters: RelayCounters,
     greetings: Limiter,
@@ -81,6 +85,7 @@ impl Relay {
             carriers: Carriers::new(config.queue_bytes, config.queue_datagrams),
             accounts,
             locations: ReceiverLocations::new(config.receivers),
+            mailboxes: Mailboxes::default(),
             lending: config.lend.map(LendingControl::new),
             counters: RelayCounters::default(),
             greetings: Limiter::new(config.greetings_per_second),
@@ -253,6 +258,12 @@ impl Relay {
     #[must_use]
     pub fn remembered_receivers(&self) -> usize {
         self.locations.len()
+    }
+
+    /// The number of mailboxes that are open.
+    #[must_use]
+    pub fn mailboxes(&self) -> usize {
+        self.mailboxes.len()
     }
 
     /// Allocates memory for more accounts before they are needed: for at most 2,048 accounts per
@@ -607,6 +618,66 @@ impl Relay {
         }
     }
 
+    /// Answers a request about a mailbox, which counts as a greeting.
+    fn visit_mailbox(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        let (from, unix) = (canonical(datagram.remote), self.unix(now));
+        let Ok(request) = MailboxRequest::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
+        };
+        let id = request.word.map_or(0, |(grant, _)| grant.id);
+        if !self.greetings.allows(now) {
+            return self.drop(now, Dropped::Greeting, id, from);
+        }
+        let key = match self.key_of_visitor(now, unix, &request, datagram.payload, from) {
+            Ok(key) => key,
+            Err((reason, key)) => {
+                self.drop(now, Dropped::Refused(reason), id, from);
+                let limit = if key.is_some() { &mut self.notices } else { &mut self.hints };
+                if limit.allows(now) {
+                    self.notice(datagram, &Notice::new(reason, id, request.nonce, unix, 0, key.as_ref()));
+                }
+                return;
+            }
+        };
+        let (number, state, letter) = self.mailboxes.visit(&request, now);
+        let mut bytes = [0; MAILED_MAX];
+        let length = MailboxAnswer { nonce: request.nonce, number, state, letter }.write(&mut bytes, &key);
+        if self.carriers.answer(datagram, bytes.get(..length).unwrap_or_default()) {
+            self.counters.mailed += 1;
+            self.carriers.is_good(now, datagram.local, None);
+        } else {
+            self.drop(now, Dropped::QueueFull, id, from);
+        }
+    }
+
+    /// The key with which a request about a mailbox was made. The error has the key if the request
+    /// is proven.
+    fn key_of_visitor(
+        &self,
+        now: Instant,
+        unix: u64,
+        request: &MailboxRequest<'_>,
+        packet: &[u8],
+        from: SocketAddr,
+    ) -> Result<MacKey, (Reason, Option<MacKey>)> {
+        let unknown = (Reason::UnknownWord, None);
+        let Some((grant, caveat)) = request.word else {
+            let key = MacKey::of_strangers();
+            let mut cookies = self.keys.cookies(0, from, unix);
+            return match cookies.any(|cookie| request.is_authentic(packet, &key, cookie)) {
+                true => Ok(key),
+                false => Err(unknown),
+            };
+        };
+        let claim = Claim { grant, caveat, from };
+        let found = claim.key(&self.keys, unix, |key, cookie| request.is_authentic(packet, key, cookie));
+        let (key, origin) = found.ok_or(unknown)?;
+        match claim.holds(&self.keys, origin, now, unix) {
+            Ok(()) => Ok(key),
+            Err(reason) => Err((reason, Some(key))),
+        }
+    }
+
     /// Notes that a TCP connection brought a valid packet. Pauses the connection if it is above the
     /// rate of its word.
     fn hold_back(&mut self, now: Instant, local: Local, places: (usize, Option<usize>)) {
@@ -630,6 +701,7 @@ impl Machine for Relay {
                     Some(MessageType::Return) => self.back(now, &mut datagram),
                     Some(MessageType::Greet) => self.greet(now, &datagram),
                     None if first == Some(ANSWERED_TYPE) => self.answered(now, &datagram),
+                    None if first == Some(MAILBOX_TYPE) => self.visit_mailbox(now, &datagram),
                     _ => self.drop(now, Dropped::Malformed, 0, canonical(datagram.remote)),
                 }
             }

@@ -10,6 +10,7 @@ mod growth;
 mod heap;
 mod lending;
 mod locations;
+mod mailboxes;
 mod minted;
 mod recent;
 mod registries;

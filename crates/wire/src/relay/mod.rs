@@ -7,6 +7,7 @@
 //! | operator | gives a sender a relay word ([`Word`]): a [`Grant`] of rights and a secret |
 //! | [registry](RangeKey) | may make relay words, too, with a key from the relay |
 //! | receiver | asks the relay ([`Greet`]) for a [`Consent`], and passes it to the sender |
+//! | two hosts | leave sealed letters for each other at the relay ([`MailboxRequest`]) |
 //! | relay | remembers where it heard a receiver, and tells the sender ([`Location`]) |
 //! | sender | puts an envelope ([`Hop`]) before each packet: grant, destination, consent, MAC |
 //! | relay | replaces the envelope by the sender's address and a [`ReturnTag`] ([`Delivered`]) |
@@ -24,6 +25,8 @@
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //! | 6f | [`Location`] | relay → who asked | 44, 56 in all |
 //! | 70, 71 | [`heartbeat`](crate::heartbeat) | relay, registry | |
+//! | 72 | [`MailboxRequest`] | host → relay | 1147 in all |
+//! | 73 | [`MailboxAnswer`] | relay → host | 22 to 1122 in all |
 
 mod clock;
 mod deliver;
@@ -32,6 +35,7 @@ mod grant;
 mod greet;
 mod key;
 mod location;
+mod mailbox;
 mod message;
 mod minted;
 mod notice;
@@ -51,6 +55,10 @@ pub use grant::{
 pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
 pub use key::{Consent, EXPIRY_UNIT, RelayKey, ReturnTag, restore};
 pub use location::{LOCATION_MAX, Location, LocationAction, LocationKey, LocationRequest, ReceiverTag};
+pub use mailbox::{
+    LETTER_MAX, MAILBOX_LEN, MAILBOX_TYPE, MAILED_MAX, MailboxAnswer, MailboxKey, MailboxRequest,
+    MailboxState, PAGES,
+};
 pub use message::{MessageType, canonical};
 pub use minted::{EpochKey, GrantId, Minted, RANGE_COUNT, RangeKey, SERIAL_COUNT};
 pub use notice::{NOTICE_LEN, Notice, Reason};

@@ -69,6 +69,13 @@ impl MacKey {
         Self(bytes)
     }
 
+    /// The key of hosts without a word: it is no secret, so its MACs prove no more than what they
+    /// cover, such as a cookie.
+    #[must_use]
+    pub const fn of_strangers() -> Self {
+        Self([0; 16])
+    }
+
     /// MAC over `kind` (so that no message is valid as another kind), `time` and `bytes`. `time` is
     /// the full Unix time in seconds. A packet contains only its low 16 bits, which repeat after 18
     /// hours. In heartbeats, `time` is a counter.
