@@ -74,6 +74,8 @@ pub mod lending;
 mod marking;
 mod memory_limit;
 mod outbound_transfer;
+#[cfg(feature = "pairing")]
+pub mod pairing;
 mod path_names;
 mod pause_reason;
 mod ping;

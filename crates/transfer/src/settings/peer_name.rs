@@ -63,7 +63,7 @@ impl FromStr for PeerName {
 }
 
 /// The one of `names` that `wanted` was perhaps meant as.
-pub(super) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.into_iter().map(|name| (distance(wanted, name), name)).min()?;
     (near.0 <= wanted.len().max(near.1.len()).div_ceil(3)).then_some(near.1)
 }

@@ -1,0 +1,235 @@
+//! Asks a relay for what the conversation wants, over UDP.
+
+use super::PairingError;
+use super::code::PairingCode;
+use super::conversation::{Conversation, Step};
+use super::introduction::Introduction;
+use super::sealing::SeededRandom;
+use byway_wire::Writer;
+use byway_wire::relay::{
+    GREET_LEN, Greet, Greeted, MAILBOX_LEN, MAILED_MAX, MailboxAnswer, MailboxKey, Notice, Word,
+};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// How long an answer of the relay is waited for before the request is repeated.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(700);
+/// Requests without an answer after which the relay is silent.
+const MAX_TRIES: usize = 6;
+/// Time between two questions after the other host.
+const ASK_INTERVAL: Duration = Duration::from_millis(1_000);
+/// Time between two looks at whether to stop.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long the other host may take for its introduction once it was heard.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What to pair with whom, and where.
+#[derive(Debug)]
+pub struct PairingPlan {
+    /// Addresses of one relay.
+    pub relay: Vec<SocketAddr>,
+    /// The word of that relay. Who is given a code needs none.
+    pub word: Option<Word>,
+    /// The code of the other host. `None`: this host makes one.
+    pub code: Option<PairingCode>,
+    /// What the other host is told.
+    pub introduction: Introduction,
+    /// Entropy: the code and all keys follow from it.
+    pub seed: [u8; 32],
+}
+
+/// What to tell a person meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub enum PairingNews {
+    /// The code for the other host, at the relay with this address.
+    Code(PairingCode, SocketAddr),
+    /// Nothing: say whether to go on.
+    Waiting,
+}
+
+/// Pairs this host with another. `go_on` is told the news, and returns whether to go on. Blocks for
+/// ten minutes at most.
+///
+/// # Errors
+/// The hosts do not know each other now.
+pub fn pair(
+    plan: &PairingPlan,
+    mut go_on: impl FnMut(PairingNews) -> bool,
+) -> Result<Introduction, PairingError> {
+    let mut random = SeededRandom::new(&plan.seed);
+    let mut conversation = Conversation::new(plan.code, &plan.introduction, &mut random)?;
+    let key = MailboxKey::new(plan.word.as_ref(), random.array());
+    let mut visit = RelayVisit::open(&plan.relay, key, random, &mut go_on)?;
+    let mut met_at = None;
+    loop {
+        let answer = visit.ask(conversation.request(), &mut go_on)?;
+        match conversation.on_answer(&answer)? {
+            Step::Opened(code) if !go_on(PairingNews::Code(code, visit.relay)) => {
+                return Err(PairingError::Stopped);
+            }
+            Step::Opened(_) | Step::GoOn => {}
+            Step::Wait => pause(ASK_INTERVAL, &mut go_on)?,
+            Step::Paired(introduction) => return Ok(introduction),
+        }
+        if conversation.is_met() && met_at.get_or_insert_with(Instant::now).elapsed() > INTRODUCTION_TIMEOUT {
+            return Err(PairingError::Gone);
+        }
+    }
+}
+
+/// A relay that answered, and this host's cookie there.
+struct RelayVisit {
+    socket: UdpSocket,
+    relay: SocketAddr,
+    key: MailboxKey,
+    cookie: u64,
+    random: SeededRandom,
+    packet: [u8; MAILED_MAX],
+}
+
+impl RelayVisit {
+    /// Takes the first of the addresses that answers.
+    fn open(
+        addresses: &[SocketAddr],
+        key: MailboxKey,
+        mut random: SeededRandom,
+        go_on: &mut impl FnMut(PairingNews) -> bool,
+    ) -> Result<Self, PairingError> {
+        let mut failed = None;
+        for relay in addresses.iter().copied() {
+            let socket = match connected(relay) {
+                Ok(socket) => socket,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
+            if let Some(cookie) = greet(&socket, key.grant_id(), &mut random, go_on)? {
+                return Ok(Self { socket, relay, key, cookie, random, packet: [0; MAILED_MAX] });
+            }
+            failed = None;
+        }
+        Err(failed.map_or_else(|| PairingError::Silent(addresses.to_vec()), PairingError::Socket))
+    }
+
+    /// The relay's answer to a request about this page of this mailbox.
+    fn ask(
+        &mut self,
+        (number, page, letter): (Option<u16>, u8, &[u8]),
+        go_on: &mut impl FnMut(PairingNews) -> bool,
+    ) -> Result<MailboxAnswer<'_>, PairingError> {
+        let (mut refusal, mut answered) = (None, None);
+        for _ in 0..MAX_TRIES {
+            let (nonce, mut request) = (self.random.array(), [0; MAILBOX_LEN]);
+            self.key.write(&mut request, nonce, (number, page), letter, self.cookie);
+            let Some(length) = exchange(&self.socket, &request, &mut self.packet, go_on, |packet| {
+                MailboxAnswer::answers(packet, nonce)
+                    || Notice::read(packet).is_ok_and(|notice| notice.echo == nonce)
+            })?
+            else {
+                continue;
+            };
+            match Notice::read(self.packet.get(..length).unwrap_or_default()) {
+                Ok(notice) if notice.is_authentic(self.key.mac_key()) => {
+                    return Err(PairingError::Refused(notice.reason));
+                }
+                // This host's address may have changed, and the cookie with it.
+                Ok(notice) => {
+                    if refusal.replace(notice.reason).is_some() {
+                        break;
+                    }
+                    let cookie = greet(&self.socket, self.key.grant_id(), &mut self.random, go_on)?;
+                    self.cookie = cookie.unwrap_or(self.cookie);
+                }
+                // Whoever saw the nonce could have written it.
+                Err(_) => answered = Some(length).filter(|_| self.read(length).is_ok()),
+            }
+            if let Some(length) = answered {
+                return self.read(length);
+            }
+        }
+        Err(match refusal {
+            Some(reason) => PairingError::Refused(reason),
+            None => PairingError::Silent(vec![self.relay]),
+        })
+    }
+
+    fn read(&self, length: usize) -> Result<MailboxAnswer<'_>, PairingError> {
+        let packet = self.packet.get(..length).unwrap_or_default();
+        self.key.read(packet).map_err(|_| PairingError::Malformed("answer"))
+    }
+}
+
+fn connected(relay: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match relay {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(relay)?;
+    socket.set_read_timeout(Some(STOP_POLL_INTERVAL))?;
+    Ok(socket)
+}
+
+/// This host's cookie at the relay. `None`: the relay does not answer.
+fn greet(
+    socket: &UdpSocket,
+    grant: u32,
+    random: &mut SeededRandom,
+    go_on: &mut impl FnMut(PairingNews) -> bool,
+) -> Result<Option<u64>, PairingError> {
+    for _ in 0..MAX_TRIES {
+        let (nonce, mut request, mut answer) = (random.array(), [0; GREET_LEN], [0; MAILED_MAX]);
+        Greet { nonce, grant }.write(&mut Writer::new(&mut request));
+        let mut cookie = None;
+        exchange(socket, &request, &mut answer, go_on, |packet| {
+            cookie = Greeted::read(packet).ok().filter(|greeted| greeted.nonce == nonce).map(|it| it.cookie);
+            cookie.is_some()
+        })?;
+        if cookie.is_some() {
+            return Ok(cookie);
+        }
+    }
+    Ok(None)
+}
+
+/// Sends a request, and waits for the packet that answers it. Returns the packet's length.
+fn exchange(
+    socket: &UdpSocket,
+    request: &[u8],
+    packet: &mut [u8],
+    go_on: &mut impl FnMut(PairingNews) -> bool,
+    mut answers: impl FnMut(&[u8]) -> bool,
+) -> Result<Option<usize>, PairingError> {
+    // A packet that cannot be sent is as good as lost.
+    let _ = socket.send(request);
+    let begun = Instant::now();
+    while begun.elapsed() < ANSWER_TIMEOUT {
+        match socket.recv(packet) {
+            Ok(length) if answers(packet.get(..length).unwrap_or_default()) => return Ok(Some(length)),
+            Ok(_) => {}
+            // Also where the relay's host says that nobody listens: it may begin to.
+            Err(error) => {
+                if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+                    std::thread::sleep(STOP_POLL_INTERVAL);
+                }
+                if !go_on(PairingNews::Waiting) {
+                    return Err(PairingError::Stopped);
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn pause(time: Duration, go_on: &mut impl FnMut(PairingNews) -> bool) -> Result<(), PairingError> {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::thread::sleep(STOP_POLL_INTERVAL);
+        if !go_on(PairingNews::Waiting) {
+            return Err(PairingError::Stopped);
+        }
+    }
+    Ok(())
+}
