@@ -5,7 +5,7 @@
 
 use byway_relay::{Config, Relay};
 use byway_wire::relay::{
-    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, LocationAction, LocationKey, Minted, Minute,
+    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, LETTER_MAX, LocationAction, LocationKey, MAILBOX_LEN, MailboxKey, Minted, Minute,
     QuotaClass, RateClass, RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
 };
 use byway_wire::{
@@ -49,6 +49,17 @@ enum Step {
         receiver: u8,
         looks_up: bool,
         sequence: u32,
+        flip: Option<u16>,
+    },
+    /// A host asks for a mailbox, under a word or as a stranger.
+    Visit {
+        word: Option<u8>,
+        from: u8,
+        cookie: u8,
+        seat: u8,
+        number: u8,
+        page: bool,
+        letter: u16,
         flip: Option<u16>,
     },
     Garbage {
@@ -234,6 +245,25 @@ fuzz_target!(|steps: Vec<Step>| {
                     action,
                     cookie,
                     (*sequence).into(),
+                );
+                if let Some(bit) = flip {
+                    let bit = usize::from(*bit) % (packet.len() * 8);
+                    packet[bit / 8] ^= 1 << (bit % 8);
+                }
+                (host(*from), packet.to_vec(), false)
+            }
+            Step::Visit { word, from, cookie, seat, number, page, letter, flip } => {
+                let word = word.map(|word| &words[usize::from(word) % words.len()]);
+                let grant = word.map_or(0, |word| word.grant().id);
+                let cookie = RelayKey::new(&key).cookie(grant, host(*cookie), unix);
+                let (mut packet, place) = ([0; MAILBOX_LEN], (*number % 8, u8::from(*page)));
+                let number = Some(u16::from(place.0)).filter(|number| *number != 0);
+                MailboxKey::new(word, [seat % 8; 8]).write(
+                    &mut packet,
+                    [1; 8],
+                    (number, place.1),
+                    &[*seat; LETTER_MAX][..usize::from(*letter) % (LETTER_MAX + 1)],
+                    cookie,
                 );
                 if let Some(bit) = flip {
                     let bit = usize::from(*bit) % (packet.len() * 8);

@@ -5,6 +5,7 @@
 use byway_cli::address::{Advertised, Endpoint};
 use byway_cli::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
+use byway_transfer::pairing::PairingCode;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay::Word;
 use byway_wire::{Prefix, checked_text};
@@ -31,6 +32,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(prefix) = text.parse::<Prefix>() {
         assert!(prefix.contains(prefix.address()));
         assert_eq!(prefix.to_string().parse(), Ok(prefix));
+    }
+    if let Ok(code) = text.parse::<PairingCode>() {
+        assert_eq!(code.to_string().parse(), Ok(code));
     }
     let _ = text.parse::<Endpoint>();
     if let Ok(Advertised::Name(name, _)) = text.parse() {

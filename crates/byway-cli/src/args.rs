@@ -4,7 +4,13 @@
 //! Other users can see arguments. So secrets, such as tickets, can also be given in the variable,
 //! or as `@FILE` (FILE holds the secret).
 
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
+#[cfg(not(all(
+    feature = "gateway",
+    feature = "help",
+    feature = "lab",
+    feature = "pairing",
+    feature = "registry"
+)))]
 pub mod disabled_verbs;
 #[cfg(feature = "gateway")]
 pub mod gateway;
@@ -14,6 +20,8 @@ pub mod lab;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
+#[cfg(feature = "pairing")]
+pub mod pairing;
 pub mod peers;
 #[cfg(feature = "registry")]
 pub mod registry;
@@ -24,6 +32,8 @@ pub mod verbs;
 use disabled_verbs::Absent as Gateway;
 #[cfg(not(feature = "lab"))]
 use disabled_verbs::Absent as Lab;
+#[cfg(not(feature = "pairing"))]
+use disabled_verbs::Absent as Pair;
 #[cfg(not(feature = "registry"))]
 use disabled_verbs::Absent as Registry;
 #[cfg(not(feature = "help"))]
@@ -34,6 +44,8 @@ use gateway::Gateway;
 use lab::Lab;
 #[cfg(feature = "help")]
 use manual::{Completions, Man};
+#[cfg(feature = "pairing")]
+use pairing::Pair;
 #[cfg(feature = "registry")]
 use registry::Registry;
 
@@ -148,6 +160,9 @@ pub enum Command {
     Ping(verbs::Ping),
     /// Give receivers names, in place of their tickets
     Peer(peers::Peer),
+    /// Get to know another host by a short code, without a ticket
+    #[cfg_attr(not(feature = "pairing"), command(hide = true))]
+    Pair(Pair),
     /// Look for mistakes in the configuration files
     Config(peers::Config),
     /// Carry background flows of unmodified hosts between sites
@@ -187,6 +202,7 @@ impl Command {
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
             Self::Peer(_) => "peer",
+            Self::Pair(_) => "pair",
             Self::Config(_) => "config",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",

@@ -4,7 +4,13 @@
 #[cfg(feature = "lab")]
 mod demo;
 mod directory_use;
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
+#[cfg(not(all(
+    feature = "gateway",
+    feature = "help",
+    feature = "lab",
+    feature = "pairing",
+    feature = "registry"
+)))]
 mod disabled_verbs;
 mod forward;
 #[cfg(feature = "gateway")]
@@ -16,6 +22,8 @@ mod lending;
 mod limit_toggle;
 #[cfg(feature = "help")]
 mod manual;
+#[cfg(feature = "pairing")]
+mod pair;
 mod peer;
 mod ping;
 mod recv;
@@ -59,6 +67,10 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Source(arguments) => source::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
         Command::Peer(arguments) => peer::run(&cli.global, arguments, output),
+        #[cfg(feature = "pairing")]
+        Command::Pair(arguments) => pair::run(&cli.global, arguments, output),
+        #[cfg(not(feature = "pairing"))]
+        Command::Pair(_) => disabled_verbs::pair(),
         Command::Config(_) => peer::check(&cli.global, output),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),

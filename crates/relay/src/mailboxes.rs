@@ -3,11 +3,11 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use byway_wire::relay::{MailboxRequest, MailboxState, PAGES};
+use byway_wire::relay::{MailboxRequest, MailboxState, PAGE_COUNT};
 use byway_wire::{Duration, Instant};
 
 /// Time from the opening of a mailbox to its end.
-const LIFETIME: Duration = Duration::from_secs(600);
+const MAILBOX_LIFETIME: Duration = Duration::from_secs(600);
 /// The most mailboxes that one grant has opened.
 const MAX_PER_GRANT: usize = 8;
 /// The most mailboxes. With four letters of 1,100 bytes each, they take 1.1 MB.
@@ -17,7 +17,7 @@ const MAX_MAILBOXES: usize = 256;
 #[derive(Debug)]
 struct Seat {
     name: [u8; 8],
-    letters: [Vec<u8>; PAGES],
+    letters: [Vec<u8>; PAGE_COUNT],
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Mailboxes(BTreeMap<u16, Mailbox>);
 
 impl Seat {
     const fn new(name: [u8; 8]) -> Self {
-        Self { name, letters: [const { Vec::new() }; PAGES] }
+        Self { name, letters: [const { Vec::new() }; PAGE_COUNT] }
     }
 
     /// Keeps a letter, unless one is on its page already.
@@ -88,7 +88,7 @@ impl Mailboxes {
         }
         let number = (1..=MAX_MAILBOXES as u16).find(|number| !self.0.contains_key(number))?;
         let opener = Seat::new(request.seat);
-        let mailbox = Mailbox { grant: grant.id, ends: now + LIFETIME, opener, guest: None };
+        let mailbox = Mailbox { grant: grant.id, ends: now + MAILBOX_LIFETIME, opener, guest: None };
         self.0.insert(number, mailbox);
         Some(number)
     }

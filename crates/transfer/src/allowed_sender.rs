@@ -1,7 +1,7 @@
 //! Who is named as a sender, and where what each sends lands.
 
 use crate::identity::{KeyError, PublicKey};
-use crate::secret_words::{self, NoWord, WordArgument};
+use crate::secret_words::NoWord;
 use byway_files::{NameError, Subdirectory};
 use std::str::FromStr;
 use thiserror::Error;
@@ -51,23 +51,17 @@ impl FromStr for AllowedSender {
     }
 }
 
-/// The senders that an option names. Each word is one, or a file with one a line.
+/// The senders without repetition.
 ///
 /// # Errors
-/// A word names no sender, a file cannot be read, or a key has two directories.
-pub fn allowed_senders(
-    words: &[WordArgument<AllowedSender>],
-    option: &'static str,
-) -> Result<Vec<AllowedSender>, NoWord> {
+/// A key has two directories.
+pub(crate) fn each_once(all: Vec<AllowedSender>, option: &'static str) -> Result<Vec<AllowedSender>, NoWord> {
     let mut senders: Vec<AllowedSender> = Vec::new();
-    for sender in secret_words::values(words, option)? {
+    for sender in all {
         match senders.iter().find(|other| other.key == sender.key) {
             None => senders.push(sender),
             Some(other) if *other == sender => {}
-            Some(_) => {
-                let twice = NoWord::Wrong(AllowedSenderError::Twice(sender.key).into());
-                return Err(NoWord::Of(option, Box::new(twice)));
-            }
+            Some(_) => return Err(NoWord::of(option, AllowedSenderError::Twice(sender.key))),
         }
     }
     Ok(senders)
@@ -76,6 +70,7 @@ pub fn allowed_senders(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Config;
 
     #[test]
     fn a_sender_is_a_key_and_perhaps_a_place() {
@@ -97,11 +92,11 @@ mod tests {
         let all = |text: &str| {
             std::fs::write(directory.path().join("list"), text).unwrap();
             let word = format!("@{}/list", directory.path().display()).parse().unwrap();
-            allowed_senders(&[word], "--allow")
+            Config::default().allowed_senders(&[word], "--allow")
         };
         let senders = all(&format!("# friends\n{key}=ann\n{other}\n{key}=ann/\n")).unwrap();
         assert_eq!(senders.iter().map(|sender| sender.key).collect::<Vec<_>>(), [key, other]);
-        assert!(all(&format!("{key}=ann\n{key}\n")).unwrap_err().is_mistyped());
-        assert!(all(&format!("{key}=..\n")).unwrap_err().is_mistyped());
+        assert!(all(&format!("{key}=ann\n{key}\n")).unwrap_err().is_usage());
+        assert!(all(&format!("{key}=..\n")).unwrap_err().is_usage());
     }
 }

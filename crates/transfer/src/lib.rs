@@ -103,7 +103,7 @@ pub mod ticket;
 pub mod units;
 mod warnings;
 
-pub use allowed_sender::{AllowedSender, AllowedSenderError, allowed_senders};
+pub use allowed_sender::{AllowedSender, AllowedSenderError};
 pub use byway_files::Printable;
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};

@@ -63,6 +63,11 @@ pub enum NoWord {
 }
 
 impl NoWord {
+    /// What is wrong with a word of an option.
+    pub(crate) fn of(option: &'static str, why: impl Error + Send + Sync + 'static) -> Self {
+        Self::Of(option, Box::new(Self::Wrong(why.into())))
+    }
+
     /// Whether the user's input is wrong. Otherwise the system could not read a file.
     #[must_use]
     pub fn is_mistyped(&self) -> bool {

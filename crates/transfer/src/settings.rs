@@ -28,6 +28,7 @@ mod sources;
 mod store;
 
 pub use config::{Config, Finding, FindingWeight, Peer, Setting};
+#[cfg(feature = "pairing")]
 pub(crate) use peer_name::nearest;
 pub use peer_name::{PeerName, PeerNameError};
 pub use recipient::PeerError;

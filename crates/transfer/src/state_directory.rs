@@ -12,6 +12,7 @@ pub use ticket_state::TicketState;
 
 use crate::identity::Identity;
 use crate::secret::Secret;
+use crate::ticket::Ticket;
 use byway_wire::checked_text::{self, TextError};
 use draft_file::{DraftFile, sync_parent};
 use state_error::Result;
@@ -21,7 +22,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The file of the host's key pair.
 const IDENTITY_FILE: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
@@ -91,6 +92,31 @@ impl StateDir {
         let name = if once { format!("{name}-once") } else { name.to_owned() };
         let path = self.root.join("receiving").join(name);
         TicketState::open(&path)
+    }
+
+    /// The file with the ticket that `byway recv` printed last, for `byway pair`.
+    #[must_use]
+    pub fn last_ticket_path(&self) -> PathBuf {
+        self.root.join("last-ticket")
+    }
+
+    /// Keeps the ticket that a receiver printed.
+    pub fn keep_last_ticket(&self, ticket: &Ticket) -> Result<()> {
+        let path = self.last_ticket_path();
+        let text = Zeroizing::new(format!("{ticket}\n"));
+        put(&path, &text).map_err(StateError::io("keep the ticket in", &path))
+    }
+
+    /// The ticket that a receiver printed last. `None`: none did.
+    pub fn last_ticket(&self) -> Result<Option<Ticket>> {
+        let path = self.last_ticket_path();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StateError::io("read the ticket in", &path)(error)),
+        };
+        let damaged = |_| StateError::Damaged { path, holds: "holds no whole byway ticket".into() };
+        text.trim().parse().map(Some).map_err(damaged)
     }
 
     /// The default file of [`StateDir::relay_key`].

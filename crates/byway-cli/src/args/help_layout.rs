@@ -13,7 +13,7 @@ pub(super) const GLOBAL_OPTIONS_ORDER: usize = 900;
 
 /// Groups of verbs for `byway --help`, each with its heading.
 pub const VERB_GROUPS: [(&str, &[&str]); 5] = [
-    ("Files", &["send", "recv", "ping", "peer", "id"]),
+    ("Files", &["send", "recv", "ping", "peer", "pair", "id"]),
     ("Programs", &["forward", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
     ("Study", &["demo", "lab"]),

@@ -56,8 +56,8 @@ pub struct Recv {
     /// on. Repeatable [default: this host's own addresses, which the ticket holds too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Advertised>,
-    /// Public key of a sender who may send, or @FILE. KEY=SUBDIR: into SUBDIR of DIR. Repeatable
-    /// [default: the first who sends]
+    /// Public key or peer's name of who may send, or @FILE. KEY=SUBDIR: into SUBDIR of DIR.
+    /// Repeatable [default: the first who sends]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<WordArgument<AllowedSender>>,
     /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22

@@ -9,6 +9,8 @@ pub const NO_LAB: &str = "this build has no laboratory: build byway with its fea
 #[cfg(not(feature = "lab"))]
 pub const NO_DEMO: &str =
     "this build has no demo, because it has no simulator: build byway with its feature `lab`";
+#[cfg(not(feature = "pairing"))]
+pub const NO_PAIRING: &str = "this build pairs no hosts: build byway with its feature `pairing`";
 #[cfg(not(feature = "help"))]
 pub const NO_PAGES: &str =
     "this build has no completions and no manual pages: build byway with its feature `help`";

@@ -24,7 +24,13 @@
 pub mod common;
 #[cfg(feature = "lab")]
 pub mod demo;
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
+#[cfg(not(all(
+    feature = "gateway",
+    feature = "help",
+    feature = "lab",
+    feature = "pairing",
+    feature = "registry"
+)))]
 pub mod disabled_verbs;
 pub mod forward;
 #[cfg(feature = "gateway")]
@@ -36,6 +42,8 @@ pub mod gateway_status;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
+#[cfg(feature = "pairing")]
+pub mod pairing;
 pub mod peer;
 pub mod recv;
 #[cfg(feature = "registry")]

@@ -28,6 +28,11 @@ pub(super) fn demo() -> Result<Exit> {
     absent(messages::disabled_verbs::NO_DEMO)
 }
 
+#[cfg(not(feature = "pairing"))]
+pub(super) fn pair() -> Result<Exit> {
+    absent(messages::disabled_verbs::NO_PAIRING)
+}
+
 #[cfg(not(feature = "help"))]
 pub(super) fn pages() -> Result<Exit> {
     absent(messages::disabled_verbs::NO_PAGES)
@@ -35,7 +40,7 @@ pub(super) fn pages() -> Result<Exit> {
 
 // The tests of every build have a registry. `.ci/run` asks the default program for its sentence
 // about the registry.
-#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab"))))]
+#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "pairing"))))]
 mod tests {
     use crate::args::Cli;
     use crate::exit::Exit;
@@ -55,6 +60,7 @@ mod tests {
             ("demo", "this build has no demo"),
             ("completions bash", "this build has no completions"),
             ("man", "this build has no completions"),
+            ("pair 7-crossover-clockwork", "this build pairs no hosts"),
         ] {
             let cli = Cli::try_parse_from(["byway"].into_iter().chain(words.split(' '))).unwrap();
             let error = run(&cli, &mut output).unwrap_err();

@@ -51,19 +51,20 @@ fn list(global: &Global, output: &mut Output) -> Result<Exit> {
     global.usable()?;
     let mut peers = Vec::new();
     for (name, peer) in global.config.peers() {
-        match peer.ticket() {
-            Ok(ticket) => peers.push(ListedPeer {
+        let told = peer.key().map(|key| {
+            let ticket = peer.ticket().ok();
+            let names = ticket.iter().flat_map(|ticket| ticket.names.iter().map(ToString::to_string));
+            let addresses = ticket.iter().flat_map(|ticket| ticket.addresses.iter().map(ToString::to_string));
+            ListedPeer {
                 name: name.to_string(),
-                key: ticket.key.to_string(),
-                addresses: ticket
-                    .names
-                    .iter()
-                    .map(ToString::to_string)
-                    .chain(ticket.addresses.iter().map(ToString::to_string))
-                    .collect(),
-                relays: ticket.relays.len(),
+                key: key.to_string(),
+                addresses: names.chain(addresses).collect(),
+                relays: ticket.as_ref().map_or(0, |ticket| ticket.relays.len()),
                 file: peer.file.display().to_string(),
-            }),
+            }
+        });
+        match told {
+            Ok(listed) => peers.push(listed),
             Err(finding) => output.emit(&Event::Warning { message: finding.to_string() }),
         }
     }

@@ -21,7 +21,7 @@ use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::MAX_ENTRIES;
 use byway_transfer::{
     Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent,
-    allowed_senders, greet_relays, receiving_config, secret_words, sockets,
+    greet_relays, receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         )?);
         Some(directory_use::by_receiver(&arguments.directory)?)
     };
-    let allow = allowed_senders(&arguments.allow, "--allow")?;
+    let allow = global.config.allowed_senders(&arguments.allow, "--allow")?;
     if piped && allow.iter().any(|sender| sender.below.is_some()) {
         return Err(Failure::new(Exit::Usage, messages::recv::STREAM_WITH_DIRECTORY).into());
     }
@@ -128,6 +128,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         ..Ready::default()
     }));
     output.answer(&text)?;
+    if !piped && !arguments.once {
+        // `byway pair` hands it over.
+        state.keep_last_ticket(&ticket)?;
+    }
     // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold
     // it.
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };

@@ -23,6 +23,7 @@ mod names;
 mod output;
 mod packages;
 mod pages;
+mod pair;
 mod peers;
 mod program;
 mod progress;

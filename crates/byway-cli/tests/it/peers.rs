@@ -299,7 +299,8 @@ fn each_friend_has_a_directory() {
         (format!("{ann}=../outside"), "dot component"),
         (format!("{ann}=/etc"), "empty component"),
         (format!("{ann}=a,{ann}=b"), "named twice"),
-        ("bob".into(), "printed by `byway id`"),
+        ("bob".into(), "no peer is called `bob`"),
+        ("bob/".into(), "printed by `byway id`"),
     ] {
         place.run("receiver", &["recv", "in", "--allow", &allowed]).failed(2, part);
     }

@@ -490,6 +490,7 @@ enum Step {
     Answer { from: u8, size: usize },
     Greet { from: u8, grant: u32, cut: usize },
     Locate { word: u8, from: u8, cookie: u8, looks_up: bool, sequence: u64 },
+    Visit { word: Option<u8>, from: u8, cookie: u8, seat: u8, number: u16, page: u8, letter: usize },
     Replay { from: u8 },
     Pass(u64),
     Roll(u8),
@@ -525,6 +526,16 @@ fn any_step() -> impl Strategy<Value = Step> {
                 sequence
             }
         ),
+        (any::<Option<u8>>(), any::<u8>(), any::<u8>(), 0u8..4, 0u16..4, 0u8..2, 0usize..=LETTER_MAX)
+            .prop_map(|(word, from, cookie, seat, number, page, letter)| Step::Visit {
+                word,
+                from,
+                cookie,
+                seat,
+                number,
+                page,
+                letter
+            }),
         any::<u8>().prop_map(|from| Step::Replay { from }),
         (0u64..40_000).prop_map(Step::Pass),
         any::<u8>().prop_map(Step::Roll),
@@ -590,6 +601,16 @@ proptest! {
                         let action = if looks_up { LocationAction::LookUp } else { LocationAction::Register };
                         let mut packet = [0; GREET_LEN];
                         LocationKey::new(word, &[7; 16]).write(&mut packet, [1; 8], action, greeted.cookie, sequence);
+                        last = packet.to_vec();
+                        (host(from), last.clone())
+                    }
+                    Step::Visit { word, from, cookie, seat, number, page, letter } => {
+                        let word = word.map(|word| &words[usize::from(word) % words.len()]);
+                        let grant = word.map_or(0, |word| word.grant().id);
+                        let Some(greeted) = world.greet(host(cookie), grant) else { continue };
+                        let number = Some(number).filter(|number| *number != 0);
+                        let mut packet = [0; MAILBOX_LEN];
+                        MailboxKey::new(word, [seat; 8]).write(&mut packet, [1; 8], (number, page), &[seat; LETTER_MAX][..letter], greeted.cookie);
                         last = packet.to_vec();
                         (host(from), last.clone())
                     }

@@ -1,8 +1,8 @@
 //! What the two hosts say to each other, and when. The relay is asked by who owns this.
 
-use super::PairingError;
 use super::code::{CodeWords, PairingCode};
 use super::introduction::Introduction;
+use super::pairing_error::PairingError;
 use super::sealing::{KeyAgreement, LetterKeys, PairingSide, SeededRandom};
 use byway_wire::relay::{MailboxAnswer, MailboxState};
 
@@ -11,7 +11,7 @@ enum Stage {
     /// Page 0: the messages from which both get their keys.
     Greeting(Option<KeyAgreement>),
     /// Page 1: the sealed introductions.
-    Introducing(LetterKeys),
+    Introducing(Box<LetterKeys>),
 }
 
 /// What follows from an answer of the relay.
@@ -91,7 +91,7 @@ impl Conversation {
                 let keys = agreement.take().and_then(|agreement| agreement.finish(answer.letter));
                 let keys = keys.ok_or(PairingError::Malformed("first message"))?;
                 self.letter = keys.seal(&self.introduction).ok_or(PairingError::TooLong)?;
-                self.stage = Stage::Introducing(keys);
+                self.stage = Stage::Introducing(Box::new(keys));
                 Ok(Step::GoOn)
             }
             Stage::Introducing(keys) => {

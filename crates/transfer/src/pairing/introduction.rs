@@ -1,6 +1,6 @@
 //! What one host tells the other: its name, its key, and its ticket if it receives.
 
-use super::PairingError;
+use super::pairing_error::PairingError;
 use crate::identity::PublicKey;
 use crate::settings::PeerName;
 use crate::ticket::Ticket;

@@ -1,9 +1,9 @@
 //! Asks a relay for what the conversation wants, over UDP.
 
-use super::PairingError;
 use super::code::PairingCode;
 use super::conversation::{Conversation, Step};
 use super::introduction::Introduction;
+use super::pairing_error::PairingError;
 use super::sealing::SeededRandom;
 use byway_wire::Writer;
 use byway_wire::relay::{
@@ -101,16 +101,19 @@ impl RelayVisit {
             let socket = match connected(relay) {
                 Ok(socket) => socket,
                 Err(error) => {
-                    failed = Some(error);
+                    failed = Some(error.into());
                     continue;
                 }
             };
-            if let Some(cookie) = greet(&socket, key.grant_id(), &mut random, go_on)? {
-                return Ok(Self { socket, relay, key, cookie, random, packet: [0; MAILED_MAX] });
+            match greet(&socket, key.grant_id(), &mut random, go_on) {
+                Ok(cookie) => {
+                    return Ok(Self { socket, relay, key, cookie, random, packet: [0; MAILED_MAX] });
+                }
+                Err(PairingError::Stopped) => return Err(PairingError::Stopped),
+                Err(error) => failed = Some(error),
             }
-            failed = None;
         }
-        Err(failed.map_or_else(|| PairingError::Silent(addresses.to_vec()), PairingError::Socket))
+        Err(failed.unwrap_or_else(|| PairingError::Silent(addresses.to_vec())))
     }
 
     /// The relay's answer to a request about this page of this mailbox.
@@ -139,8 +142,7 @@ impl RelayVisit {
                     if refusal.replace(notice.reason).is_some() {
                         break;
                     }
-                    let cookie = greet(&self.socket, self.key.grant_id(), &mut self.random, go_on)?;
-                    self.cookie = cookie.unwrap_or(self.cookie);
+                    self.cookie = greet(&self.socket, self.key.grant_id(), &mut self.random, go_on)?;
                 }
                 // Whoever saw the nonce could have written it.
                 Err(_) => answered = Some(length).filter(|_| self.read(length).is_ok()),
@@ -172,26 +174,28 @@ fn connected(relay: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// This host's cookie at the relay. `None`: the relay does not answer.
+/// This host's cookie at the relay.
 fn greet(
     socket: &UdpSocket,
     grant: u32,
     random: &mut SeededRandom,
     go_on: &mut impl FnMut(PairingNews) -> bool,
-) -> Result<Option<u64>, PairingError> {
+) -> Result<u64, PairingError> {
     for _ in 0..MAX_TRIES {
         let (nonce, mut request, mut answer) = (random.array(), [0; GREET_LEN], [0; MAILED_MAX]);
         Greet { nonce, grant }.write(&mut Writer::new(&mut request));
-        let mut cookie = None;
+        let mut told = None;
         exchange(socket, &request, &mut answer, go_on, |packet| {
-            cookie = Greeted::read(packet).ok().filter(|greeted| greeted.nonce == nonce).map(|it| it.cookie);
-            cookie.is_some()
+            let greeted = Greeted::read(packet).ok().filter(|greeted| greeted.nonce == nonce);
+            let notice = Notice::read(packet).ok().filter(|notice| notice.echo == nonce);
+            told = greeted.map(|it| Ok(it.cookie)).or_else(|| notice.map(|it| Err(it.reason)));
+            told.is_some()
         })?;
-        if cookie.is_some() {
-            return Ok(cookie);
+        if let Some(told) = told {
+            return told.map_err(PairingError::Refused);
         }
     }
-    Ok(None)
+    Err(PairingError::Silent(socket.peer_addr().into_iter().collect()))
 }
 
 /// Sends a request, and waits for the packet that answers it. Returns the packet's length.

@@ -1,12 +1,14 @@
 //! What the configuration files say together: peers, settings, and what is wrong with them.
 
-use super::document::{Document, Value};
+use super::document::{Document, Entry, Value};
 use super::peer_name::PeerName;
-use super::schema::{self, PEER_TABLE, SettingKey, TICKET_KEY};
+use super::schema::{self, PEER_TABLE, PUBLIC_KEY_KEY, SettingKey, TICKET_KEY};
 use super::sources::{self, ConfigSources, ReadError};
+use crate::identity::PublicKey;
 use crate::secret::Secret;
 use crate::ticket::Ticket;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Known;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,26 +22,56 @@ pub struct Config {
     findings: Vec<Finding>,
 }
 
-/// A receiver with a name.
+/// A host with a name.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The file that names it.
     pub file: PathBuf,
-    /// The line of its ticket, counted from 1.
+    /// The line of its ticket or key, counted from 1.
     pub line: usize,
     /// Whether the file is the user's.
     pub is_users: bool,
-    ticket: Secret<String>,
+    pass: PeerPass,
+}
+
+/// What stands for a peer in the file.
+#[derive(Clone, Debug)]
+enum PeerPass {
+    Ticket(Secret<String>),
+    /// Its public key alone.
+    Key(String),
+    /// What stands there is a mistake, which was found before.
+    Mistake,
 }
 
 impl Peer {
     /// Its ticket.
     ///
     /// # Errors
-    /// What the file holds is no ticket.
+    /// The file holds none, or what it holds is no ticket.
     pub fn ticket(&self) -> Result<Ticket, Finding> {
-        let ticket = self.ticket.expose().trim().parse::<Ticket>();
-        ticket.map_err(|error| Finding::new(&self.file, Some(self.line), error.to_string()))
+        match &self.pass {
+            PeerPass::Ticket(ticket) => {
+                ticket.expose().trim().parse::<Ticket>().map_err(|error| self.mistake(&error))
+            }
+            PeerPass::Key(_) => Err(self.mistake(&"this peer has no ticket, so nothing can be sent to it")),
+            PeerPass::Mistake => Err(self.mistake(&"this peer has no ticket")),
+        }
+    }
+
+    /// Its public key.
+    ///
+    /// # Errors
+    /// What the file holds is neither a ticket nor a key.
+    pub fn key(&self) -> Result<PublicKey, Finding> {
+        match &self.pass {
+            PeerPass::Key(key) => key.trim().parse().map_err(|error| self.mistake(&error)),
+            _ => self.ticket().map(|ticket| ticket.key),
+        }
+    }
+
+    fn mistake(&self, what: &dyn fmt::Display) -> Finding {
+        Finding::new(&self.file, Some(self.line), what.to_string())
     }
 }
 
@@ -167,9 +199,9 @@ impl Config {
         for entry in &document.entries {
             let name = document.name_of(entry);
             match *name.as_slice() {
-                [PEER_TABLE, peer, TICKET_KEY] => {
-                    has_tickets = true;
-                    reader.peer(peer, &entry.value, entry.line);
+                [PEER_TABLE, peer, key @ (TICKET_KEY | PUBLIC_KEY_KEY)] => {
+                    has_tickets |= key == TICKET_KEY;
+                    reader.peer(peer, key, &entry.value, entry.line);
                 }
                 [PEER_TABLE, _, key] if schema::is_setting(key) => {
                     let text = format!(
@@ -180,7 +212,7 @@ impl Config {
                 }
                 [PEER_TABLE, _, key] => {
                     let text = format!("a peer has no key `{}`", crate::Printable(key.as_bytes()));
-                    let text = text + &schema::meant(key, [TICKET_KEY]);
+                    let text = text + &schema::meant(key, [TICKET_KEY, PUBLIC_KEY_KEY]);
                     reader.found(entry.line, FindingWeight::Peer, text);
                 }
                 [PEER_TABLE, ..] => {
@@ -225,11 +257,10 @@ impl Config {
     /// All that is wrong with the files, bad tickets included.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        // What is wrong where a ticket is empty was found before.
-        let told = |peer: &&Peer| peer.ticket.expose().is_empty();
-        let tickets = self.peers.values().filter(|peer| !told(peer)).filter_map(|peer| peer.ticket().err());
+        let told = |peer: &&Peer| matches!(peer.pass, PeerPass::Mistake);
+        let keys = self.peers.values().filter(|peer| !told(peer)).filter_map(|peer| peer.key().err());
         let weigh = |finding| Finding { weight: FindingWeight::Peer, ..finding };
-        self.findings.iter().cloned().chain(tickets.map(weigh)).collect()
+        self.findings.iter().cloned().chain(keys.map(weigh)).collect()
     }
 
     /// An error if the files cannot be heeded.
@@ -258,7 +289,7 @@ impl FileReader<'_> {
         self.config.findings.push(Finding { weight, ..Finding::new(self.path, Some(line), text) });
     }
 
-    /// Tells of tables that nothing reads, and of peers without a ticket.
+    /// Tells of tables that nothing reads, and of peers without a ticket and a key.
     fn headers(&mut self, document: &Document) {
         for (at, header) in document.headers.iter().enumerate() {
             self.known_headers.push(at);
@@ -266,14 +297,18 @@ impl FileReader<'_> {
             match *names.as_slice() {
                 ["send" | "recv" | PEER_TABLE] => {}
                 [PEER_TABLE, peer] => {
-                    let ticket = [PEER_TABLE, peer, TICKET_KEY];
-                    if !document.entries.iter().any(|entry| document.name_of(entry) == ticket) {
+                    let is_pass = |entry: &Entry| {
+                        [TICKET_KEY, PUBLIC_KEY_KEY]
+                            .iter()
+                            .any(|key| document.name_of(entry) == [PEER_TABLE, peer, key])
+                    };
+                    if !document.entries.iter().any(is_pass) {
                         let shown = crate::Printable(peer.as_bytes());
                         let text = format!("the peer `{shown}` has no ticket: write `ticket = \"…\"` below");
                         self.found(header.line, FindingWeight::Peer, text);
                         peer.parse()
                             .into_iter()
-                            .for_each(|name| self.enter(name, String::new(), header.line));
+                            .for_each(|name| self.enter(name, PeerPass::Mistake, header.line));
                     }
                 }
                 _ => {
@@ -285,26 +320,38 @@ impl FileReader<'_> {
         }
     }
 
-    fn peer(&mut self, name: &str, value: &Value, line: usize) {
+    fn peer(&mut self, name: &str, key: &str, value: &Value, line: usize) {
         let name = match name.parse::<PeerName>() {
             Ok(read) if read.as_str() == name => read,
             Ok(_) => return self.found(line, FindingWeight::Peer, "the name ends with a colon".into()),
             Err(error) => return self.found(line, FindingWeight::Peer, error.to_string()),
         };
-        let Value::Text(ticket) = value else {
-            let text = format!("`{TICKET_KEY}` is {}, and must be a text in quotes", value.kind());
+        let Value::Text(text) = value else {
+            let text = format!("`{key}` is {}, and must be a text in quotes", value.kind());
             self.found(line, FindingWeight::Peer, text);
-            return self.enter(name, String::new(), line);
+            return self.enter(name, PeerPass::Mistake, line);
         };
-        self.enter(name, ticket.clone(), line);
+        let pass = match key {
+            TICKET_KEY => PeerPass::Ticket(Secret::new(text.clone())),
+            _ => PeerPass::Key(text.clone()),
+        };
+        self.enter(name, pass, line);
     }
 
-    /// Enters a peer, unless its name is taken. One with a mistake has an empty ticket: its name is
-    /// taken, so that nothing goes to another file's peer of that name.
-    fn enter(&mut self, name: PeerName, ticket: String, line: usize) {
-        let ticket = Secret::new(ticket);
-        let peer = Peer { file: self.path.to_owned(), line, is_users: self.is_users, ticket };
-        self.config.peers.entry(name).or_insert(peer);
+    /// Enters a peer, unless its name is taken. That of one with a mistake is taken, so that
+    /// nothing goes to another file's peer of that name. A ticket says more than a key beside it.
+    fn enter(&mut self, name: PeerName, pass: PeerPass, line: usize) {
+        let peer = Peer { file: self.path.to_owned(), line, is_users: self.is_users, pass };
+        let known = self.config.peers.entry(name);
+        match (&peer.pass, known) {
+            (_, Known::Vacant(place)) => drop(place.insert(peer)),
+            (PeerPass::Ticket(_), Known::Occupied(mut known))
+                if known.get().file == peer.file && matches!(known.get().pass, PeerPass::Key(_)) =>
+            {
+                known.insert(peer);
+            }
+            _ => {}
+        }
     }
 
     fn setting(&mut self, table: &str, key: &str, value: &Value, line: usize) {
@@ -327,6 +374,34 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_peer_that_only_sends_has_a_key_and_a_ticket_says_more() {
+        let key = PublicKey([7; 32]);
+        let permission = Secret::new([3; 16]);
+        let ticket =
+            Ticket { key: PublicKey([8; 32]), permission, addresses: vec![], relays: vec![], names: vec![] };
+        let files = Files::new(
+            &format!("[peer.laptop]\nkey = \"{key}\"\n[peer.nas]\nkey = \"{key}\"\nticket = \"{ticket}\"\n"),
+            &format!("[peer.laptop]\nticket = \"{ticket}\"\n"),
+        );
+        let config = files.read();
+        assert_eq!(config.findings(), []);
+        let peer = |name: &str| &config.peers()[&name.parse::<PeerName>().unwrap()];
+        assert_eq!(peer("laptop").key(), Ok(key), "the user's file decides");
+        assert!(peer("laptop").ticket().unwrap_err().text.contains("nothing can be sent"));
+        assert_eq!(peer("nas").key(), Ok(ticket.key));
+        let mistyped = told("[peer.nas]\nkey = \"byway-key-x\"\n");
+        assert!(
+            matches!(mistyped.as_slice(), [(Some(2), text)] if text.contains("mistyped")),
+            "{mistyped:?}"
+        );
+        let kind = told("[peer.nas]\nkey = 7\n");
+        assert!(
+            matches!(kind.as_slice(), [(Some(2), text)] if text.contains("`key` is a number")),
+            "{kind:?}"
+        );
+    }
 
     struct Files(tempfile::TempDir);
 
@@ -370,7 +445,8 @@ mod tests {
         assert!(config.usable().is_ok());
         let peers = config.peers().iter().map(|(name, peer)| (name.as_str(), peer.is_users, peer.line));
         assert_eq!(peers.collect::<Vec<_>>(), [("nas", true, 3), ("office", false, 5)]);
-        assert_eq!(config.peers()[&"nas".parse().unwrap()].ticket.expose(), "mine");
+        let PeerPass::Ticket(ticket) = &config.peers()[&"nas".parse().unwrap()].pass else { panic!() };
+        assert_eq!(ticket.expose(), "mine");
         let set = |setting: &Setting| (setting.key.table, setting.key.key, setting.values.concat());
         let settings: Vec<_> = config.settings().iter().map(set).collect();
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::document::{Document, Key};
 use super::peer_name::PeerName;
-use super::schema::{PEER_TABLE, TICKET_KEY};
+use super::schema::PEER_TABLE;
 use std::ops::Range;
 
 /// Whether a name is that of the peer, or of something below it.
@@ -11,12 +11,12 @@ fn is_of(path: &[&str], name: &PeerName) -> bool {
 }
 
 /// A text with another peer at its end.
-pub(super) fn with_peer(text: &str, name: &PeerName, ticket: &str) -> String {
+pub(super) fn with_peer(text: &str, name: &PeerName, (key, value): (&str, &str)) -> String {
     let mut edited = text.to_owned();
     if !edited.is_empty() {
         edited += if edited.ends_with('\n') { "\n" } else { "\n\n" };
     }
-    edited + &format!("[{PEER_TABLE}.{}]\n{TICKET_KEY} = \"{ticket}\"\n", quoted(name))
+    edited + &format!("[{PEER_TABLE}.{}]\n{key} = \"{value}\"\n", quoted(name))
 }
 
 /// The text with a peer under another name.
@@ -80,6 +80,7 @@ fn quoted(name: &PeerName) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::TICKET_KEY;
     use super::*;
 
     const TEXT: &str = "# mine\nprogress = true # always\n\n# in the cellar\n[peer.nas]   # old\n\
@@ -103,9 +104,9 @@ mod tests {
             ("# mine", format!("# mine\n\n{nas}")),
             ("a = 1\n", format!("a = 1\n\n{nas}")),
         ] {
-            assert_eq!(with_peer(text, &name("nas"), "t"), expected);
+            assert_eq!(with_peer(text, &name("nas"), (TICKET_KEY, "t")), expected);
         }
-        assert!(with_peer("", &name("a.b"), "t").starts_with("[peer.\"a.b\"]\n"));
+        assert!(with_peer("", &name("a.b"), (TICKET_KEY, "t")).starts_with("[peer.\"a.b\"]\n"));
     }
 
     #[test]
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(without("of.fice"), TEXT.replace("[peer.\"of.fice\"]\nticket='b'\n", ""));
         assert_eq!(without("lab"), TEXT.replace("lab.ticket = \"c\"\n", ""));
         for text in ["", "# mine\n", "a = 1\n\n[peer.x]\nticket = 't'\n"] {
-            let added = with_peer(text, &name("nas"), "t");
+            let added = with_peer(text, &name("nas"), (TICKET_KEY, "t"));
             let document = Document::read(&added).unwrap();
             assert_eq!(without_peer(&added, &document, &name("nas")), text, "as it was before");
         }

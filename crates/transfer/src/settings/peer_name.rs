@@ -62,6 +62,12 @@ impl FromStr for PeerName {
     }
 }
 
+/// The name and the directory in `NAME` or `NAME=DIR`. `None`: the text has none of these forms.
+pub(super) fn named_sender(text: &str) -> Option<(PeerName, &str)> {
+    let (name, place) = text.trim().split_once('=').unwrap_or((text.trim(), ""));
+    Some((name.parse().ok()?, place))
+}
+
 /// The one of `names` that `wanted` was perhaps meant as.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.into_iter().map(|name| (distance(wanted, name), name)).min()?;

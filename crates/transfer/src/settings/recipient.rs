@@ -1,8 +1,9 @@
 //! From a name on the command line to the ticket of a peer.
 
 use super::config::{Config, Finding, FindingWeight, Peer};
-use super::peer_name::PeerName;
+use super::peer_name::{PeerName, named_sender};
 use super::schema::meant;
+use crate::allowed_sender::{self, AllowedSender, AllowedSenderError};
 use crate::secret_words::{self, NoWord, WordArgument};
 use crate::ticket::{Ticket, looks_like_ticket};
 use byway_files::{NameError, Subdirectory};
@@ -140,6 +141,31 @@ impl Config {
             }
         }
         Ok(tickets)
+    }
+
+    /// The senders that an option names: by their keys, or by the names of peers. Each may have a
+    /// directory behind `=`.
+    ///
+    /// # Errors
+    /// A word names no sender, a peer is not there, or a key has two directories.
+    pub fn allowed_senders(
+        &self,
+        words: &[WordArgument<AllowedSender>],
+        option: &'static str,
+    ) -> Result<Vec<AllowedSender>, PeerError> {
+        let mut senders = Vec::new();
+        for word in words {
+            match word.literal().and_then(named_sender) {
+                Some((name, place)) => {
+                    let key = self.peer(&name)?.key()?;
+                    let wrong = |why| NoWord::of(option, AllowedSenderError::Place { key, why });
+                    let below = (!place.is_empty()).then(|| place.parse()).transpose().map_err(wrong)?;
+                    senders.push(AllowedSender { key, below });
+                }
+                None => senders.extend(secret_words::values(std::slice::from_ref(word), option)?),
+            }
+        }
+        Ok(allowed_sender::each_once(senders, option)?)
     }
 
     /// The peer's name that a word is.

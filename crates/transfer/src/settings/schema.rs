@@ -1,7 +1,7 @@
 //! The keys that a configuration file may have, and what each may be set to.
 
 use super::document::Value;
-use super::peer_name::nearest;
+use super::peer_name::{named_sender, nearest};
 use crate::address::{Advertised, Endpoint};
 use crate::allowed_sender::AllowedSender;
 use crate::units::BandwidthLimit;
@@ -13,8 +13,9 @@ use std::str::FromStr;
 
 /// The table that holds a table for each peer.
 pub(super) const PEER_TABLE: &str = "peer";
-/// The key of a peer.
+/// The keys of a peer: a ticket, or the public key of one that only sends.
 pub(super) const TICKET_KEY: &str = "ticket";
+pub(super) const PUBLIC_KEY_KEY: &str = "key";
 
 /// The classes of transfers.
 const PRIORITY_NAMES: [&str; 2] = ["background", "normal"];
@@ -134,6 +135,7 @@ impl SettingKey {
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
             SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
+            SettingKind::Keys if named_sender(text).is_some() => parsed(Ok(())),
             SettingKind::Keys => self.word::<AllowedSender>(text, home),
             SettingKind::RelayWords => self.word::<relay::Word>(text, home),
             SettingKind::RegistryWords => self.word::<RegistryWord>(text, home),
@@ -211,7 +213,7 @@ mod tests {
             ("send", "priority", text("high"), 7, "background or normal"),
             ("send", "relay", text("nonsense"), 7, "`relay`: "),
             ("send", "relay", text("@r"), 7, "whole path"),
-            ("recv", "allow", Value::List(vec![(8, text("bob"))]), 8, "printed by `byway id`"),
+            ("recv", "allow", Value::List(vec![(8, text("bob/"))]), 8, "printed by `byway id`"),
             ("recv", "listen", Value::List(vec![(9, Value::Flag(true))]), 9, "must have texts"),
         ] {
             let (at, why) = read(table, key, value).unwrap_err();

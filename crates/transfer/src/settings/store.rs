@@ -5,8 +5,9 @@ use super::document::Document;
 use super::editor;
 use super::peer_name::PeerName;
 use super::recipient::PeerError;
-use super::schema::{PEER_TABLE, TICKET_KEY};
+use super::schema::{PEER_TABLE, PUBLIC_KEY_KEY, TICKET_KEY};
 use super::sources;
+use crate::identity::PublicKey;
 use crate::state_directory::put_as;
 use crate::ticket::Ticket;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -34,6 +35,8 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 pub enum PeerEdit<'a> {
     /// A receiver gets a name, which stands for the ticket.
     Add(&'a PeerName, &'a Ticket),
+    /// A host that receives nothing gets a name, which stands for its key.
+    AddKey(&'a PeerName, &'a PublicKey),
     /// The first name becomes the second.
     Rename(&'a PeerName, &'a PeerName),
     /// A name is forgotten, with its ticket.
@@ -64,7 +67,11 @@ impl PeerEdit<'_> {
         let edited = match self {
             Self::Add(name, ticket) => {
                 is_free(name)?;
-                editor::with_peer(text, name, &ticket.to_string())
+                editor::with_peer(text, name, (TICKET_KEY, &ticket.to_string()))
+            }
+            Self::AddKey(name, key) => {
+                is_free(name)?;
+                editor::with_peer(text, name, (PUBLIC_KEY_KEY, &key.to_string()))
             }
             Self::Rename(old, new) => {
                 is_there(old)?;
@@ -89,7 +96,7 @@ fn own_peers(document: &Document) -> BTreeSet<String> {
         _ => None,
     });
     let entries = document.entries.iter().filter_map(|entry| match *document.name_of(entry).as_slice() {
-        [PEER_TABLE, peer, TICKET_KEY] => Some(peer.to_owned()),
+        [PEER_TABLE, peer, TICKET_KEY | PUBLIC_KEY_KEY] => Some(peer.to_owned()),
         _ => None,
     });
     headers.chain(entries).collect()

@@ -34,7 +34,7 @@ pub const MAILBOX_LEN: usize = LETTER_AT + LETTER_MAX + 8;
 /// Bytes of the longest answer; shorter than a request.
 pub const MAILED_MAX: usize = 1 + 8 + 2 + 1 + 2 + LETTER_MAX + 8;
 /// Letters of one host in a mailbox.
-pub const PAGES: usize = 2;
+pub const PAGE_COUNT: usize = 2;
 /// The first byte of a request.
 pub const MAILBOX_TYPE: u8 = 0x72;
 
@@ -57,7 +57,7 @@ pub struct MailboxRequest<'a> {
     pub seat: [u8; 8],
     /// The mailbox. `None`: the relay is to open one.
     pub number: Option<u16>,
-    /// The page to write on and to read, less than [`PAGES`].
+    /// The page to write on and to read, less than [`PAGE_COUNT`].
     pub page: u8,
     /// What the host leaves. Empty: nothing.
     pub letter: &'a [u8],
@@ -82,7 +82,7 @@ impl<'a> MailboxRequest<'a> {
             return Err(DecodeError::Range("caveat"));
         }
         let (seat, number, page) = (reader.array()?, reader.u16()?, reader.u8()?);
-        if usize::from(page) >= PAGES {
+        if usize::from(page) >= PAGE_COUNT {
             return Err(DecodeError::Range("page"));
         }
         let letter = read_letter(&mut reader)?;

@@ -57,7 +57,7 @@ pub use key::{Consent, EXPIRY_UNIT, RelayKey, ReturnTag, restore};
 pub use location::{LOCATION_MAX, Location, LocationAction, LocationKey, LocationRequest, ReceiverTag};
 pub use mailbox::{
     LETTER_MAX, MAILBOX_LEN, MAILBOX_TYPE, MAILED_MAX, MailboxAnswer, MailboxKey, MailboxRequest,
-    MailboxState, PAGES,
+    MailboxState, PAGE_COUNT,
 };
 pub use message::{MessageType, canonical};
 pub use minted::{EpochKey, GrantId, Minted, RANGE_COUNT, RangeKey, SERIAL_COUNT};
