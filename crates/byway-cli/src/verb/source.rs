@@ -14,11 +14,13 @@ use byway_sources::{
     ControllerReading, Input, MAX_RECORD_LEN, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
     SourcePlan, SourceStatus, read,
 };
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::{Ticket, secret_words};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use serde::Serialize;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,6 +102,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         None => arguments.demand.unwrap_or(1),
     };
     let demand = Arc::new(AtomicU64::new(first));
+    let bind: Vec<IpAddr> = local_addresses(&arguments.bind, 0)?.iter().map(SocketAddr::ip).collect();
     let state = global.state()?;
     let identity = state.identity()?;
     let mut registry = None;
@@ -122,7 +125,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             relays: relays.clone(),
             renewed,
             paths: Some(arguments.paths.into()),
-            bind: arguments.bind.clone(),
+            bind: bind.clone(),
             reading: if arguments.literal {
                 ControllerReading::Literal
             } else {

@@ -2,8 +2,9 @@
 
 use super::document::Value;
 use super::peer_name::nearest;
-use crate::address::{Advertised, Endpoint};
+use crate::address::Advertised;
 use crate::allowed_sender::AllowedSender;
+use crate::local_address::LocalAddress;
 use crate::units::BandwidthLimit;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
@@ -36,7 +37,7 @@ enum SettingKind {
     Path,
     Priority,
     Rate,
-    Endpoints,
+    LocalAddresses,
     Advertised,
     Keys,
     RelayWords,
@@ -61,7 +62,7 @@ pub const SETTING_KEYS: [SettingKey; 12] = {
         of("recv", "allow", K::Keys),
         of("recv", "relay", K::RelayWords),
         of("recv", "advertise", K::Advertised),
-        of("recv", "listen", K::Endpoints),
+        of("recv", "listen", K::LocalAddresses),
     ]
 };
 
@@ -132,7 +133,7 @@ impl SettingKey {
             SettingKind::Priority if PRIORITY_NAMES.contains(&text) => parsed(Ok(())),
             SettingKind::Priority => Err(format!("`{}` is background or normal", self.key)),
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
-            SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
+            SettingKind::LocalAddresses => parsed(self.parse::<LocalAddress>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
             SettingKind::Keys => self.word::<AllowedSender>(text, home),
             SettingKind::RelayWords => self.word::<relay::Word>(text, home),
@@ -160,7 +161,7 @@ impl SettingKind {
     const fn is_repeated(self) -> bool {
         matches!(
             self,
-            Self::Endpoints | Self::Advertised | Self::Keys | Self::RelayWords | Self::RegistryWords
+            Self::LocalAddresses | Self::Advertised | Self::Keys | Self::RelayWords | Self::RegistryWords
         )
     }
 }
@@ -197,6 +198,7 @@ mod tests {
         let two = Value::List(vec![(8, text("@/a")), (9, text("@/b"))]);
         assert_eq!(read("recv", "relay", two).unwrap(), ["@/a", "@/b"]);
         assert_eq!(read("recv", "listen", text("127.0.0.1:0")).unwrap(), ["127.0.0.1:0"]);
+        assert_eq!(read("recv", "listen", text("eth0:4747")).unwrap(), ["eth0:4747"]);
         assert_eq!(read("recv", "advertise", text("nas.example.org")).unwrap(), ["nas.example.org"]);
     }
 
