@@ -135,7 +135,7 @@ pub use sender_start::Payload;
 pub use session::connect_attempts::{AttemptPlace, AttemptReply, AttemptResult, ConnectAttempts};
 pub use session::dialers::{Dialers, PeerPlace, TcpUse};
 pub use session::keeper::{KnownRelay, LostSession, SessionClose, SessionEvent, SessionKeeper, SessionPlan};
-pub use session::name_lookup::NoAddress;
+pub use session::name_lookup::{NameStep, NoAddress};
 pub use session::no_answer::NoAnswer;
 pub use session::not_connected::not_connected;
 pub use session::path_changes::PathChanges;

@@ -1,6 +1,7 @@
 //! `byway source`: sends the records of standard input to sinks, all the time and at a rate.
 
 use super::source_relays::RegistryRelays;
+use super::transfer_events::looked_up;
 use crate::args::Global;
 use crate::args::sources::{LongLinesArgument, Source as Arguments, parse_demand};
 use crate::exit::{Exit, Failure, sentence};
@@ -247,6 +248,7 @@ impl SinkTarget {
                 (!told).then(|| output.say(&messages::source::away(&self.key, why)));
             }
             Some(SourceEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SourceEvent::Name(step)) => looked_up(step, output),
             Some(SourceEvent::Report(standing)) => {
                 if std::mem::replace(&mut self.long_lines, standing.long_lines) == 0
                     && standing.long_lines > 0
