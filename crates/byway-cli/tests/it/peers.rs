@@ -75,6 +75,28 @@ fn a_name_stands_for_a_ticket_until_it_is_removed() {
 }
 
 #[test]
+fn a_name_gets_another_ticket_if_that_is_asked_for() {
+    let place = place();
+    let (gone, old) = place.recv(&["old"]);
+    drop(gone);
+    let receiver = receiver(&place, &["--new-ticket"]);
+    write(
+        &place,
+        &format!("# mine\n[peer.nas] # in the cellar\nticket = '{old}' # of May\n[send]\nretry = true\n"),
+    );
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).failed(2, "by `byway peer add --replace`");
+    byway(&place, &["peer", "add", "--replace", "nas", "@ticket.txt"]).succeeded();
+    let ticket = fs::read_to_string(place.path("ticket.txt")).unwrap();
+    let expected =
+        format!("# mine\n[peer.nas] # in the cellar\nticket = \"{ticket}\" # of May\n[send]\nretry = true\n");
+    assert_eq!(fs::read_to_string(place.path(FILE)).unwrap(), expected);
+    byway(&place, &["send", "file", "nas:"]).succeeded();
+    byway(&place, &["peer", "add", "--replace", "lab", "@ticket.txt"]).succeeded();
+    byway(&place, &["send", "file", "lab:"]).succeeded();
+    drop(receiver);
+}
+
+#[test]
 fn a_source_sends_to_a_peer() {
     let place = place();
     let mut sink = Running::start(place.command("receiver", &["sink", "in", "--listen", "127.0.0.1:0"]));

@@ -48,7 +48,10 @@ pub enum PeerError {
         why: NameError,
     },
     /// The user's file has this name already.
-    #[error("`{name}` is in {} already: remove it, or choose another name", .file.display())]
+    #[error(
+        "`{name}` is in {} already: choose another name, or change its ticket by `byway peer add --replace`",
+        .file.display()
+    )]
     Exists {
         /// The name.
         name: PeerName,

@@ -34,6 +34,8 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 pub enum PeerEdit<'a> {
     /// A receiver gets a name, which stands for the ticket.
     Add(&'a PeerName, &'a Ticket),
+    /// The same, also if the name stands for another ticket so far.
+    Replace(&'a PeerName, &'a Ticket),
     /// The first name becomes the second.
     Rename(&'a PeerName, &'a PeerName),
     /// A name is forgotten, with its ticket.
@@ -66,6 +68,10 @@ impl PeerEdit<'_> {
                 is_free(name)?;
                 editor::with_peer(text, name, &ticket.to_string())
             }
+            Self::Replace(name, ticket) => match own.contains(name.as_str()) {
+                true => editor::with_new_ticket(text, &document, name, &ticket.to_string()),
+                false => editor::with_peer(text, name, &ticket.to_string()),
+            },
             Self::Rename(old, new) => {
                 is_there(old)?;
                 is_free(new)?;
@@ -304,6 +310,10 @@ mod tests {
                     prop_assert!(peers_of(&added, &[]).contains(&(name.clone(), Some(ticket()))));
                     let removed = apply(&added, PeerEdit::Remove(name)).unwrap();
                     prop_assert_eq!(peers_of(&removed, &[]), peers_of(&text, &[]), "{:?}", text);
+                }
+                if let Ok(replaced) = apply(&text, PeerEdit::Replace(name, &ticket())) {
+                    prop_assert_eq!(peers_of(&replaced, &[name]), peers_of(&text, &[name]), "{:?}", text);
+                    prop_assert!(peers_of(&replaced, &[]).contains(&(name.clone(), Some(ticket()))));
                 }
                 if let Ok(renamed) = apply(&text, PeerEdit::Rename(name, other)) {
                     let both = [name, other];
