@@ -158,7 +158,8 @@ pub struct Send {
     #[arg(long)]
     pub keep_modes: bool,
     /// Wait for a receiver that sleeps, was stopped or is started later. Tries follow after 0.5 s,
-    /// and then each time after twice as long, up to 30 s. Not for `-` [default: off]
+    /// and then each time after twice as long, up to 30 s. Not for `-`. Off: --no-retry
+    /// [default: off]
     #[arg(long)]
     pub retry: bool,
     /// List what would be sent, and send nothing [default: off]

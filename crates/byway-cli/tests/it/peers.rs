@@ -288,6 +288,9 @@ fn the_file_has_defaults_for_sending_and_receiving() {
     // A priority that does not exist would be refused before anything is sent.
     write(&place, "[send]\nretry = true\npriority = \"normal\"\nbwlimit = \"1M\"\n");
     byway(&place, &["send", "file", &ticket]).succeeded();
+    drop(receiver);
+    let ended = byway(&place, &["send", "file", &ticket, "--no-retry"]);
+    assert_eq!(ended.code, Some(5), "it does not wait: {}", ended.stderr);
     let (mut piped, stream) = place.recv_pipe();
     let mut send = place.command("sender", &["send", "-", &stream]);
     send.stdin(fs::File::open(place.path("file")).unwrap());

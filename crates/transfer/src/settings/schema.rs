@@ -97,6 +97,12 @@ pub(super) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) 
 pub(super) type BadValue = (usize, String);
 
 impl SettingKey {
+    /// Whether it is on or off.
+    #[must_use]
+    pub const fn is_flag(&self) -> bool {
+        matches!(self.kind, SettingKind::Flag)
+    }
+
     /// The key's value as the command line would have it: one text, or more if the option may be
     /// repeated. `home` is what `~/` stands for.
     pub(super) fn read(
