@@ -313,6 +313,13 @@ mod tests {
         assert_eq!(flags(&["send", "a", "b", "--no-retry", "--retry", "-P"]), (true, true));
         assert_eq!(flags(&["send", "a", "b", "--retry", "--no-retry"]), (true, false));
         assert_eq!(SETTING_KEYS.iter().filter(|key| key.is_flag()).count(), 2, "try each of them here");
+        let command = Cli::command();
+        for key in &SETTING_KEYS {
+            let verb =
+                if key.table.is_empty() { &command } else { command.find_subcommand(key.table).unwrap() };
+            let option = verb.get_arguments().find(|option| option.get_long() == Some(key.key)).unwrap();
+            assert_eq!(option.get_value_delimiter() == Some(','), key.is_split_at_commas(), "{key:?}");
+        }
         let unknown =
             with_negations(Cli::command()).try_get_matches_from(["byway", "recv", "a", "--no-retry"]);
         assert!(unknown.is_err());

@@ -241,6 +241,30 @@ fn a_check_names_each_mistake_with_its_line() {
     .succeeded();
 }
 
+/// What a verb refuses, a check finds, and in the same words.
+#[test]
+fn a_check_finds_what_a_verb_would_refuse() {
+    let place = place();
+    let ann = key(&place, &[], None).trim().to_owned();
+    for (settings, words) in [
+        (format!("allow = [\"{ann}=a,b\"]"), "a comma parts two values"),
+        (format!("allow = [\"{ann}=a\", \"{ann}=b\"]"), "is named twice, with two directories"),
+        ("advertise = [\"a\", \"b\", \"c\", \"d\", \"e\"]".into(), "a ticket holds 4 at most"),
+        ("advertise = \"nas.example.org:0\"".into(), "nas.example.org:0 leads to no host"),
+        ("advertise = \"224.0.0.1\"".into(), "leads to no host"),
+        ("advertise = \"1.2.3\"".into(), "write an IP address or a host name"),
+        ("relay = \"@/none/there\"".into(), "cannot read /none/there: No such file"),
+    ] {
+        write(&place, &format!("[recv]\n{settings}\n"));
+        let checked = byway(&place, &["config", "check"]);
+        let told = String::from_utf8(checked.stdout).unwrap();
+        assert!(checked.code == Some(2) && told.contains("config.toml:2: "), "{settings}: {told}");
+        assert!(told.contains(words), "{settings}: {told}");
+        let refused = byway(&place, &["recv", "other"]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(words), "{settings}: {}", refused.stderr);
+    }
+}
+
 /// The key that `byway id` prints with these arguments and variables.
 fn key(place: &Place, arguments: &[&str], state: Option<&str>) -> String {
     let mut command = place.command("sender", &[&["id"], arguments].concat());

@@ -50,6 +50,10 @@ pub struct Setting {
     pub key: &'static SettingKey,
     /// Its values. Words among them are secrets.
     pub values: Vec<String>,
+    /// The file that sets it.
+    file: PathBuf,
+    /// Its line, counted from 1.
+    line: usize,
 }
 
 impl fmt::Debug for Setting {
@@ -222,14 +226,18 @@ impl Config {
         &self.settings
     }
 
-    /// All that is wrong with the files, bad tickets included.
+    /// All that is wrong with the files: also tickets, and what verbs would say of their settings.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         // What is wrong where a ticket is empty was found before.
         let told = |peer: &&Peer| peer.ticket.expose().is_empty();
         let tickets = self.peers.values().filter(|peer| !told(peer)).filter_map(|peer| peer.ticket().err());
         let weigh = |finding| Finding { weight: FindingWeight::Peer, ..finding };
-        self.findings.iter().cloned().chain(tickets.map(weigh)).collect()
+        let refused = self.settings.iter().filter_map(|set| {
+            let why = set.key.take(&set.values).err()?;
+            Some(Finding::new(&set.file, Some(set.line), why))
+        });
+        self.findings.iter().cloned().chain(tickets.map(weigh)).chain(refused).collect()
     }
 
     /// An error if the files cannot be heeded.
@@ -314,7 +322,8 @@ impl FileReader<'_> {
         match known.read(value, line, self.home.as_deref()) {
             Ok(values) => {
                 if !self.config.settings.iter().any(|setting| setting.key == known) {
-                    self.config.settings.push(Setting { key: known, values });
+                    let file = self.path.to_owned();
+                    self.config.settings.push(Setting { key: known, values, file, line });
                 }
             }
             Err((line, text)) => self.found(line, FindingWeight::Refused, text),
