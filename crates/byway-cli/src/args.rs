@@ -39,11 +39,14 @@ use registry::Registry;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
+use byway_transfer::secret_words::shortened;
 use byway_transfer::settings::{Config, ConfigSources, PeerError, SETTING_KEYS, SettingKey};
 use byway_transfer::state_directory::{StateDir, StateError};
+use byway_transfer::ticket::looks_like_ticket;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use help_layout::GLOBAL_OPTIONS_ORDER;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Moves bulk data over many paths at once: the direct one and detours through relays.
@@ -202,12 +205,15 @@ impl Cli {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::parse_with_files(&argv).map_err(|error| {
             // Neither stream may be there; the exit code still is.
-            let _ = error.print();
+            let _ = match shown(&error, &argv) {
+                None => error.print(),
+                Some(text) => write!(io::stderr(), "{text}"),
+            };
             if !error.use_stderr() {
                 return Exit::Ok;
             }
             if argv.iter().any(|argument| argument == "--json") {
-                let text = error.to_string();
+                let text = shown(&error, &argv).unwrap_or_else(|| error.to_string());
                 let sentence = text.lines().next().unwrap_or_default();
                 output::print_failure("", Exit::Usage, sentence.strip_prefix("error: ").unwrap_or(sentence));
             }
@@ -233,6 +239,15 @@ impl Cli {
         cli.global.config = config;
         Ok(cli)
     }
+}
+
+/// A parse error without the tickets that it quotes. `None`: it quotes none.
+fn shown(error: &clap::Error, argv: &[OsString]) -> Option<String> {
+    let text = error.to_string();
+    let quoted = argv.iter().filter_map(|argument| argument.to_str());
+    let quoted: Vec<&str> = quoted.filter(|it| looks_like_ticket(it) && text.contains(it)).collect();
+    let short = |text: String, ticket: &&str| text.replace(*ticket, &shortened(ticket));
+    (!quoted.is_empty()).then(|| quoted.iter().fold(text, short))
 }
 
 /// The option that switches off what a configuration file switches on: `no-retry`.

@@ -224,7 +224,7 @@ impl Send {
             return Err(usage(if given {
                 messages::send::NO_PATH_BEFORE_TICKET.into()
             } else {
-                messages::send::no_ticket(last.display())
+                messages::send::no_ticket(&last.to_string_lossy())
             }));
         }
         let Ok(ticket) = ticket.parse();

@@ -241,6 +241,33 @@ fn a_check_names_each_mistake_with_its_line() {
     .succeeded();
 }
 
+#[test]
+fn a_mistyped_ticket_is_not_quoted_whole() {
+    let place = place();
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let mistyped = ticket.replacen("byway", "bway", 1);
+    let part = &mistyped[..50];
+    for arguments in [
+        &["send", "file", part][..],
+        &["send", "file", &format!("{part}:")],
+        &["send", &mistyped],
+        &["ping", part],
+        &["peer", "remove", part],
+        &["peer", "add", &ticket, "nas"],
+        &["send", "file", "--bind", &ticket],
+        &["send", "file", "--bind", &ticket, "--json"],
+    ] {
+        let ended = byway(&place, arguments);
+        let said = ended.stderr + &String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {said}");
+        let quoted = said.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+        let longest =
+            quoted.filter(|word| word.contains("way1-") || word.contains("way2-")).map(str::len).max();
+        assert!(longest.is_none_or(|longest| longest <= 24), "{arguments:?}: {said}");
+    }
+    byway(&place, &["ping", part]).failed(2, &format!("no peer is called `{}…`", &part[..12]));
+}
+
 /// What a verb refuses, a check finds, and in the same words.
 #[test]
 fn a_check_finds_what_a_verb_would_refuse() {

@@ -3,7 +3,7 @@
 use super::config::{Config, Finding, FindingWeight, Peer};
 use super::peer_name::PeerName;
 use super::schema::meant;
-use crate::secret_words::{self, NoWord, WordArgument};
+use crate::secret_words::{self, NoWord, WordArgument, shortened};
 use crate::ticket::{Ticket, looks_like_ticket};
 use byway_files::{NameError, Subdirectory};
 use std::io;
@@ -17,7 +17,7 @@ const LIST_HINT: &str = ": `byway peer list` shows the names";
 #[derive(Debug, Error)]
 pub enum PeerError {
     /// No file has the name.
-    #[error("no peer is called `{name}`{hint}")]
+    #[error("no peer is called `{}`{hint}", shortened(.name.as_str()))]
     Unknown {
         /// The name.
         name: PeerName,
