@@ -51,11 +51,14 @@ use registry::Registry;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
-use byway_transfer::settings::{Config, ConfigSources, PeerError};
+use byway_transfer::secret_words::shortened;
+use byway_transfer::settings::{Config, ConfigSources, PeerError, SETTING_KEYS, SettingKey};
 use byway_transfer::state_directory::{StateDir, StateError};
+use byway_transfer::ticket::looks_like_ticket;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use help_layout::GLOBAL_OPTIONS_ORDER;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Moves bulk data over many paths at once: the direct one and detours through relays.
@@ -79,8 +82,7 @@ pub struct Global {
     #[arg(long, global = true, env = "BYWAY_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     #[arg(display_order = GLOBAL_OPTIONS_ORDER)]
     pub json: bool,
-    /// Show progress: bars on a terminal, else a line per second [default: bars, else a line every
-    /// 5 s]
+    /// Show bars or a line a second. Off: --no-progress [default: bars, else a line every 5 s]
     #[arg(short = 'P', long, global = true, display_order = GLOBAL_OPTIONS_ORDER + 1)]
     pub progress: bool,
     /// Write nothing but errors and what was asked for [default: off]
@@ -219,12 +221,15 @@ impl Cli {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::parse_with_files(&argv).map_err(|error| {
             // Neither stream may be there; the exit code still is.
-            let _ = error.print();
+            let _ = match shown(&error, &argv) {
+                None => error.print(),
+                Some(text) => write!(io::stderr(), "{text}"),
+            };
             if !error.use_stderr() {
                 return Exit::Ok;
             }
             if argv.iter().any(|argument| argument == "--json") {
-                let text = error.to_string();
+                let text = shown(&error, &argv).unwrap_or_else(|| error.to_string());
                 let sentence = text.lines().next().unwrap_or_default();
                 output::print_failure("", Exit::Usage, sentence.strip_prefix("error: ").unwrap_or(sentence));
             }
@@ -235,14 +240,16 @@ impl Cli {
     /// Parses the command line twice: for the verb, and then with the defaults of the configuration
     /// files. Those of files with mistakes are left out.
     fn parse_with_files(argv: &[OsString]) -> Result<Self, clap::Error> {
-        let mut cli = Self::try_parse_from(argv)?;
+        let command = with_negations(Self::command());
+        let matches = command.clone().try_get_matches_from(argv)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
         if cli.global.no_config {
             return Ok(cli);
         }
         let config = Config::read(ConfigSources::locate(|name| std::env::var_os(name)));
         if config.usable().is_ok() && !config.settings().is_empty() {
             let is_stream = argv.iter().any(|argument| argument == "-");
-            let command = with_defaults(Self::command(), &config, is_stream);
+            let command = with_defaults(command, &matches, &config, is_stream);
             cli = Self::from_arg_matches(&command.try_get_matches_from(argv)?)?;
         }
         cli.global.config = config;
@@ -250,10 +257,51 @@ impl Cli {
     }
 }
 
+/// A parse error without the tickets that it quotes. `None`: it quotes none.
+fn shown(error: &clap::Error, argv: &[OsString]) -> Option<String> {
+    let text = error.to_string();
+    let quoted = argv.iter().filter_map(|argument| argument.to_str());
+    let quoted: Vec<&str> = quoted.filter(|it| looks_like_ticket(it) && text.contains(it)).collect();
+    let short = |text: String, ticket: &&str| text.replace(*ticket, &shortened(ticket));
+    (!quoted.is_empty()).then(|| quoted.iter().fold(text, short))
+}
+
+/// The option that switches off what a configuration file switches on: `no-retry`.
+fn negation(key: &SettingKey) -> &'static str {
+    // Clap takes names that live as long as the program. There are few.
+    format!("no-{}", key.key).leak()
+}
+
+/// The command line with a `--no-FLAG` for each flag that a configuration file may set. The last of
+/// both counts.
+fn with_negations(command: clap::Command) -> clap::Command {
+    SETTING_KEYS.iter().filter(|key| key.is_flag()).fold(command, |command, key| {
+        let name = negation(key);
+        let argument = clap::Arg::new(name).long(name).hide(true).action(clap::ArgAction::SetTrue);
+        let argument = argument.overrides_with(key.key).global(key.table.is_empty());
+        match key.table {
+            "" => command.arg(argument),
+            verb => command.mut_subcommand(verb, |command| command.arg(argument)),
+        }
+    })
+}
+
+/// Whether the command line switches off what this key switches on.
+fn is_negated(matches: &clap::ArgMatches, key: &SettingKey) -> bool {
+    let matches = if key.table.is_empty() { Some(matches) } else { matches.subcommand_matches(key.table) };
+    key.is_flag() && matches.is_some_and(|matches| matches.get_flag(negation(key)))
+}
+
 /// The command line with what configuration files say in place of defaults. A stream cannot be
 /// retried, so that `retry` does not hold for it.
-fn with_defaults(mut command: clap::Command, config: &Config, is_stream: bool) -> clap::Command {
-    for setting in config.settings().iter().filter(|setting| !(is_stream && setting.key.key == "retry")) {
+fn with_defaults(
+    mut command: clap::Command,
+    matches: &clap::ArgMatches,
+    config: &Config,
+    is_stream: bool,
+) -> clap::Command {
+    let is_off = |key: &SettingKey| is_stream && key.key == "retry" || is_negated(matches, key);
+    for setting in config.settings().iter().filter(|setting| !is_off(setting.key)) {
         // Clap takes defaults that live as long as the program. There are few.
         let values = setting.values.iter().map(|value| &*value.clone().leak());
         let id = setting.key.key.replace('-', "_");
@@ -273,7 +321,39 @@ mod tests {
 
     #[test]
     fn the_catalogue_is_consistent() {
-        Cli::command().debug_assert();
+        with_negations(Cli::command()).debug_assert();
+    }
+
+    #[test]
+    fn what_a_file_switches_on_the_command_line_switches_off() {
+        let config = Config::of_text("progress = true\n[send]\nretry = true\n");
+        assert!(config.usable().is_ok());
+        let flags = |more: &[&str]| {
+            let argv = [&["byway"], more].concat();
+            let command = with_negations(Cli::command());
+            let matches = command.clone().try_get_matches_from(&argv).unwrap();
+            let command = with_defaults(command, &matches, &config, false);
+            let cli = Cli::from_arg_matches(&command.try_get_matches_from(&argv).unwrap()).unwrap();
+            let Command::Send(send) = cli.command else { panic!("{more:?}") };
+            (cli.global.progress, send.retry)
+        };
+        assert_eq!(flags(&["send", "a", "b"]), (true, true));
+        assert_eq!(flags(&["send", "a", "b", "--no-retry"]), (true, false));
+        assert_eq!(flags(&["send", "a", "b", "--no-progress", "-q"]), (false, true));
+        assert_eq!(flags(&["--no-progress", "send", "a", "--no-retry", "b"]), (false, false));
+        assert_eq!(flags(&["send", "a", "b", "--no-retry", "--retry", "-P"]), (true, true));
+        assert_eq!(flags(&["send", "a", "b", "--retry", "--no-retry"]), (true, false));
+        assert_eq!(SETTING_KEYS.iter().filter(|key| key.is_flag()).count(), 2, "try each of them here");
+        let command = Cli::command();
+        for key in &SETTING_KEYS {
+            let verb =
+                if key.table.is_empty() { &command } else { command.find_subcommand(key.table).unwrap() };
+            let option = verb.get_arguments().find(|option| option.get_long() == Some(key.key)).unwrap();
+            assert_eq!(option.get_value_delimiter() == Some(','), key.is_split_at_commas(), "{key:?}");
+        }
+        let unknown =
+            with_negations(Cli::command()).try_get_matches_from(["byway", "recv", "a", "--no-retry"]);
+        assert!(unknown.is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use byway_files::SourceError;
 use byway_registry::registry_client::AskError;
 use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
+use byway_transfer::local_address::NoLocalAddress;
 use byway_transfer::receiver_addresses::NoHost;
 use byway_transfer::secret_words::NoWord;
 use byway_transfer::settings::PeerError;
@@ -182,6 +183,13 @@ impl Exit {
         }
         if let Some(StartError::Transfer(error)) = cause.downcast_ref() {
             return Some(Self::of_transfer(error));
+        }
+        if let Some(error) = cause.downcast_ref::<NoLocalAddress>() {
+            return match error {
+                NoLocalAddress::Unknown { .. } => Some(Self::Usage),
+                NoLocalAddress::Addressless(_) => Some(Self::Network),
+                NoLocalAddress::NotListed(_) => None,
+            };
         }
         if let Some(StateError::NoHome) = cause.downcast_ref() {
             return Some(Self::Usage);

@@ -140,10 +140,14 @@ pub struct Summary {
     pub total: Option<u64>,
 }
 
+/// The longest name of a tree's first entry that is shown with the directory before it, in bytes.
+const MAX_TOP_LEN: usize = 255;
+
 /// The first entry at the top of a tree, as far as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeTop {
-    /// The name of the first.
+    /// The name of the first, behind the directory in which the tree lands: `photos`, or
+    /// `2026/photos`.
     pub first: Vec<u8>,
     /// Whether there are other entries at the top.
     pub others: bool,
@@ -463,11 +467,15 @@ impl Sink {
     }
 
     fn note_top(&mut self, path: &[u8]) {
-        let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
         if self.summary.announced == Counts::default() {
-            self.top.first = top.to_vec();
+            // Directories stand before what they hold. So what stands before the first entry's own
+            // name is where the tree lands.
+            let is_short = path.len() <= MAX_TOP_LEN;
+            let first = if is_short { Some(path) } else { path.split(|byte| *byte == b'/').next() };
+            self.top.first = first.unwrap_or_default().to_vec();
         } else {
-            self.top.others |= top != self.top.first;
+            let rest = path.strip_prefix(self.top.first.as_slice());
+            self.top.others |= !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
         }
     }
 

@@ -3,6 +3,7 @@
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -44,6 +45,27 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     usable.sort();
     usable.dedup();
     Ok(usable)
+}
+
+/// All network interfaces by their names, each with its addresses. An interface may have none. IPv6
+/// link-local addresses are left out: binding to one would need a scope.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn interface_addresses() -> io::Result<BTreeMap<String, Vec<IpAddr>>> {
+    let mut found: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+    for entry in getifaddrs()? {
+        // An address may have a label of its own, which is the interface's name and more.
+        let name = entry.interface_name.split(':').next().unwrap_or_default();
+        let addresses = found.entry(name.to_owned()).or_default();
+        addresses.extend(entry.address.as_ref().and_then(ip).filter(|address| !needs_scope(*address)));
+    }
+    Ok(found)
+}
+
+const fn needs_scope(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 /// The source address that the system chooses for packets to `destination`; `None` without a route.
@@ -94,6 +116,14 @@ mod tests {
             let bound = UdpSocket::bind((address, 0)).unwrap();
             assert_eq!(bound.local_addr().unwrap().ip(), address);
         }
+    }
+
+    #[test]
+    fn every_interface_is_there_and_loopback_has_its_addresses() {
+        let all = interface_addresses().unwrap();
+        assert!(all["lo"].contains(&IpAddr::from([127, 0, 0, 1])), "{all:?}");
+        assert!(interfaces().unwrap().iter().all(|own| all[&own.name].contains(&own.address)), "{all:?}");
+        assert!(!all.values().flatten().any(|address| needs_scope(*address)), "{all:?}");
     }
 
     #[test]

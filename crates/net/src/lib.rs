@@ -81,7 +81,7 @@ pub use driver_control::Control;
 pub use driver_thread::{Handle, Panicked, spawn, spawn_with};
 pub use entropy::{EntropyError, seed};
 pub use icmp_errors::{IcmpError, IcmpProbe};
-pub use interfaces::{Interface, interfaces, source_for};
+pub use interfaces::{Interface, interface_addresses, interfaces, source_for};
 pub use route_lookup::{is_own, way_out};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, SendLimit, Socket};
 pub use statistics::Statistics;

@@ -4,7 +4,7 @@ use crate::rate::ControllerReading;
 use crate::record_input::Feed;
 use crate::source_name::Name;
 use crate::source_status::SourceStatus;
-use byway_transfer::{Identity, Ticket};
+use byway_transfer::{Identity, NameStep, Ticket};
 use byway_wire::relay::Word;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub enum SourceEvent {
     Away(String),
     /// Something that a person should know.
     Warning(String),
+    /// A step in looking up a name of the sink.
+    Name(NameStep),
     /// The source's state, about once a second.
     Report(SourceStatus),
 }

@@ -28,7 +28,7 @@ use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{
     Error, EventLoop, LostSession, NotConnected, Requests, RetryDelays, SessionClose, SessionEvent,
-    SessionKeeper, SessionPlan, TcpUse, TransferError, endpoint, hung_up,
+    SessionKeeper, SessionPlan, TcpUse, TransferError, TransferEvent, endpoint, hung_up,
 };
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -270,6 +270,7 @@ impl SourceOwner {
                 }
             }
             SessionEvent::Warning(warning) => self.tell(SourceEvent::Warning(warning)),
+            SessionEvent::News(TransferEvent::Name(step)) => self.tell(SourceEvent::Name(step)),
             SessionEvent::News(_) => {}
         }
     }

@@ -22,9 +22,18 @@ pub enum AddressError {
          nas.example.org or nas.example.org:4747"
     )]
     Host,
+    /// The text is neither a local address nor the name of an interface, with or without a port.
+    #[error(
+        "write an IP address or a network interface, with or without a port: 192.0.2.7:4747, \
+         [2001:db8::7]:4747, eth0 or eth0:4747"
+    )]
+    Local,
+    /// A port stands where it has no meaning.
+    #[error("write the address or the network interface without a port")]
+    Port,
 }
 
-/// A local address, with or without a port.
+/// An address, with or without a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The address; unspecified (`0.0.0.0`, `::`) for all of the host's.

@@ -4,6 +4,7 @@ use crate::error::TransferError;
 use crate::progress::ForwardCounters;
 use crate::progress::TransferProgress;
 use crate::received_output::ReceivedTransfer;
+use crate::session::name_lookup::NameStep;
 use crate::standing_relays::UselessRelay;
 use crate::ticket::GreetedRelay;
 
@@ -36,6 +37,8 @@ pub enum TransferEvent {
         /// The reason for the change, for a person.
         reason: Option<String>,
     },
+    /// A step in looking up a name of the receiver.
+    Name(NameStep),
     /// The receiver can now be reached through this relay.
     Reachable(GreetedRelay),
     /// The receiver cannot be reached through this relay, and why.

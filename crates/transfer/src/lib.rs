@@ -39,7 +39,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
 //! | which receivers have names, and what replaces defaults | [`settings`] |
-//! | which addresses are sent from, and which come and go | [`sockets`], `session/uplinks` |
+//! | which addresses are sent from, and which come and go | [`local_address`], [`sockets`], `session/uplinks` |
 //! | how a session is begun and kept | [`SessionKeeper`] |
 //! | which names are looked up, when, and what they may lead to | [`host_name`], `session/name_lookup` |
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
@@ -71,6 +71,7 @@ pub mod host_name;
 pub mod identity;
 mod inbound_transfer;
 pub mod lending;
+pub mod local_address;
 mod marking;
 mod memory_limit;
 mod outbound_transfer;
@@ -136,7 +137,7 @@ pub use sender_start::Payload;
 pub use session::connect_attempts::{AttemptPlace, AttemptReply, AttemptResult, ConnectAttempts};
 pub use session::dialers::{Dialers, PeerPlace, TcpUse};
 pub use session::keeper::{KnownRelay, LostSession, SessionClose, SessionEvent, SessionKeeper, SessionPlan};
-pub use session::name_lookup::NoAddress;
+pub use session::name_lookup::{NameStep, NoAddress};
 pub use session::no_answer::NoAnswer;
 pub use session::not_connected::not_connected;
 pub use session::path_changes::PathChanges;

@@ -3,6 +3,7 @@
 
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
+use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
 use crate::path_names::{relay_name, route_name};
@@ -10,6 +11,7 @@ use crate::registry::FindPlan;
 use crate::session::connect_attempts::AttemptResult;
 use crate::session::dialers::TcpUse;
 use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPlan};
+use crate::session::name_lookup::NameStep;
 use crate::ticket::Ticket;
 use byway_control::Class;
 use byway_engine::connection::close;
@@ -68,6 +70,8 @@ pub struct Pings {
     pub routes: Vec<PingSummary>,
     /// Relays that did not work, or a registry that does not help, and why.
     pub troubles: Vec<String>,
+    /// What was looked up, and what that gave.
+    pub names: Vec<NameStep>,
     /// Why nobody answered, and the reply on each path. `None`: the receiver answered.
     pub unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
@@ -100,6 +104,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
         found: BTreeMap::new(),
         troubles: Vec::new(),
         warnings: Vec::new(),
+        names: Vec::new(),
         relays_up: BTreeSet::new(),
         failure: None,
     };
@@ -126,7 +131,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
     // From several local sockets it looks the same.
     troubles.dedup();
     troubles.extend(owner.warnings);
-    Ok(Pings { routes, troubles, unreached })
+    Ok(Pings { routes, troubles, names: owner.names, unreached })
 }
 
 struct Pinger {
@@ -142,6 +147,7 @@ struct Pinger {
     found: BTreeMap<String, Vec<Duration>>,
     troubles: Vec<(SocketAddr, RelayTrouble)>,
     warnings: Vec<String>,
+    names: Vec<NameStep>,
     relays_up: BTreeSet<SocketAddr>,
     failure: Option<TransferError>,
     unreached: Option<(TransferError, Vec<AttemptResult>)>,
@@ -192,6 +198,7 @@ impl Pinger {
                 self.troubles.push((relay, trouble));
             }
             SessionEvent::Warning(warning) => self.warnings.push(warning),
+            SessionEvent::News(TransferEvent::Name(step)) => self.names.push(step),
             SessionEvent::RelayTrouble(..) | SessionEvent::News(_) => {}
         }
     }

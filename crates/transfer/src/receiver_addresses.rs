@@ -8,8 +8,11 @@ use crate::secret::Secret;
 use crate::sockets::is_private;
 use crate::ticket::{MAX_ENTRIES, MAX_NAMES, Ticket};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use thiserror::Error;
+
+/// The port of receivers in examples.
+const USUAL_PORT: u16 = 4747;
 
 /// Why what is advertised leads to no host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,6 +25,9 @@ pub enum NoHost {
     /// The port beside a name is 0.
     #[error("--advertise {0} leads to no host: its port is from 1 to 65535")]
     Name(NamedAddress),
+    /// There are more addresses than a ticket holds.
+    #[error("--advertise gives {0} addresses, and a ticket holds {MAX_ENTRIES} at most: give fewer")]
+    TooManyAddresses(usize),
     /// There are more names than a ticket holds.
     #[error("--advertise gives {0} names, and a ticket holds {MAX_NAMES} at most: give fewer")]
     TooManyNames(usize),
@@ -45,39 +51,14 @@ impl DirectAddresses {
     /// names for senders elsewhere; a missing port is taken from `bound`.
     ///
     /// # Errors
-    /// An advertised address is unspecified or multicast, a port is 0, or there are too many names.
+    /// An advertised address is unspecified or multicast, a port is 0, or there is more than a
+    /// ticket holds.
     pub fn new(
         bound: &[SocketAddr],
         own: Vec<SocketAddr>,
         advertised: &[Advertised],
     ) -> Result<Self, NoHost> {
-        let (mut addresses, mut names) = (Vec::new(), Vec::new());
-        for advertised in advertised {
-            let endpoint = match advertised {
-                Advertised::Address(endpoint) => endpoint,
-                Advertised::Name(name, port) => {
-                    let port = port.or(bound.first().map(SocketAddr::port)).unwrap_or_default();
-                    let named = NamedAddress { name: name.clone(), port };
-                    if port == 0 {
-                        return Err(NoHost::Name(named));
-                    }
-                    if !names.contains(&named) {
-                        names.push(named);
-                    }
-                    continue;
-                }
-            };
-            let fitting = bound.iter().find(|address| address.is_ipv4() == endpoint.ip.is_ipv4());
-            let port = fitting.or(bound.first()).map_or(0, SocketAddr::port);
-            let address = endpoint.or_port(port);
-            if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
-                return Err(NoHost::Address(address));
-            }
-            addresses.push(address);
-        }
-        if names.len() > MAX_NAMES {
-            return Err(NoHost::TooManyNames(names.len()));
-        }
+        let (mut addresses, names) = with_ports(bound, advertised)?;
         addresses.extend(own);
         let mut seen = BTreeSet::new();
         addresses.retain(|address| seen.insert(*address));
@@ -114,6 +95,55 @@ impl DirectAddresses {
     pub fn warning(&self, role: Role) -> Option<String> {
         if self.is_named() { None } else { role.warning(&self.addresses) }
     }
+}
+
+/// What is advertised, each once. A missing port is taken from `bound`.
+fn with_ports(
+    bound: &[SocketAddr],
+    advertised: &[Advertised],
+) -> Result<(Vec<SocketAddr>, Vec<NamedAddress>), NoHost> {
+    let (mut addresses, mut names) = (Vec::new(), Vec::new());
+    for advertised in advertised {
+        let endpoint = match advertised {
+            Advertised::Address(endpoint) => endpoint,
+            Advertised::Name(name, port) => {
+                let port = port.or(bound.first().map(SocketAddr::port)).unwrap_or_default();
+                let named = NamedAddress { name: name.clone(), port };
+                if port == 0 {
+                    return Err(NoHost::Name(named));
+                }
+                if !names.contains(&named) {
+                    names.push(named);
+                }
+                continue;
+            }
+        };
+        let fitting = bound.iter().find(|address| address.is_ipv4() == endpoint.ip.is_ipv4());
+        let port = fitting.or(bound.first()).map_or(0, SocketAddr::port);
+        let address = endpoint.or_port(port);
+        if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
+            return Err(NoHost::Address(address));
+        }
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.len() > MAX_ENTRIES {
+        return Err(NoHost::TooManyAddresses(addresses.len()));
+    }
+    if names.len() > MAX_NAMES {
+        return Err(NoHost::TooManyNames(names.len()));
+    }
+    Ok((addresses, names))
+}
+
+/// Whether a receiver can advertise all of this, on whichever port it listens.
+///
+/// # Errors
+/// As [`DirectAddresses::new`].
+pub fn check_advertised(advertised: &[Advertised]) -> Result<(), NoHost> {
+    let bound = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), USUAL_PORT);
+    with_ports(&[bound], advertised).map(drop)
 }
 
 /// The addresses among what is advertised, without their ports.
@@ -169,5 +199,9 @@ mod tests {
         assert!(direct(&own, &["localhost"]).unwrap().is_private());
         assert!(matches!(direct(&own, &["nas:0"]), Err(NoHost::Name(_))));
         assert_eq!(direct(&own, &["a", "b", "c", "d", "e"]).unwrap_err(), NoHost::TooManyNames(5));
+        let many: Vec<String> = (1..=17).map(|last| format!("198.51.100.{last}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(direct(&own, &many[..16]).unwrap().addresses.len(), 16);
+        assert_eq!(direct(&own, &many).unwrap_err(), NoHost::TooManyAddresses(17));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::secret::Secret;
 use byway_wire::checked_text;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
@@ -76,6 +77,19 @@ impl NoWord {
             Self::Of(_, inner) => inner.is_mistyped(),
             _ => true,
         }
+    }
+}
+
+/// Letters of a text that could be a secret, which are shown of it at most.
+const MAX_SHOWN_LETTERS: usize = 24;
+
+/// A text that a person may have mistaken for something else, for an error: of a long one, which
+/// could be a secret, the beginning alone.
+#[must_use]
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_SHOWN_LETTERS) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(text.chars().take(MAX_SHOWN_LETTERS / 2).chain(['…']).collect()),
     }
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 pub struct Lending {
     /// Relay for others while this runs, behind this host's own traffic, so many bytes at most:
     /// 500M/day, 20G/month (UTC). Needs a --registry word for joining [default: off]
-    #[arg(long, value_name = "QUOTA", env = "BYWAY_ALSO_RELAY", requires = "registry")]
+    #[arg(long, value_name = "QUOTA", env = "BYWAY_ALSO_RELAY")]
     pub also_relay: Option<Quota>,
     /// Most to lend per second either way, less what this host needs itself: 20Mbit, or 5M for 5
     /// MiB [default: what the line has shown]

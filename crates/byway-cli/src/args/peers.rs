@@ -26,6 +26,10 @@ pub enum PeerCommand {
         /// The receiver's ticket, or @FILE
         #[arg(value_name = "TICKET")]
         ticket: WordArgument<Ticket>,
+        /// Let a name that is taken stand for this ticket from now on [default: a name that is
+        /// taken is refused]
+        #[arg(long)]
+        replace: bool,
     },
     /// Show the names, and what they stand for
     #[command(before_help = include_str!("examples/peer-list.txt").trim_end())]

@@ -3,8 +3,9 @@
 use super::help_layout::EXPERT_OPTIONS;
 use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_rate, parse_size};
+use byway_transfer::local_address::LocalAddress;
 use clap::{Args, Subcommand};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/registry.txt").trim_end())]
 pub struct Registry {
-    /// Local address to listen on, with or without port; repeatable [default: all addresses, port
-    /// 4750]
+    /// Local address or interface (eth0) to listen on, with or without port; repeatable [default:
+    /// all addresses, port 4750]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<LocalAddress>,
     /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default:
     /// those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
@@ -28,11 +29,12 @@ pub struct Registry {
     /// [default: none]
     #[arg(long, value_name = "ADDR", env = "BYWAY_HTTP")]
     pub http: Option<SocketAddr>,
-    /// A second local address, from which relays behind NATs are tested. No word may name it;
-    /// repeatable, one per address family [default: none; relays behind NATs are not listed]
+    /// A second local address or interface, from which relays behind NATs are tested. No word may
+    /// name it; repeatable, one per address family [default: none; relays behind NATs are not
+    /// listed]
     #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
-    #[arg(help_heading = EXPERT_OPTIONS)]
-    pub probe_from: Vec<IpAddr>,
+    #[arg(value_parser = LocalAddress::without_port, help_heading = EXPERT_OPTIONS)]
+    pub probe_from: Vec<LocalAddress>,
     /// What to do instead.
     #[command(subcommand)]
     pub command: Option<RegistryCommand>,

@@ -1,16 +1,16 @@
 //! The arguments of `byway source` and `byway sink`.
 
 use super::help_layout::EXPERT_OPTIONS;
-use crate::address::{Advertised, Endpoint};
+use crate::address::Advertised;
 use crate::messages;
 use crate::units::{UnitError, parse_rate, parse_size};
 use byway_registry::word as registry;
 use byway_sources::{AllowedSource, Name};
+use byway_transfer::local_address::LocalAddress;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay;
 use clap::{ArgGroup, Args, ValueEnum};
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// `byway sink`
@@ -20,10 +20,10 @@ pub struct Sink {
     /// Directory to write into: a file for each source, under its name
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a
-    /// free port]
+    /// Local address or interface (eth0), with or without port, to be reached at; repeatable
+    /// [default: all addresses, a free port]
     #[arg(long, value_name = "ADDR")]
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<LocalAddress>,
     /// Outside address or name that leads here, for the ticket. Sources look a name up:
     /// nas.example.org:4747. Without port: the one listened on. Repeatable [default: this host's
     /// own addresses, which the ticket holds too]
@@ -81,9 +81,11 @@ pub struct Source {
     /// How many relays to draw by lot of those that there are
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub paths: u8,
-    /// Local address to connect from; repeatable, each adds paths [default: the system chooses one]
+    /// Local address or interface (eth0) to connect from; repeatable, each address adds paths
+    /// [default: the system chooses one]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
-    pub bind: Vec<IpAddr>,
+    #[arg(value_parser = LocalAddress::without_port)]
+    pub bind: Vec<LocalAddress>,
     /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
     #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
     pub record: Option<u64>,

@@ -12,6 +12,7 @@ use byway_forward::allow_rules::AllowRule;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::AllowedSender;
+use byway_transfer::local_address::LocalAddress;
 use byway_transfer::secret::Secret;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::settings::Config;
@@ -47,10 +48,10 @@ pub struct Recv {
     /// run before]
     #[arg(long)]
     pub new_ticket: bool,
-    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a
-    /// free port]
+    /// Local address or interface (eth0), with or without port, to be reached at; repeatable
+    /// [default: all addresses, a free port]
     #[arg(long, value_name = "ADDR")]
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<LocalAddress>,
     /// Outside address or name that leads here, as of a router that forwards a port, for the
     /// ticket. Senders look a name up: nas.example.org:4747. Without port: the one listened
     /// on. Repeatable [default: this host's own addresses, which the ticket holds too]
@@ -144,10 +145,10 @@ pub struct Send {
     #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
     #[arg(default_value = "background")]
     pub priority: Priority,
-    /// Local address to send from; repeatable, each adds paths [default: every address with a
-    /// route]
+    /// Local address or interface (eth0) to send from; repeatable, each address adds paths
+    /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
-    pub bind: Vec<Endpoint>,
+    pub bind: Vec<LocalAddress>,
     /// How much to send per second at most over all paths together: 10Mbit, 2M for 2 MiB, or `off`.
     /// Of UP:DOWN a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
@@ -157,7 +158,8 @@ pub struct Send {
     #[arg(long)]
     pub keep_modes: bool,
     /// Wait for a receiver that sleeps, was stopped or is started later. Tries follow after 0.5 s,
-    /// and then each time after twice as long, up to 30 s. Not for `-` [default: off]
+    /// and then each time after twice as long, up to 30 s. Not for `-`. Off: --no-retry
+    /// [default: off]
     #[arg(long)]
     pub retry: bool,
     /// List what would be sent, and send nothing [default: off]
@@ -222,7 +224,7 @@ impl Send {
             return Err(usage(if given {
                 messages::send::NO_PATH_BEFORE_TICKET.into()
             } else {
-                messages::send::no_ticket(last.display())
+                messages::send::no_ticket(&last.to_string_lossy())
             }));
         }
         let Ok(ticket) = ticket.parse();
@@ -257,10 +259,10 @@ pub struct Forward {
     #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
     #[arg(default_value = "background")]
     pub priority: Priority,
-    /// Local address to send from; repeatable, each adds paths [default: every address with a
-    /// route]
+    /// Local address or interface (eth0) to send from; repeatable, each address adds paths
+    /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
-    pub bind: Vec<Endpoint>,
+    pub bind: Vec<LocalAddress>,
     /// How much per second at most over all paths and connections together: 10Mbit, 2M for 2 MiB,
     /// or `off`. UP:DOWN is to the receiver, and from it
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
@@ -288,10 +290,10 @@ pub struct Forward {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/relay.txt").trim_end())]
 pub struct Relay {
-    /// Local address to listen on, with or without port; repeatable [default: all addresses, port
-    /// 4748]
+    /// Local address or interface (eth0) to listen on, with or without port; repeatable [default:
+    /// all addresses, port 4748]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<LocalAddress>,
     /// Address that senders find it at, for the word; repeatable, at most 4 [default: those
     /// listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
@@ -505,7 +507,7 @@ mod tests {
     #[test]
     fn bad_values_are_answered_in_our_words() {
         let told = |error: clap::Error| error.to_string();
-        let text = told(parse::<Recv>(&["d", "--listen", "eth0"]).unwrap_err());
+        let text = told(parse::<Recv>(&["d", "--listen", "eth0:x"]).unwrap_err());
         assert!(text.contains("write an IP address"), "{text}");
         let allow = parse::<Recv>(&["d", "--allow", "bob"]).unwrap().allow;
         let text = allow[0].value().unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! What `byway send` says.
 
 use crate::units::{Bytes, Span};
-use std::fmt::Display;
+use byway_transfer::secret_words::shortened;
 
 pub const NO_PATH: &str = "the command names nothing to send: name at least one path, and then the ticket";
 pub const NO_PATH_BEFORE_TICKET: &str =
@@ -20,7 +20,8 @@ pub const PARTIAL_TRANSFER: &str = "not everything was transferred: the warnings
 pub const STREAM_TO_ITS_END: &str = "standard input, to its end";
 
 /// The last argument was taken for a path.
-pub fn no_ticket(last: impl Display) -> String {
+pub fn no_ticket(last: &str) -> String {
+    let last = if last.contains('/') { last.into() } else { shortened(last) };
     format!(
         "the command has no ticket after `{last}`: give there what `byway recv` printed, or set BYWAY_TICKET"
     )

@@ -1,7 +1,7 @@
 //! What is said of every transfer: how far it is, how it ended, and what happens to its paths.
 
 use crate::units::{Bytes, Rate, Span};
-use byway_transfer::PauseReason;
+use byway_transfer::{NameStep, PauseReason};
 use std::fmt::Display;
 
 pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
@@ -54,6 +54,18 @@ pub fn path_changed(number: u32, name: impl Display, state: &str, reason: Option
 
 pub fn relay_changed(name: impl Display, standing: &str, reason: Option<String>) -> String {
     format!("{name} is {standing}{}", because(reason))
+}
+
+/// A step in looking up a name of a ticket.
+pub fn looked_up(step: &NameStep) -> String {
+    match step {
+        NameStep::Asked(name) => format!("looking up {name}"),
+        NameStep::Found(name, found) => {
+            let addresses: Vec<String> = found.iter().map(ToString::to_string).collect();
+            format!("{name} leads to {}", addresses.join(", "))
+        }
+        NameStep::NotFound(name, why) => format!("{name}: {why}"),
+    }
 }
 
 fn because(reason: Option<String>) -> String {

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use byway_engine::Config;
 use byway_forward_host::Listening;
 use byway_net::Clock;
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::{
     ForwardCounters, Forwarding, ForwardingPlan, TransferEvent, looked_up_destinations, secret_words, sockets,
@@ -22,7 +23,6 @@ use byway_transfer::{
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
-use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         })
         .collect();
     let destinations = looked_up_destinations(&ticket, &relays, registry.as_ref());
-    let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let bind = local_addresses(&arguments.bind, 0)?;
     let limits = arguments.bwlimit;
     let mut config = Config { cap: limits.up, dscp: dscp(arguments.dscp, governs), ..Config::default() };
     // One that is over here may live on at the other side for a while.

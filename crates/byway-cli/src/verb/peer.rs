@@ -32,8 +32,10 @@ struct ToldFinding {
 pub(super) fn run(global: &Global, arguments: &Peer, output: &mut Output) -> Result<Exit> {
     let edit = |edit| edit_peers(&global.config, &edit);
     let told = match &arguments.command {
-        PeerCommand::Add { name, ticket } => {
-            messages::peer::added(name, &edit(PeerEdit::Add(name, &ticket.value()?))?)
+        PeerCommand::Add { name, ticket, replace } => {
+            let ticket = ticket.value()?;
+            let change = if *replace { PeerEdit::Replace } else { PeerEdit::Add };
+            messages::peer::added(name, &edit(change(name, &ticket))?)
         }
         PeerCommand::Rename { old, new } => {
             edit(PeerEdit::Rename(old, new))?;

@@ -1,5 +1,6 @@
 //! `byway ping`: is the receiver there, over which paths, and how far away.
 
+use super::transfer_events::looked_up;
 use crate::args::Global;
 use crate::args::verbs::Ping;
 use crate::exit::Exit;
@@ -27,6 +28,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
         rounds: arguments.count,
     };
     let pings = ping(plan)?;
+    pings.names.into_iter().for_each(|step| looked_up(step, output));
     for trouble in pings.troubles {
         output.emit(&Event::Warning { message: trouble });
     }

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
 use byway_forward::allow_rules::Allow;
 use byway_net::Socket;
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::reachability::{self, Role};
 use byway_transfer::receiver_addresses::{self, DirectAddresses};
 use byway_transfer::state_directory::{StateDir, StateError, TicketState};
@@ -70,7 +71,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let state = global.state()?;
     let identity = state.identity()?;
     let mut standing = standing(&state, arguments, piped)?;
-    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let listen = local_addresses(&arguments.listen, 0)?;
     let sockets = sockets::answering(sockets::listening(&listen, standing.port())?);
     let mut troubles = hold(&mut standing, &sockets, &listen);
     if let Some(clipped) = sockets::clipped(&sockets) {

@@ -15,11 +15,12 @@ use byway_registry_store::operator_http::Page;
 use byway_registry_store::operator_store::{Revoked, Words};
 use byway_registry_store::operator_view::{Done, Listing, RelayLine, StartReport, WordLine};
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::reachability::Role;
 use byway_transfer::sockets;
 use byway_wire::Duration;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The port that a registry listens on unless told otherwise.
 const DEFAULT_PORT: u16 = 4750;
@@ -158,9 +159,9 @@ fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) 
 }
 
 fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
-    let listen: Vec<SocketAddr> =
-        arguments.listen.iter().map(|endpoint| endpoint.or_port(DEFAULT_PORT)).collect();
-    let probe_from = &arguments.probe_from;
+    let listen = local_addresses(&arguments.listen, DEFAULT_PORT)?;
+    let probe_sockets = local_addresses(&arguments.probe_from, 0)?;
+    let probe_from: Vec<IpAddr> = probe_sockets.iter().map(SocketAddr::ip).collect();
     let mut sockets = sockets::answering(sockets::serving(&listen, DEFAULT_PORT)?);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
@@ -179,18 +180,12 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
-    if !probe_from.is_empty() {
-        let any = probe_from.iter().map(|ip| SocketAddr::new(*ip, 0));
-        sockets.extend(sockets::serving(&any.collect::<Vec<_>>(), 0)?);
+    if !probe_sockets.is_empty() {
+        sockets.extend(sockets::serving(&probe_sockets, 0)?);
     }
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
-    let running = Running::start(RegistryPlan {
-        keeper,
-        sockets,
-        addresses: addresses.clone(),
-        probe_from: probe_from.clone(),
-    })?;
+    let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
     let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
     let page = page.with_context(|| messages::registry::cannot_serve_pages(arguments.http))?;
     let [join, ask] = [running.join_word(), running.use_word()].map(RegistryWord::reveal);

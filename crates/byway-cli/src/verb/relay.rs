@@ -9,6 +9,7 @@ use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::reachability::Role;
 use byway_transfer::registry::{EnrolEvent, Enrolling, EnrollingPlan};
 use byway_transfer::secret_words::WordArgument;
@@ -34,8 +35,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let state = global.state()?;
     let file = arguments.key_file.as_deref();
     let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
-    let listen: Vec<SocketAddr> =
-        arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
+    let listen = local_addresses(&arguments.listen, RELAY_PORT)?;
     let sockets = sockets::answering(sockets::serving(&listen, RELAY_PORT)?);
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     let ports: BTreeSet<u16> = sockets.iter().map(|socket| socket.address().port()).collect();

@@ -18,6 +18,7 @@ use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
 use byway_registry::word as registry;
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
@@ -26,7 +27,6 @@ use byway_transfer::{
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Time between two looks at signals and progress.
@@ -70,7 +70,6 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if ticket.destinations(&relays).is_empty() {
         return Err(Failure::new(Exit::Network, messages::common::NO_ADDRESS_TO_SEND_TO).into());
     }
-    let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let plan = || -> Result<SendingPlan> {
         let payload = match piped {
             true => Payload::Pipe(Box::new(io::stdin())),
@@ -78,6 +77,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         };
         let asked = registry.as_ref().map(|plan| &plan.word);
         let destinations = looked_up_destinations(&ticket, &relays, asked);
+        let bind = local_addresses(&arguments.bind, 0)?;
         let controller = controller(arguments)?;
         let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {

@@ -11,6 +11,7 @@ use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
 use byway_sources::{FileChange, Sink, SinkEvent, SinkPlan, SourceReport, prepare};
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::reachability::Role;
 use byway_transfer::receiver_addresses::DirectAddresses;
 use byway_transfer::state_directory::TicketState;
@@ -68,7 +69,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     if arguments.new_ticket {
         standing.renew().context(messages::common::CANNOT_REPLACE_TICKET)?;
     }
-    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let listen = local_addresses(&arguments.listen, 0)?;
     let sockets = sockets::answering(sockets::listening(&listen, standing.port())?);
     let listeners = sockets::listeners(&sockets);
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();

@@ -1,6 +1,7 @@
 //! `byway source`: sends the records of standard input to sinks, all the time and at a rate.
 
 use super::source_relays::RegistryRelays;
+use super::transfer_events::looked_up;
 use crate::args::Global;
 use crate::args::sources::{LongLinesArgument, Source as Arguments, parse_demand};
 use crate::exit::{Exit, Failure, sentence};
@@ -14,11 +15,13 @@ use byway_sources::{
     ControllerReading, Input, MAX_RECORD_LEN, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
     SourcePlan, SourceStatus, read,
 };
+use byway_transfer::local_address::local_addresses;
 use byway_transfer::{Ticket, secret_words};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use serde::Serialize;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,6 +103,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         None => arguments.demand.unwrap_or(1),
     };
     let demand = Arc::new(AtomicU64::new(first));
+    let bind: Vec<IpAddr> = local_addresses(&arguments.bind, 0)?.iter().map(SocketAddr::ip).collect();
     let state = global.state()?;
     let identity = state.identity()?;
     let mut registry = None;
@@ -122,7 +126,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             relays: relays.clone(),
             renewed,
             paths: Some(arguments.paths.into()),
-            bind: arguments.bind.clone(),
+            bind: bind.clone(),
             reading: if arguments.literal {
                 ControllerReading::Literal
             } else {
@@ -244,6 +248,7 @@ impl SinkTarget {
                 (!told).then(|| output.say(&messages::source::away(&self.key, why)));
             }
             Some(SourceEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SourceEvent::Name(step)) => looked_up(step, output),
             Some(SourceEvent::Report(standing)) => {
                 if std::mem::replace(&mut self.long_lines, standing.long_lines) == 0
                     && standing.long_lines > 0

@@ -7,9 +7,10 @@ use crate::output::{
     RelayChange, RelayTotal, ResultEvent, TriedAddress,
 };
 use byway_transfer::{
-    AttemptReply, AttemptResult, NotConnected, PathCounters, RelayOutcome, TransferError, TransferEvent,
-    TransferProgress, UselessRelay, carrier,
+    AttemptReply, AttemptResult, HostName, NameStep, NotConnected, PathCounters, RelayOutcome, TransferError,
+    TransferEvent, TransferProgress, UselessRelay, carrier,
 };
+use serde::Serialize;
 
 /// Seconds between two events of progress.
 const PROGRESS_INTERVAL_SECONDS: f64 = 1.0;
@@ -64,6 +65,7 @@ impl EventTranslator {
             TransferEvent::Relay { name, standing, reason } => {
                 output.emit(&Event::Relay(RelayChange { name, standing, reason }));
             }
+            TransferEvent::Name(step) => looked_up(step, output),
             TransferEvent::Begun
             | TransferEvent::Reachable(_)
             | TransferEvent::Received(_)
@@ -71,6 +73,37 @@ impl EventTranslator {
             | TransferEvent::Away(_) => {}
         }
     }
+}
+
+/// A step in looking a name up, as a program is told of it.
+#[derive(Serialize)]
+struct ToldName {
+    name: String,
+    standing: &'static str,
+    addresses: Vec<String>,
+    reason: Option<String>,
+}
+
+/// Tells of a step in looking a name up.
+pub(super) fn looked_up(step: NameStep, output: &mut Output) {
+    output.detail(&messages::transfer::looked_up(&step));
+    let told = |name: HostName, standing| ToldName {
+        name: name.to_string(),
+        standing,
+        addresses: Vec::new(),
+        reason: None,
+    };
+    let told = match step {
+        NameStep::Asked(name) => told(name, "asked"),
+        NameStep::Found(name, found) => {
+            let addresses = found.iter().map(ToString::to_string).collect();
+            ToldName { addresses, ..told(name, "found") }
+        }
+        NameStep::NotFound(name, why) => {
+            ToldName { reason: Some(why.to_string()), ..told(name, "not_found") }
+        }
+    };
+    output.emit(&Event::told("name", &told));
 }
 
 fn progress(tally: TransferProgress) -> Progress {

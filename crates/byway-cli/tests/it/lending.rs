@@ -5,6 +5,7 @@ use crate::common::{Place, Running};
 use byway_transfer::SavedState;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// A registry on this host, its word for relays and its word for senders.
 fn registry(place: &Place) -> (Running, String, String) {
@@ -93,6 +94,24 @@ fn a_sender_relays_too_and_its_result_says_so() {
 }
 
 #[test]
+fn a_registry_of_the_configuration_serves_for_lending_too() {
+    let place = Place::new();
+    let (_registry, join, ask) = registry(&place);
+    fs::write(place.path("file"), vec![7; 300_000]).unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let config = place.path("config.toml");
+    fs::write(&config, format!("[send]\nregistry = [\"{join}\", \"{ask}\"]\n")).unwrap();
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
+    let send = ["--json", "send", "file", &ticket, "--also-relay", "1G/month"];
+    let mut sender = place.command("sender", &send);
+    sender.env("BYWAY_CONFIG", config);
+    let ended = Running::start(sender).end();
+    ended.succeeded();
+    assert_eq!(ended.result()["lent_bytes"], 0);
+    receiver.end().succeeded();
+}
+
+#[test]
 fn one_process_of_a_host_lends_and_another_transfers_all_the_same() {
     let place = Place::new();
     let (_registry, join, _ask) = registry(&place);
@@ -116,7 +135,7 @@ fn what_cannot_be_lent_is_told() {
     fs::create_dir(place.path("into")).unwrap();
     recv(&["--also-relay", "1G/day", "--registry", &ask]).failed(2, "the registry's word for joining");
     for (arguments, says) in [
-        (&["--also-relay", "1G/day"][..], "--registry"),
+        (&["--also-relay", "1G/day"][..], "give it with --registry"),
         (&["--also-relay", "1G", "--registry", &ask], "is no quota"),
         (&["--lend", "1M"], "--also-relay"),
     ] {

@@ -16,6 +16,7 @@ mod lending;
 mod limit;
 mod live;
 mod live_hostile;
+mod local_addresses;
 mod manual;
 mod memory;
 mod modes;

@@ -49,6 +49,37 @@ fn a_ticket_with_a_name_alone_leads_to_the_receiver() {
 }
 
 #[test]
+fn a_person_who_wants_to_know_is_told_of_names() {
+    let place = place();
+    let (_receiver, ticket) = receiver(&place, "localhost");
+    let named = Ticket { addresses: Vec::new(), ..ticket }.to_string();
+    for arguments in [&["send", "file", &named][..], &["ping", &named, "--count", "1"]] {
+        let ended = place.run("sender", &[arguments, &["-v"]].concat());
+        let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("localhost")).collect();
+        assert_eq!(
+            said[..2],
+            ["looking up localhost", "localhost leads to ::1, 127.0.0.1"],
+            "{}",
+            ended.stderr
+        );
+    }
+    let (_receiver, ticket) = self::receiver(&place, NOWHERE);
+    let named = Ticket { addresses: Vec::new(), ..ticket }.to_string();
+    let ended = place.run("sender", &["send", "file", &named, "-v"]);
+    assert!(
+        ended.stderr.contains("looking up nowhere.invalid\nnowhere.invalid: no address: "),
+        "{}",
+        ended.stderr
+    );
+    let ended = place.run("sender", &["send", "file", &named, "--json"]);
+    let events = String::from_utf8(ended.stdout).unwrap();
+    let events = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let steps: Vec<_> = events.filter(|event| event["event"] == "name").collect();
+    let standings: Vec<_> = steps.iter().map(|step| step["standing"].as_str().unwrap()).collect();
+    assert_eq!((&standings[..], &steps[1]["name"]), (&["asked", "not_found"][..], &json!(NOWHERE)));
+}
+
+#[test]
 fn a_source_finds_its_sink_by_name() {
     let place = place();
     let sink = ["sink", "in", "--listen", "127.0.0.1:0", "--advertise", "localhost"];

@@ -75,6 +75,28 @@ fn a_name_stands_for_a_ticket_until_it_is_removed() {
 }
 
 #[test]
+fn a_name_gets_another_ticket_if_that_is_asked_for() {
+    let place = place();
+    let (gone, old) = place.recv(&["old"]);
+    drop(gone);
+    let receiver = receiver(&place, &["--new-ticket"]);
+    write(
+        &place,
+        &format!("# mine\n[peer.nas] # in the cellar\nticket = '{old}' # of May\n[send]\nretry = true\n"),
+    );
+    byway(&place, &["peer", "add", "nas", "@ticket.txt"]).failed(2, "by `byway peer add --replace`");
+    byway(&place, &["peer", "add", "--replace", "nas", "@ticket.txt"]).succeeded();
+    let ticket = fs::read_to_string(place.path("ticket.txt")).unwrap();
+    let expected =
+        format!("# mine\n[peer.nas] # in the cellar\nticket = \"{ticket}\" # of May\n[send]\nretry = true\n");
+    assert_eq!(fs::read_to_string(place.path(FILE)).unwrap(), expected);
+    byway(&place, &["send", "file", "nas:"]).succeeded();
+    byway(&place, &["peer", "add", "--replace", "lab", "@ticket.txt"]).succeeded();
+    byway(&place, &["send", "file", "lab:"]).succeeded();
+    drop(receiver);
+}
+
+#[test]
 fn a_source_sends_to_a_peer() {
     let place = place();
     let mut sink = Running::start(place.command("receiver", &["sink", "in", "--listen", "127.0.0.1:0"]));
@@ -219,6 +241,57 @@ fn a_check_names_each_mistake_with_its_line() {
     .succeeded();
 }
 
+#[test]
+fn a_mistyped_ticket_is_not_quoted_whole() {
+    let place = place();
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let mistyped = ticket.replacen("byway", "bway", 1);
+    let part = &mistyped[..50];
+    for arguments in [
+        &["send", "file", part][..],
+        &["send", "file", &format!("{part}:")],
+        &["send", &mistyped],
+        &["ping", part],
+        &["peer", "remove", part],
+        &["peer", "add", &ticket, "nas"],
+        &["send", "file", "--bind", &ticket],
+        &["send", "file", "--bind", &ticket, "--json"],
+    ] {
+        let ended = byway(&place, arguments);
+        let said = ended.stderr + &String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {said}");
+        let quoted = said.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+        let longest =
+            quoted.filter(|word| word.contains("way1-") || word.contains("way2-")).map(str::len).max();
+        assert!(longest.is_none_or(|longest| longest <= 24), "{arguments:?}: {said}");
+    }
+    byway(&place, &["ping", part]).failed(2, &format!("no peer is called `{}…`", &part[..12]));
+}
+
+/// What a verb refuses, a check finds, and in the same words.
+#[test]
+fn a_check_finds_what_a_verb_would_refuse() {
+    let place = place();
+    let ann = key(&place, &[], None).trim().to_owned();
+    for (settings, words) in [
+        (format!("allow = [\"{ann}=a,b\"]"), "a comma parts two values"),
+        (format!("allow = [\"{ann}=a\", \"{ann}=b\"]"), "is named twice, with two directories"),
+        ("advertise = [\"a\", \"b\", \"c\", \"d\", \"e\"]".into(), "a ticket holds 4 at most"),
+        ("advertise = \"nas.example.org:0\"".into(), "nas.example.org:0 leads to no host"),
+        ("advertise = \"224.0.0.1\"".into(), "leads to no host"),
+        ("advertise = \"1.2.3\"".into(), "write an IP address or a host name"),
+        ("relay = \"@/none/there\"".into(), "cannot read /none/there: No such file"),
+    ] {
+        write(&place, &format!("[recv]\n{settings}\n"));
+        let checked = byway(&place, &["config", "check"]);
+        let told = String::from_utf8(checked.stdout).unwrap();
+        assert!(checked.code == Some(2) && told.contains("config.toml:2: "), "{settings}: {told}");
+        assert!(told.contains(words), "{settings}: {told}");
+        let refused = byway(&place, &["recv", "other"]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(words), "{settings}: {}", refused.stderr);
+    }
+}
+
 /// The key that `byway id` prints with these arguments and variables.
 fn key(place: &Place, arguments: &[&str], state: Option<&str>) -> String {
     let mut command = place.command("sender", &[&["id"], arguments].concat());
@@ -266,6 +339,9 @@ fn the_file_has_defaults_for_sending_and_receiving() {
     // A priority that does not exist would be refused before anything is sent.
     write(&place, "[send]\nretry = true\npriority = \"normal\"\nbwlimit = \"1M\"\n");
     byway(&place, &["send", "file", &ticket]).succeeded();
+    drop(receiver);
+    let ended = byway(&place, &["send", "file", &ticket, "--no-retry"]);
+    assert_eq!(ended.code, Some(5), "it does not wait: {}", ended.stderr);
     let (mut piped, stream) = place.recv_pipe();
     let mut send = place.command("sender", &["send", "-", &stream]);
     send.stdin(fs::File::open(place.path("file")).unwrap());

@@ -15,6 +15,7 @@ use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use byway_transfer::ticket::Ticket;
 use libtest_mimic::{Failed, Trial};
+use serde_json::json;
 use std::net::SocketAddr;
 
 const SENDER: &str = "10.83.1.1";
@@ -32,6 +33,7 @@ pub fn tests() -> Vec<Trial> {
         test("addresses::an_address_that_comes_while_it_runs_answers_too", lacks, later),
         test("addresses::a_receiver_answers_from_its_second_ipv6_address", lacks, over_v6),
         test("addresses::a_relay_sends_from_its_second_address_to_both_sides", lacks, relay),
+        test("addresses::an_interface_stands_for_its_addresses", lacks, interfaces),
     ]
 }
 
@@ -125,5 +127,31 @@ fn relay() -> Result<(), Failed> {
     let (_receiver, ticket) = net.receiver(&["--relay", &word]);
     assert_eq!(ticket.relays.len(), 1, "the relay answers the receiver");
     net.arrives(ticket, None);
+    Ok(())
+}
+
+/// An interface may have an IPv6 link-local address alone, which stands for nothing.
+fn interfaces() -> Result<(), Failed> {
+    let net = Net::new("e");
+    net.second("to", &format!("{SECOND}/32"));
+    let into = net.parcel.destination().display().to_string();
+    let ready = net.start("to", &["recv", &into, "--listen", "eth0:4747"]).event("ready");
+    assert_eq!(ready["listen"], json!([format!("{RECEIVER}:4747"), format!("{SECOND}:4747")]));
+    let (_receiver, ticket) = net.receiver(&["--listen", "eth0"]);
+    let text = ticket.to_string();
+    let bound = |device: &str| {
+        let arguments = ["send", &net.parcel.file(), &text, "--no-tcp", "--bind", device];
+        net.start("from", &arguments).event("result")
+    };
+    net.spaces.says("from", &["ip", "link", "add", "eth1", "type", "veth", "peer", "eth2"]);
+    for device in ["eth1", "eth2"] {
+        net.spaces.says("from", &["ip", "link", "set", device, "up"]);
+    }
+    let refused = bound("eth1");
+    let sentence = "the network interface `eth1` has no address yet: connect it, or name another";
+    assert_eq!((&refused["exit"], &refused["error"]), (&json!(5), &json!(sentence)));
+    let sent = bound("eth0");
+    assert_eq!(sent["exit"], 0, "{sent}");
+    net.parcel.arrived();
     Ok(())
 }

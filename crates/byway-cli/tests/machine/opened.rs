@@ -15,6 +15,7 @@ use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
+use std::process::Stdio;
 
 const RELAY: &str = "10.87.3.1";
 /// Bytes of the file: five seconds at `RATE`.
@@ -26,6 +27,7 @@ pub fn tests() -> Vec<Trial> {
     vec![
         test("opened::a_direct_path_opens_between_two_homes", lacks(), || carries(&[false, false])),
         test("opened::behind_symmetric_nats_the_relay_carries_all", lacks(), || carries(&[true, true])),
+        test("opened::two_homes_pair_by_a_code_and_meet_directly", lacks(), pairs_by_a_code),
         test("opened::a_relay_that_was_killed_carries_the_transfer_on", lacks(), outlives_a_kill),
     ]
 }
@@ -83,6 +85,16 @@ impl Homes {
         Self { spaces, parcel, relay, _receiver: receiver, ticket }
     }
 
+    /// A program with a configuration file of its own.
+    fn configured(&self, host: &str, arguments: &[&str]) -> Running {
+        let mut command = self.spaces.on(host);
+        let state = self.parcel.state(host);
+        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json");
+        command.env("XDG_CONFIG_HOME", &state).env("BYWAY_STATE_DIR", &state);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start(command)
+    }
+
     fn send(&self) -> Running {
         let file = self.parcel.file();
         let send = ["send", &file, &self.ticket, "--bwlimit", RATE, "--no-tcp"];
@@ -112,6 +124,26 @@ fn carries(symmetric: &[bool; 2]) -> Result<(), Failed> {
         [false, false] => assert!(share < 0.5, "{share}"),
         _ => assert!(share > 1.0, "{share}"),
     }
+    Ok(())
+}
+
+/// The sender has nothing but the code, which names the relay's address.
+fn pairs_by_a_code() -> Result<(), Failed> {
+    let mut homes = Homes::new(&[false, false]);
+    let mut opener = homes.configured("receiver", &["pair"]);
+    let command = opener.event("code")["command"].as_str().unwrap().to_owned();
+    let typed = command.strip_prefix("byway pair ").unwrap();
+    let paired = homes.configured("sender", &["pair", typed, "nas"]).event("result");
+    assert_eq!((&paired["exit"], &paired["ticket"]), (&json!(0), &json!(true)), "{paired}");
+    assert_eq!(opener.event("result")["exit"], 0);
+    let file = homes.parcel.file();
+    let send = ["send", &file, "nas:", "--bwlimit", RATE, "--no-tcp"];
+    let result = homes.configured("sender", &send).event("result");
+    assert_eq!(result["exit"], 0, "{result}");
+    homes.parcel.arrived();
+    homes.relay.signal("TERM");
+    let carried = homes.relay.event("result")["forwarded_bytes"].as_u64().unwrap();
+    assert!(carried < FILE_LEN / 2, "the relay carried {carried} bytes");
     Ok(())
 }
 

@@ -44,9 +44,13 @@ impl Host {
     }
 
     fn connect(&mut self, peer: &Self) -> Handle {
+        self.connect_to(peer, Vec::new())
+    }
+
+    fn connect_to(&mut self, peer: &Self, addresses: Vec<SocketAddr>) -> Handle {
         let controller = by_name("newreno", 1).unwrap();
         let peer = peer.endpoint.public_key();
-        let connect = Connect { peer, addresses: Vec::new(), application: Vec::new(), controller };
+        let connect = Connect { peer, addresses, application: Vec::new(), controller };
         self.endpoint.connect(at(0), connect).unwrap()
     }
 
@@ -144,4 +148,44 @@ fn a_connection_probes_addresses_that_are_found_later() {
     hosts[0].endpoint.add_address(at(1_000), handle, found);
     let wait = Duration::from_secs(2).as_millis() as u64;
     assert!(run(&mut hosts, 1_000, 1_000 + wait).contains(&found));
+}
+
+/// Addresses at which nobody answers.
+fn dead_addresses(count: u8) -> Vec<SocketAddr> {
+    (0..count).map(|host| SocketAddr::from(([198, 51, 100, host], 4747))).collect()
+}
+
+#[test]
+fn an_address_of_a_name_is_tried_beside_a_full_list_of_others() {
+    let mut hosts = [Host::new(1, "192.0.2.1:1000"), Host::new(2, "192.0.2.2:2000")];
+    let there = hosts[1].address;
+    let handle = {
+        let [here, there] = &mut hosts;
+        here.connect_to(there, dead_addresses(MAX_ADDED as u8))
+    };
+    run(&mut hosts, 0, 1_000);
+    hosts[0].endpoint.add_address(at(1_000), handle, there);
+    run(&mut hosts, 1_000, 3_000);
+    assert_eq!(hosts[0].events(), [EndpointEvent::Connected(handle)]);
+}
+
+/// A name that leads elsewhere every day has led to many addresses in a month.
+#[test]
+fn a_connection_tries_what_is_found_after_sixteen_others() {
+    let mut hosts = [Host::new(1, "192.0.2.1:1000"), Host::new(2, "192.0.2.2:2000")];
+    let there = hosts[1].address;
+    let handle = {
+        let [here, there] = &mut hosts;
+        here.connect(there)
+    };
+    hosts[0].endpoint.add_address(at(0), handle, there);
+    run(&mut hosts, 0, 1_000);
+    assert_eq!(hosts[0].events(), [EndpointEvent::Connected(handle)]);
+    let dead = dead_addresses(MAX_ADDED as u8 + 4);
+    for (second, found) in (1..).zip(&dead) {
+        hosts[0].endpoint.add_address(at(second * 1_000), handle, *found);
+        run(&mut hosts, second * 1_000, (second + 1) * 1_000);
+    }
+    let tried = run(&mut hosts, 21_000, 60_000);
+    assert!(tried.contains(dead.last().unwrap()), "{tried:?}");
 }

@@ -151,6 +151,22 @@ fn what_comes_has_a_name_and_a_size_before_it_is_there() {
 }
 
 #[test]
+fn a_tree_that_lands_below_is_called_by_its_place_and_its_own_name() {
+    let mut host = Host::new();
+    let top = |others| TreeTop { first: b"2026/photos".to_vec(), others };
+    host.directory(b"2026/photos");
+    host.send(b"2026/photos/a", b"one");
+    assert_eq!(host.sink.top(), &top(false));
+    host.send(b"2026/photos2", b"two");
+    assert_eq!(host.sink.top(), &top(true));
+    host.end();
+    let mut host = Host::new();
+    host.send(&[&[b'x'; 200], &b"/"[..], &[b'y'; 200]].concat(), b"long");
+    assert_eq!(host.sink.top().first, [b'x'; 200]);
+    host.end();
+}
+
+#[test]
 fn names_that_lead_elsewhere_are_refused_one_by_one() {
     let long = [b'x'; 256];
     let names: [&[u8]; 12] = [

@@ -161,6 +161,25 @@ fn a_rolled_key_loses_no_location_and_a_restarted_relay_takes_it_anew() {
 }
 
 #[test]
+fn a_request_with_the_cookie_of_the_day_before_holds_until_the_next_midnight() {
+    for key_was_rolled in [false, true] {
+        let mut world = World::new(&Config { unix_millis: (UNIX - 1) * 1_000, ..config() });
+        let word = world.word(1, terms());
+        let registration = world.request(&word, LocationAction::Register, receiver());
+        let question = world.request(&word, LocationAction::LookUp, sender());
+        world.pass(2_000);
+        if key_was_rolled {
+            world.relay.roll(&[6; 32]);
+        }
+        assert_eq!(world.answer(receiver(), &registration), Answer::Location(receiver(), 0));
+        assert_eq!(world.answer(sender(), &question), Answer::Location(receiver(), 0));
+        world.pass(86_400_000);
+        assert_eq!(world.answer(sender(), &question), Answer::Greeted, "its cookie is two days old");
+        assert!(matches!(world.look_up(&word), Answer::Location(..)));
+    }
+}
+
+#[test]
 fn two_hosts_with_one_state_directory_share_one_place_and_the_last_heard_has_it() {
     let mut world = World::new(&config());
     let word = world.word(1, terms());

@@ -2,7 +2,7 @@
 //! to. UDP goes to all of them. Over TCP the peer and its relays are dialled where UDP brings no
 //! answer, or far less than TCP. In place of UDP, connections to them are kept all the time.
 
-use super::name_lookup::{MAX_ADDRESSES_PER_NAME, NameLookup, NoAddress};
+use super::name_lookup::{MAX_ADDRESSES_PER_NAME, NameLookup, NameStep, NoAddress};
 use super::tcp_dialer::{DialNeed, NARROW_TIMEOUT, RetryDelays, TcpDialer};
 use crate::host_name::NamedAddress;
 use byway_engine::carrier_trials::{self, Sight, Trials};
@@ -289,6 +289,11 @@ impl Dialers {
     /// waits for one.
     pub fn next_name_warning(&mut self) -> Option<String> {
         self.names.next_warning()
+    }
+
+    /// The next step in looking names up that nobody was told of.
+    pub fn next_name_step(&mut self) -> Option<NameStep> {
+        self.names.next_step()
     }
 
     /// Handles a ready descriptor. Returns whether it belongs to these dialers.

@@ -159,7 +159,7 @@ pub enum SessionEvent {
     RelayTrouble(SocketAddr, RelayTrouble, Option<String>),
     /// Something that a person should know.
     Warning(String),
-    /// A change of paths or relays.
+    /// A change of paths or relays, or a step in looking a name up.
     News(TransferEvent),
 }
 
@@ -473,6 +473,9 @@ impl SessionKeeper {
         self.follow(endpoint, locals, now);
         let silence = self.is_connected().then(|| self.counter.silence(now));
         self.dialers.look(endpoint, self.handle(), silence, now);
+        while let Some(step) = self.dialers.next_name_step() {
+            self.events.push_back(SessionEvent::News(TransferEvent::Name(step)));
+        }
         while let Some(warning) = self.dialers.next_warning() {
             self.events.push_back(SessionEvent::Warning(warning));
         }

@@ -42,6 +42,17 @@ pub enum NoAddress {
     Unanswered,
 }
 
+/// A step in looking a name up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameStep {
+    /// The system was asked.
+    Asked(HostName),
+    /// The name leads to these addresses.
+    Found(HostName, Vec<IpAddr>),
+    /// The name leads to no address.
+    NotFound(HostName, NoAddress),
+}
+
 type LookUp = fn(&HostName) -> io::Result<Vec<IpAddr>>;
 type Found = Result<Vec<IpAddr>, NoAddress>;
 
@@ -77,6 +88,8 @@ struct KnownName {
     trouble: Option<NoAddress>,
     /// The last trouble of which a person was warned.
     warned: Option<NoAddress>,
+    /// The last question and the last answer, unless they were told.
+    untold: [Option<NameStep>; 2],
 }
 
 impl NameLookup {
@@ -98,6 +111,7 @@ impl NameLookup {
                     found: Vec::new(),
                     trouble: None,
                     warned: None,
+                    untold: [None, None],
                 }),
             }
         }
@@ -127,6 +141,10 @@ impl NameLookup {
             is_answered = true;
             for known in self.names.iter_mut().filter(|known| known.name == name) {
                 known.question = Question::Answered;
+                known.untold[1] = Some(match &found {
+                    Ok(found) => NameStep::Found(name.clone(), found.clone()),
+                    Err(trouble) => NameStep::NotFound(name.clone(), trouble.clone()),
+                });
                 match &found {
                     Ok(found) => (known.found, known.trouble) = (found.clone(), None),
                     Err(trouble) => known.trouble = Some(trouble.clone()),
@@ -166,6 +184,11 @@ impl NameLookup {
         known.trouble.as_ref().map(|trouble| format!("{}: {trouble}", known.name))
     }
 
+    /// The next step that nobody was told of.
+    pub fn next_step(&mut self) -> Option<NameStep> {
+        self.names.iter_mut().flat_map(|known| &mut known.untold).find_map(Option::take)
+    }
+
     fn ask_after(&mut self, interval: Duration, now: Instant) {
         for known in &mut self.names {
             let is_due = known.asked_at.is_none_or(|at| now.since(at) >= interval);
@@ -186,6 +209,7 @@ impl NameLookup {
             };
             if begin(&known.name, self.look_up, tell) {
                 known.question = Question::UnderWay;
+                known.untold[0] = Some(NameStep::Asked(known.name.clone()));
             }
         }
     }
@@ -371,9 +395,13 @@ mod tests {
         let names = [host("nas.example.org", 1), host("nas.example.org", 2)];
         let mut lookup = NameLookup::with(&names, control.waker(), look_up);
         let addresses = |lookup: &NameLookup| lookup.addresses().map(|it| it.to_string()).collect::<Vec<_>>();
+        let nas = || names[0].name.clone();
         lookup.ask(at(1));
+        assert_eq!(lookup.next_step(), Some(NameStep::Asked(nas())));
+        assert_eq!(lookup.next_step(), None);
         answered(&mut lookup, at(1));
         assert_eq!(addresses(&lookup), ["192.0.2.1:1", "192.0.2.1:2"], "one question for both");
+        assert_eq!(lookup.next_step(), Some(NameStep::Found(nas(), ips(&["192.0.2.1"]))));
         lookup.ask(at(2));
         assert!(!lookup.are_awaited(at(2)), "too soon");
         assert!(!lookup.look(Some(Duration::from_secs(2)), at(20)) && !lookup.are_awaited(at(20)));
@@ -387,6 +415,8 @@ mod tests {
         answered(&mut lookup, at(30));
         assert_eq!(addresses(&lookup), ["192.0.2.2:1", "192.0.2.2:2"]);
         let trouble = NoAddress::Unknown("out of order".into());
+        let steps: Vec<NameStep> = std::iter::from_fn(|| lookup.next_step()).collect();
+        assert_eq!(steps, [NameStep::Asked(nas()), NameStep::NotFound(nas(), trouble.clone())]);
         assert_eq!(lookup.troubles().collect::<Vec<_>>(), [(names[0].clone(), trouble)]);
         assert_eq!(lookup.next_warning().as_deref(), Some("nas.example.org: no address: out of order"));
         assert_eq!(lookup.next_warning(), None);

@@ -82,6 +82,10 @@ pub struct Setting {
     pub key: &'static SettingKey,
     /// Its values. Words among them are secrets.
     pub values: Vec<String>,
+    /// The file that sets it.
+    file: PathBuf,
+    /// Its line, counted from 1.
+    line: usize,
 }
 
 impl fmt::Debug for Setting {
@@ -254,13 +258,20 @@ impl Config {
         &self.settings
     }
 
-    /// All that is wrong with the files, bad tickets included.
+    /// All that is wrong with the files: also tickets, and what verbs would say of their settings.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let told = |peer: &&Peer| matches!(peer.pass, PeerPass::Mistake);
         let keys = self.peers.values().filter(|peer| !told(peer)).filter_map(|peer| peer.key().err());
         let weigh = |finding| Finding { weight: FindingWeight::Peer, ..finding };
-        self.findings.iter().cloned().chain(keys.map(weigh)).collect()
+        let refused = self.settings.iter().filter_map(|set| {
+            let why = set
+                .key
+                .take(&set.values, |words| schema::told(self.allowed_senders(words, "`allow`")))
+                .err()?;
+            Some(Finding::new(&set.file, Some(set.line), why))
+        });
+        self.findings.iter().cloned().chain(keys.map(weigh)).chain(refused).collect()
     }
 
     /// An error if the files cannot be heeded.
@@ -361,7 +372,8 @@ impl FileReader<'_> {
         match known.read(value, line, self.home.as_deref()) {
             Ok(values) => {
                 if !self.config.settings.iter().any(|setting| setting.key == known) {
-                    self.config.settings.push(Setting { key: known, values });
+                    let file = self.path.to_owned();
+                    self.config.settings.push(Setting { key: known, values, file, line });
                 }
             }
             Err((line, text)) => self.found(line, FindingWeight::Refused, text),

@@ -52,6 +52,8 @@ pub(super) struct Entry {
     pub key: Vec<Key>,
     /// What it is set to.
     pub value: Value,
+    /// Where the value stands in the text, with its quotes.
+    pub value_span: Range<usize>,
     /// Its line, counted from 1.
     pub line: usize,
     /// Its lines in the text, with the line's end.
@@ -164,12 +166,15 @@ impl Document {
                         return Err(scanner.mistake(MistakeKind::NoEquals));
                     }
                     scanner.blanks();
+                    let value_start = scanner.at;
                     let value = scanner.value(true)?;
+                    let value_span = value_start..scanner.at;
                     scanner.end_of_line()?;
                     let header = document.headers.len().checked_sub(1);
                     let table = header.and_then(|at| document.headers.get(at)).map(|it| it.path.as_slice());
                     note_entry(&mut uses, header, table.unwrap_or_default(), &key, line)?;
-                    document.entries.push(Entry { header, key, value, line, span: start..scanner.at });
+                    let span = start..scanner.at;
+                    document.entries.push(Entry { header, key, value, value_span, line, span });
                 }
             }
         }

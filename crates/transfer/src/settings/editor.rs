@@ -2,7 +2,7 @@
 
 use super::document::{Document, Key};
 use super::peer_name::PeerName;
-use super::schema::PEER_TABLE;
+use super::schema::{PEER_TABLE, TICKET_KEY};
 use std::ops::Range;
 
 /// Whether a name is that of the peer, or of something below it.
@@ -17,6 +17,24 @@ pub(super) fn with_peer(text: &str, name: &PeerName, (key, value): (&str, &str))
         edited += if edited.ends_with('\n') { "\n" } else { "\n\n" };
     }
     edited + &format!("[{PEER_TABLE}.{}]\n{key} = \"{value}\"\n", quoted(name))
+}
+
+/// The text with another ticket for a peer.
+pub(super) fn with_new_ticket(text: &str, document: &Document, name: &PeerName, ticket: &str) -> String {
+    let is_table = |path: &[Key]| matches!(path, [above, peer] if above.name == PEER_TABLE && peer.name == name.as_str());
+    let is_ticket = |path: &[&str]| matches!(path, [PEER_TABLE, peer, TICKET_KEY] if *peer == name.as_str());
+    let mut edited = text.to_owned();
+    if let Some(entry) = document.entries.iter().find(|entry| is_ticket(&document.name_of(entry))) {
+        edited.replace_range(entry.value_span.clone(), &format!("\"{ticket}\""));
+    } else if let Some(header) = document.headers.iter().find(|header| is_table(&header.path)) {
+        let end = header.span.end;
+        let line_end = if text.get(..end).is_some_and(|before| before.ends_with('\n')) { "" } else { "\n" };
+        edited.insert_str(end, &format!("{line_end}{TICKET_KEY} = \"{ticket}\"\n"));
+    } else {
+        // A peer with a key alone, in a form that leaves no place for more.
+        edited = with_peer(text, name, (TICKET_KEY, ticket));
+    }
+    edited
 }
 
 /// The text with a peer under another name.
@@ -80,7 +98,6 @@ fn quoted(name: &PeerName) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::TICKET_KEY;
     use super::*;
 
     const TEXT: &str = "# mine\nprogress = true # always\n\n# in the cellar\n[peer.nas]   # old\n\
@@ -107,6 +124,26 @@ mod tests {
             assert_eq!(with_peer(text, &name("nas"), (TICKET_KEY, "t")), expected);
         }
         assert!(with_peer("", &name("a.b"), (TICKET_KEY, "t")).starts_with("[peer.\"a.b\"]\n"));
+    }
+
+    #[test]
+    fn a_new_ticket_changes_the_ticket_alone() {
+        for (peer, before, after) in [
+            ("nas", "ticket = \"a\"", "ticket = \"t\""),
+            ("of.fice", "ticket='b'", "ticket=\"t\""),
+            ("lab", "lab.ticket = \"c\"", "lab.ticket = \"t\""),
+        ] {
+            let text = edited(|document| with_new_ticket(TEXT, document, &name(peer), "t"));
+            assert_eq!(text, TEXT.replace(before, after));
+        }
+        for (text, expected) in [
+            ("[peer.nas]", "[peer.nas]\nticket = \"t\"\n"),
+            ("[peer.nas] # x\n\n[send]\n", "[peer.nas] # x\nticket = \"t\"\n\n[send]\n"),
+            ("[peer.nas]\nticket = [\n  'a', # b\n] # c\n", "[peer.nas]\nticket = \"t\" # c\n"),
+        ] {
+            let document = Document::read(text).unwrap();
+            assert_eq!(with_new_ticket(text, &document, &name("nas"), "t"), expected);
+        }
     }
 
     #[test]

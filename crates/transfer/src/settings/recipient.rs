@@ -4,7 +4,7 @@ use super::config::{Config, Finding, FindingWeight, Peer};
 use super::peer_name::{PeerName, named_sender};
 use super::schema::meant;
 use crate::allowed_sender::{self, AllowedSender, AllowedSenderError};
-use crate::secret_words::{self, NoWord, WordArgument};
+use crate::secret_words::{self, NoWord, WordArgument, shortened};
 use crate::ticket::{Ticket, looks_like_ticket};
 use byway_files::{NameError, Subdirectory};
 use std::io;
@@ -18,7 +18,7 @@ const LIST_HINT: &str = ": `byway peer list` shows the names";
 #[derive(Debug, Error)]
 pub enum PeerError {
     /// No file has the name.
-    #[error("no peer is called `{name}`{hint}")]
+    #[error("no peer is called `{}`{hint}", shortened(.name.as_str()))]
     Unknown {
         /// The name.
         name: PeerName,
@@ -49,7 +49,10 @@ pub enum PeerError {
         why: NameError,
     },
     /// The user's file has this name already.
-    #[error("`{name}` is in {} already: remove it, or choose another name", .file.display())]
+    #[error(
+        "`{name}` is in {} already: choose another name, or change its ticket by `byway peer add --replace`",
+        .file.display()
+    )]
     Exists {
         /// The name.
         name: PeerName,

@@ -2,11 +2,15 @@
 
 use super::document::Value;
 use super::peer_name::{named_sender, nearest};
-use crate::address::{Advertised, Endpoint};
+use crate::address::Advertised;
 use crate::allowed_sender::AllowedSender;
+use crate::local_address::LocalAddress;
+use crate::receiver_addresses::check_advertised;
+use crate::secret_words::{self, WordArgument};
 use crate::units::BandwidthLimit;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
+use std::error::Error;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -37,7 +41,7 @@ enum SettingKind {
     Path,
     Priority,
     Rate,
-    Endpoints,
+    LocalAddresses,
     Advertised,
     Keys,
     RelayWords,
@@ -62,7 +66,7 @@ pub const SETTING_KEYS: [SettingKey; 12] = {
         of("recv", "allow", K::Keys),
         of("recv", "relay", K::RelayWords),
         of("recv", "advertise", K::Advertised),
-        of("recv", "listen", K::Endpoints),
+        of("recv", "listen", K::LocalAddresses),
     ]
 };
 
@@ -97,6 +101,48 @@ pub(super) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) 
 pub(super) type BadValue = (usize, String);
 
 impl SettingKey {
+    /// Whether it is on or off.
+    #[must_use]
+    pub const fn is_flag(&self) -> bool {
+        matches!(self.kind, SettingKind::Flag)
+    }
+
+    /// Whether a comma parts the values of the option.
+    #[must_use]
+    pub const fn is_split_at_commas(&self) -> bool {
+        matches!(self.kind, SettingKind::Keys | SettingKind::RelayWords | SettingKind::RegistryWords)
+    }
+
+    /// Takes all values together as the verb does, which reads the files that they name.
+    /// `take_senders` does so with the senders of `allow`, who may be peers.
+    ///
+    /// # Errors
+    /// What the verb would say.
+    pub(super) fn take(
+        &self,
+        values: &[String],
+        take_senders: impl FnOnce(&[WordArgument<AllowedSender>]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        match self.kind {
+            SettingKind::Advertised => {
+                let advertised: Vec<Advertised> =
+                    values.iter().filter_map(|text| text.parse().ok()).collect();
+                check_advertised(&advertised).map_err(|why| why.to_string())
+            }
+            SettingKind::Keys => take_senders(&words(values)),
+            SettingKind::RelayWords => told(secret_words::values::<relay::Word>(&words(values), "`relay`")),
+            SettingKind::RegistryWords => {
+                told(secret_words::values::<RegistryWord>(&words(values), "`registry`"))
+            }
+            // There is one value, or each stands for itself.
+            SettingKind::Flag
+            | SettingKind::Path
+            | SettingKind::Priority
+            | SettingKind::Rate
+            | SettingKind::LocalAddresses => Ok(()),
+        }
+    }
+
     /// The key's value as the command line would have it: one text, or more if the option may be
     /// repeated. `home` is what `~/` stands for.
     pub(super) fn read(
@@ -127,13 +173,16 @@ impl SettingKey {
     /// The text as the option takes it.
     fn check(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
         let parsed = |outcome: Result<(), String>| outcome.map(|()| text.to_owned());
+        if self.is_split_at_commas() && text.contains(',') {
+            return Err(format!("`{}`: a comma parts two values: write each as a text of its own", self.key));
+        }
         match self.kind {
             SettingKind::Flag => parsed(Ok(())),
             SettingKind::Path => whole_path(text, home).map_err(|why| format!("`{}`: {why}", self.key)),
             SettingKind::Priority if PRIORITY_NAMES.contains(&text) => parsed(Ok(())),
             SettingKind::Priority => Err(format!("`{}` is background or normal", self.key)),
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
-            SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
+            SettingKind::LocalAddresses => parsed(self.parse::<LocalAddress>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
             SettingKind::Keys if named_sender(text).is_some() => parsed(Ok(())),
             SettingKind::Keys => self.word::<AllowedSender>(text, home),
@@ -162,9 +211,25 @@ impl SettingKind {
     const fn is_repeated(self) -> bool {
         matches!(
             self,
-            Self::Endpoints | Self::Advertised | Self::Keys | Self::RelayWords | Self::RegistryWords
+            Self::LocalAddresses | Self::Advertised | Self::Keys | Self::RelayWords | Self::RegistryWords
         )
     }
+}
+
+fn words<T>(values: &[String]) -> Vec<WordArgument<T>> {
+    values.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// An error with its causes, as a sentence.
+pub(super) fn told<T>(outcome: Result<T, impl Error + 'static>) -> Result<(), String> {
+    outcome.map(drop).map_err(|error| {
+        let (mut text, mut cause) = (error.to_string(), error.source());
+        while let Some(inner) = cause {
+            text += &format!(": {inner}");
+            cause = inner.source();
+        }
+        text
+    })
 }
 
 /// A path that means the same wherever the program is started.
@@ -179,7 +244,9 @@ fn whole_path(text: &str, home: Option<&Path>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Config;
     use super::*;
+    use crate::identity::PublicKey;
 
     fn read(table: &str, key: &str, value: Value) -> Result<Vec<String>, BadValue> {
         find(table, key).unwrap().read(&value, 7, Some(Path::new("/home/me")))
@@ -199,7 +266,12 @@ mod tests {
         let two = Value::List(vec![(8, text("@/a")), (9, text("@/b"))]);
         assert_eq!(read("recv", "relay", two).unwrap(), ["@/a", "@/b"]);
         assert_eq!(read("recv", "listen", text("127.0.0.1:0")).unwrap(), ["127.0.0.1:0"]);
+        assert_eq!(read("recv", "listen", text("eth0:4747")).unwrap(), ["eth0:4747"]);
         assert_eq!(read("recv", "advertise", text("nas.example.org")).unwrap(), ["nas.example.org"]);
+    }
+
+    fn take_senders(words: &[WordArgument<AllowedSender>]) -> Result<(), String> {
+        told(Config::default().allowed_senders(words, "`allow`"))
     }
 
     #[test]
@@ -215,10 +287,40 @@ mod tests {
             ("send", "relay", text("@r"), 7, "whole path"),
             ("recv", "allow", Value::List(vec![(8, text("bob/"))]), 8, "printed by `byway id`"),
             ("recv", "listen", Value::List(vec![(9, Value::Flag(true))]), 9, "must have texts"),
+            ("send", "relay", Value::List(vec![(8, text("@/a,@/b"))]), 8, "a comma parts two values"),
+            ("send", "registry", text("@/a,b"), 7, "a comma parts two values"),
+            ("recv", "allow", text(&format!("{}=a,b", PublicKey([3; 32]))), 7, "a comma parts two values"),
         ] {
             let (at, why) = read(table, key, value).unwrap_err();
             assert!(at == line && why.contains(part), "{key}: {at}: {why}");
         }
+        let key = PublicKey([3; 32]);
+        for (table, key, values, part) in [
+            ("recv", "allow", vec![format!("{key}=a"), format!("{key}=b")], "`allow`: byway-key-"),
+            (
+                "recv",
+                "allow",
+                vec![format!("{key}=a"), format!("{key}=b")],
+                "named twice, with two directories",
+            ),
+            ("recv", "allow", vec!["@/none".into()], "`allow`: cannot read /none: "),
+            ("recv", "advertise", ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec(), "gives 5 names"),
+            (
+                "recv",
+                "advertise",
+                (0..17).map(|last| format!("192.0.2.{last}")).collect(),
+                "gives 17 addresses",
+            ),
+            ("recv", "advertise", vec!["nas:0".into()], "leads to no host"),
+            ("recv", "advertise", vec!["0.0.0.0".into()], "leads to no host"),
+        ] {
+            let why = find(table, key).unwrap().take(&values, take_senders).unwrap_err();
+            assert!(why.contains(part), "{key}: {why}");
+        }
+        assert_eq!(
+            find("recv", "advertise").unwrap().take(&["nas".into(), "192.0.2.1".into()], take_senders),
+            Ok(())
+        );
         assert_eq!(unknown_key("send", "retyr"), "there is no key `retyr`: `retry` is meant, perhaps");
         assert_eq!(unknown_table("\u{1b}"), "there is no table `\\u{1b}`");
     }

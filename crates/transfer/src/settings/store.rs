@@ -37,6 +37,8 @@ pub enum PeerEdit<'a> {
     Add(&'a PeerName, &'a Ticket),
     /// A host that receives nothing gets a name, which stands for its key.
     AddKey(&'a PeerName, &'a PublicKey),
+    /// The same, also if the name stands for another ticket so far.
+    Replace(&'a PeerName, &'a Ticket),
     /// The first name becomes the second.
     Rename(&'a PeerName, &'a PeerName),
     /// A name is forgotten, with its ticket.
@@ -73,6 +75,10 @@ impl PeerEdit<'_> {
                 is_free(name)?;
                 editor::with_peer(text, name, (PUBLIC_KEY_KEY, &key.to_string()))
             }
+            Self::Replace(name, ticket) => match own.contains(name.as_str()) {
+                true => editor::with_new_ticket(text, &document, name, &ticket.to_string()),
+                false => editor::with_peer(text, name, (TICKET_KEY, &ticket.to_string())),
+            },
             Self::Rename(old, new) => {
                 is_there(old)?;
                 is_free(new)?;
@@ -311,6 +317,10 @@ mod tests {
                     prop_assert!(peers_of(&added, &[]).contains(&(name.clone(), Some(ticket()))));
                     let removed = apply(&added, PeerEdit::Remove(name)).unwrap();
                     prop_assert_eq!(peers_of(&removed, &[]), peers_of(&text, &[]), "{:?}", text);
+                }
+                if let Ok(replaced) = apply(&text, PeerEdit::Replace(name, &ticket())) {
+                    prop_assert_eq!(peers_of(&replaced, &[name]), peers_of(&text, &[name]), "{:?}", text);
+                    prop_assert!(peers_of(&replaced, &[]).contains(&(name.clone(), Some(ticket()))));
                 }
                 if let Ok(renamed) = apply(&text, PeerEdit::Rename(name, other)) {
                     let both = [name, other];
