@@ -3,7 +3,7 @@
 //! name but contents whose hash was told.
 #![no_main]
 
-use byway_files::manifest::{MANIFEST_VERSION, Record};
+use byway_files::manifest::{ComparePlan, MANIFEST_VERSION, Record, RecordCodec};
 use byway_files::{Counts, Metadata, Sink, SinkOptions, Timestamp};
 use byway_wire::ObjectId;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -33,7 +33,11 @@ enum Step {
         of: u8,
     },
     Withdrawn(u8),
-    Resume,
+    Compare {
+        resumes: bool,
+        contents: bool,
+        replaces_newer: bool,
+    },
     End {
         honest: bool,
     },
@@ -98,6 +102,7 @@ fuzz_target!(|steps: Vec<Step>| {
     let mut sink = open();
     let mut told: BTreeSet<[u8; 32]> = BTreeSet::new();
     let (mut counts, mut sizes, mut begun) = (Counts::default(), Vec::<u64>::new(), false);
+    let mut codec = RecordCodec::default();
     for step in steps.iter().take(200) {
         let mut bytes = Vec::new();
         let metadata = |mode: u16| Metadata {
@@ -106,47 +111,50 @@ fuzz_target!(|steps: Vec<Step>| {
         };
         let path = |index: u8| PATHS[usize::from(index) % PATHS.len()];
         if !std::mem::replace(&mut begun, true) {
-            Record::Start { version: MANIFEST_VERSION }.encode(&mut bytes);
+            codec.encode(&Record::Start { version: MANIFEST_VERSION }, &mut bytes);
         }
         match step {
             Step::Directory { path: at, mode } => {
                 counts.directories += 1;
-                Record::Directory { metadata: metadata(*mode), path: path(*at) }.encode(&mut bytes);
+                codec.encode(&Record::Directory { metadata: metadata(*mode), path: path(*at) }, &mut bytes);
             }
             Step::Symlink { path: at, target } => {
                 counts.symlinks += 1;
                 let target = TARGETS[usize::from(*target) % TARGETS.len()];
-                Record::Symlink { mtime: metadata(0).mtime, path: path(*at), target }.encode(&mut bytes);
+                codec.encode(&Record::Symlink { mtime: metadata(0).mtime, path: path(*at), target }, &mut bytes);
             }
             Step::File { path: at, size, mode } => {
                 let (object, size) = (ObjectId(sizes.len() as u32), SIZES[usize::from(*size) % SIZES.len()]);
                 counts.files += 1;
                 counts.bytes += size;
                 sizes.push(size);
-                Record::File { object, size, metadata: metadata(*mode), path: path(*at) }.encode(&mut bytes);
+                codec.encode(&Record::File { object, size, metadata: metadata(*mode), path: path(*at) }, &mut bytes);
             }
             Step::Hash { object, of } => {
                 let of = u32::from(*of) % 8;
                 let size = sizes.get(of as usize).copied().unwrap_or(1);
                 let hash = *blake3::hash(&contents(of, size)).as_bytes();
                 told.insert(hash);
-                Record::Hash { object: ObjectId((*object % 8).into()), hash }.encode(&mut bytes);
+                codec.encode(&Record::Hash { object: ObjectId((*object % 8).into()), hash }, &mut bytes);
             }
             Step::Withdrawn(object) => {
                 let why = byway_files::manifest::Withdrawal::Changed;
-                Record::Withdrawn { object: ObjectId((*object % 8).into()), why }.encode(&mut bytes);
+                codec.encode(&Record::Withdrawn { object: ObjectId((*object % 8).into()), why }, &mut bytes);
             }
-            Step::Resume => Record::Resume.encode(&mut bytes),
+            Step::Compare { resumes, contents, replaces_newer } => {
+                let plan = ComparePlan { resumes: *resumes, contents: *contents, replaces_newer: *replaces_newer };
+                codec.encode(&Record::Compare(plan), &mut bytes);
+            }
             Step::End { honest } => {
-                Record::End(if *honest { counts } else { Counts::default() }).encode(&mut bytes)
+                codec.encode(&Record::End(if *honest { counts } else { Counts::default() }), &mut bytes)
             }
             Step::Ranges { parts, object, bytes: ranges } => {
                 let body = match parts {
                     true => [&[PARTS, object % 8][..], ranges].concat(),
                     false => [&[HOLES][..], ranges].concat(),
                 };
-                if let Ok(record) = Record::decode(&body) {
-                    record.encode(&mut bytes);
+                if let Ok(record) = RecordCodec::default().decode(&body) {
+                    codec.encode(&record, &mut bytes);
                 }
             }
             Step::Raw(raw) => bytes.extend(raw),
@@ -173,7 +181,7 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Again => {
                 drop(sink);
                 sink = open();
-                (counts, begun) = (Counts::default(), false);
+                (counts, begun, codec) = (Counts::default(), false, RecordCodec::default());
                 sizes.clear();
                 continue;
             }

@@ -6,7 +6,7 @@
 use byway_engine::config::Params;
 use byway_engine::handshake::{Identity, Initiator, Responder};
 use byway_engine::seal::Suites;
-use byway_files::manifest::Record;
+use byway_files::manifest::RecordCodec;
 use byway_files::{MAX_PATH_LEN, Reports, check_name};
 use byway_wire::Instant;
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut components = bytes.split(|byte| *byte == b'/');
         assert!(components.all(|component| !matches!(component, b"" | b"." | b"..")));
     }
-    let _ = Record::decode(bytes);
+    let _ = RecordCodec::default().decode(bytes);
 
     let whole = Reports::new().feed(bytes);
     let (mut pieces, mut all) = (Reports::new(), Ok(Vec::new()));

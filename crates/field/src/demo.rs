@@ -10,7 +10,7 @@ pub use error::DemoError;
 
 use byway_control::Class;
 use byway_engine::Config;
-use byway_files::Modes;
+use byway_files::{Modes, SourceOptions};
 use byway_net::Socket;
 use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
@@ -105,7 +105,10 @@ pub fn transfer(
         ticket,
         registry: None,
         relays: if detours { network.words() } else { Vec::new() },
-        payload: Payload::Tree { paths: vec![source.to_owned()], keep_modes: true },
+        payload: Payload::Tree {
+            paths: vec![source.to_owned()],
+            options: SourceOptions { special_modes: true, ..SourceOptions::default() },
+        },
         below: None,
         journals: None,
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),

@@ -139,6 +139,11 @@ impl Beneath {
     }
 }
 
+/// The modification time of a file.
+pub(crate) fn mtime(stat: &rustix::fs::Stat) -> Timestamp {
+    Timestamp { seconds: stat.st_mtime, nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default() }
+}
+
 /// Times for system calls that set `mtime` and leave the access time unchanged.
 pub(crate) fn times(mtime: Timestamp) -> Timestamps {
     Timestamps {

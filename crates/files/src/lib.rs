@@ -37,7 +37,7 @@ pub use manifest::{Counts, Metadata, Timestamp};
 pub use name::{
     MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, check_name,
 };
-pub use receiver_report::{Reason, Report, Reports};
+pub use receiver_report::{ObjectRange, Reason, Report, Reports};
 pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
 pub use size_totals::Totals;

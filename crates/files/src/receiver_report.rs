@@ -1,6 +1,7 @@
 //! What the receiver tells the sender: records in an ordered stream, each with a length and a body
-//! as in [`crate::manifest`]. In a resumed transfer, the receiver answers each FILE record with
-//! HAVE records. They list the file's chunks on its disk, in ascending order.
+//! as in [`crate::manifest`]. Where the sender compares, the receiver answers each FILE record: with
+//! SAME, WANTED or FAILED, or with HAVE records, which list the file's chunks on its disk, in
+//! ascending order.
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -10,6 +11,8 @@
 //! | 03 | DONE | files, bytes, failed; last, once |
 //! | 04 | HAVE | object, flags (1), first chunk on the receiver's disk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
+//! | 06 | SAME | first object, number of objects - 1: these files are here, with the same size and time |
+//! | 07 | WANTED | first object, number of objects - 1: these files are to be sent whole |
 //!
 //! | flag of HAVE | meaning |
 //! |---|---|
@@ -20,7 +23,7 @@ use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};
 use crate::name::{MAX_PATH_LEN, Printable};
 use byway_wire::codec::VARINT_MAX;
-use byway_wire::{DecodeError, ObjectId, Reader};
+use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 use std::fmt;
 
 // Types of reports.
@@ -30,6 +33,8 @@ const REFUSED_REPORT: u8 = 0x02;
 const DONE_REPORT: u8 = 0x03;
 const HAVE_REPORT: u8 = 0x04;
 const LIMIT_REPORT: u8 = 0x05;
+const SAME_REPORT: u8 = 0x06;
+const WANTED_REPORT: u8 = 0x07;
 // Flags of HAVE.
 const HAVE_LAST_FLAG: u8 = 0x01;
 const HAVE_PLACED_FLAG: u8 = 0x02;
@@ -91,6 +96,8 @@ reasons! {
     OtherFileSystem = 10, "part of the path is another file system at the receiver: receive directly into that one";
     /// Another reason, which the detail describes.
     Other = 11, "the receiver could not write it";
+    /// The receiver's file was modified later than the sender's.
+    Newer = 12, "the receiver has a newer file, which is kept: --replace-newer replaces it";
 }
 
 /// A report of the receiver to the sender.
@@ -141,11 +148,57 @@ pub enum Report {
         /// Whether this is the last HAVE record of the object.
         last: bool,
     },
+    /// Files that the receiver has: nothing of them is sent.
+    Same(ObjectRange),
+    /// Files that are to be sent whole.
+    Wanted(ObjectRange),
     /// The receiver limits the rate from now on. Flow control holds the sender to it as well.
     Limit {
         /// The limit in bytes per second. 0: no limit.
         bytes_per_second: u64,
     },
+}
+
+/// Objects with consecutive numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectRange {
+    /// The first object.
+    pub first: ObjectId,
+    /// How many there are, at least 1.
+    pub count: u32,
+}
+
+impl ObjectRange {
+    /// One object.
+    #[must_use]
+    pub const fn one(object: ObjectId) -> Self {
+        Self { first: object, count: 1 }
+    }
+
+    /// Takes in `object`, if it follows the last. Returns whether it does.
+    pub const fn extend(&mut self, object: ObjectId) -> bool {
+        let follows = self.first.0 + self.count == object.0;
+        self.count += follows as u32;
+        follows
+    }
+
+    /// The objects.
+    pub fn objects(self) -> impl Iterator<Item = ObjectId> {
+        (self.first.0..self.first.0 + self.count).map(ObjectId)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (first, more) = (read_object(reader)?, reader.varint_u32("number of objects")?);
+        if u64::from(first.0) + u64::from(more) > frame::MAX_OBJECT_ID.into() {
+            return Err(DecodeError::Range("number of objects"));
+        }
+        Ok(Self { first, count: more + 1 })
+    }
+
+    fn write(self, writer: &mut Writer<'_>) {
+        writer.varint(self.first.0.into());
+        writer.varint(u64::from(self.count.saturating_sub(1)));
+    }
 }
 
 impl Report {
@@ -194,6 +247,14 @@ impl Report {
                     hashes.iter().for_each(|hash| writer.bytes(hash));
                 });
             }
+            Self::Same(objects) => append(out, 0, |writer| {
+                writer.u8(SAME_REPORT);
+                objects.write(writer);
+            }),
+            Self::Wanted(objects) => append(out, 0, |writer| {
+                writer.u8(WANTED_REPORT);
+                objects.write(writer);
+            }),
             Self::Limit { bytes_per_second } => append(out, 0, |writer| {
                 writer.u8(LIMIT_REPORT);
                 writer.varint((*bytes_per_second).min(VARINT_MAX));
@@ -235,6 +296,8 @@ impl Report {
                 let (placed, last) = (flags & HAVE_PLACED_FLAG != 0, flags & HAVE_LAST_FLAG != 0);
                 Self::Have { object, first, hashes, placed, last }
             }
+            SAME_REPORT => Self::Same(ObjectRange::read(&mut reader)?),
+            WANTED_REPORT => Self::Wanted(ObjectRange::read(&mut reader)?),
             LIMIT_REPORT => Self::Limit { bytes_per_second: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
@@ -301,6 +364,8 @@ mod tests {
             Report::Done { files: 1, bytes: 16_384, failed: 2 },
             Report::Have { object: ObjectId(1), first: 70, hashes: vec![[9; 32]], placed: false, last: true },
             Report::Limit { bytes_per_second: 9 },
+            Report::Same(ObjectRange { first: ObjectId(70), count: 20_000 }),
+            Report::Wanted(ObjectRange::one(ObjectId(frame::MAX_OBJECT_ID))),
         ]
     }
 
@@ -310,10 +375,12 @@ mod tests {
         examples().iter().for_each(|report| report.encode(&mut bytes));
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let have = format!("0025 04 01 01 4046 {}", "09".repeat(32));
-        let all = format!("00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509");
+        let all = format!(
+            "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509 0007 06 4046 80004e1f 0006 07 bfffffff 00"
+        );
         assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
-        assert_eq!(codes, (1..=11).collect::<Vec<u8>>());
+        assert_eq!(codes, (1..=12).collect::<Vec<u8>>());
     }
 
     #[test]

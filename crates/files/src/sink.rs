@@ -6,8 +6,10 @@
 //! |---|---|
 //! | a file under a temporary name, until its whole hash is right | `sink/partial.rs` |
 //! | contents, hashed chunk by chunk | `sink/contents.rs` |
+//! | which files are here already, and which are wanted | `sink/answers.rs` |
 //! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
 
+mod answers;
 mod contents;
 mod deferred_work;
 mod earlier_try;
@@ -22,11 +24,12 @@ mod writing;
 use crate::chunks::Layout;
 use crate::contained_dir::Beneath;
 use crate::error::SinkError;
-use crate::manifest::{Counts, Framer, MANIFEST_VERSION, Metadata, Record};
+use crate::manifest::{ComparePlan, Counts, Framer, MANIFEST_VERSION, Metadata, Record, RecordCodec};
 use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
+use answers::{Answers, Comparison};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
@@ -132,8 +135,10 @@ pub struct Summary {
     pub bytes: u64,
     /// How many entries failed.
     pub failed: u64,
-    /// Bytes of files in place that an earlier try had brought.
+    /// Bytes of files in place that were here before.
     pub kept: u64,
+    /// How many files were here before, with the same size and time.
+    pub unchanged: u64,
     /// Bytes of the files announced that do not travel: they are here already, or are holes.
     pub skipped: u64,
     /// The size of all files in bytes, as the sender claims. `None`: it did not tell.
@@ -161,6 +166,7 @@ pub struct Sink {
     tree: Beneath,
     partials: Partials,
     framer: Framer,
+    codec: RecordCodec,
     state: SinkState,
     /// The object that the next FILE record must have.
     next_object: u32,
@@ -168,8 +174,9 @@ pub struct Sink {
     keys: BTreeSet<Key>,
     /// Objects that failed while another thread makes their files.
     orphans: BTreeMap<ObjectId, Key>,
-    /// Whether the sender said that this is another try.
-    resuming: bool,
+    /// How files that are here are compared with the sender's. `None`: all come whole.
+    plan: Option<ComparePlan>,
+    answers: Answers,
     /// Objects whose existing chunks are to be reported to the sender, in order.
     asked: VecDeque<ObjectId>,
     read_back: Option<ReadBack>,
@@ -249,12 +256,14 @@ impl Sink {
             tree: Beneath::new(root),
             partials,
             framer: Framer::default(),
+            codec: RecordCodec::default(),
             state: SinkState::Begun,
             next_object: 0,
             objects: Numbered::default(),
             keys: BTreeSet::new(),
             orphans: BTreeMap::new(),
-            resuming: false,
+            plan: None,
+            answers: Answers::default(),
             asked: VecDeque::new(),
             read_back: None,
             holes: None,
@@ -274,12 +283,12 @@ impl Sink {
     /// The bytes are no valid manifest, or the disk cannot be used. After an error no further file
     /// gets its final name.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let mut framer = std::mem::take(&mut self.framer);
+        let (mut framer, mut codec) = (std::mem::take(&mut self.framer), std::mem::take(&mut self.codec));
         let fed = framer.feed(bytes, |body| {
-            let record = Record::decode(body)?;
+            let record = codec.decode(body)?;
             self.record(record)
         });
-        self.framer = framer;
+        (self.framer, self.codec) = (framer, codec);
         if fed.is_err() {
             self.state = SinkState::Broken;
         }
@@ -307,6 +316,7 @@ impl Sink {
 
     /// Takes the bytes to send on the stream of reports.
     pub fn reports(&mut self) -> Vec<u8> {
+        self.answers.flush(&mut self.out);
         std::mem::take(&mut self.out)
     }
 
@@ -353,8 +363,8 @@ impl Sink {
         }
         match record {
             Record::Holes(holes) => self.holes = Some(holes.set()),
-            Record::Resume if self.summary.announced == Counts::default() => self.resuming = true,
-            Record::Start { .. } | Record::Resume => {
+            Record::Compare(plan) if self.summary.announced == Counts::default() => self.plan = Some(plan),
+            Record::Start { .. } | Record::Compare(_) => {
                 return Err(DecodeError::Range("order of records").into());
             }
             Record::Total { bytes } => self.summary.total = Some(bytes),
@@ -374,9 +384,6 @@ impl Sink {
                 }
             }
             Record::File { object, size, metadata, path } => {
-                if object.0 != self.next_object {
-                    return Err(DecodeError::Range("object").into());
-                }
                 if self.objects.len() >= MAX_OUTSTANDING {
                     return Err(SinkError::TooMany("unfinished files"));
                 }
@@ -438,31 +445,43 @@ impl Sink {
         holes: RangeSet,
     ) -> Result<(), SinkError> {
         let key = Key::new(path, size, &metadata);
-        let asked = self.resuming && size > 0;
-        let incoming = Incoming::new(path.to_vec(), size, metadata, key, holes, asked);
         let refused = match check_name(path) {
             Err(error) => Some((Reason::Name, error.to_string())),
             Ok(()) if self.keys.contains(&key) => Some((Reason::Protocol, "named twice".to_owned())),
             Ok(()) => None,
         };
-        match refused {
+        if let Some((reason, detail)) = refused {
             // Not by way of `fail`: the key, and the file of that key, may be another object's.
-            Some((reason, detail)) => self.report_failure(object, incoming.path, reason, detail),
-            None => {
-                self.holes_held += incoming.hashes.holes.count();
-                if self.holes_held > MAX_HOLES {
-                    return Err(SinkError::TooMany("holes"));
-                }
-                if asked {
-                    self.asked.push_back(object);
-                } else {
-                    self.summary.skipped =
-                        self.summary.skipped.saturating_add(size - incoming.travels.size());
-                }
-                self.keys.insert(key);
-                self.objects.insert(object, Box::new(incoming));
-            }
+            self.report_failure(object, path.to_vec(), reason, detail);
+            return Ok(());
         }
+        let asked = match self.compare(path, size, &metadata) {
+            Comparison::Same => {
+                self.same(object, size);
+                return Ok(());
+            }
+            Comparison::Newer => {
+                self.report_failure(object, path.to_vec(), Reason::Newer, String::new());
+                return Ok(());
+            }
+            Comparison::Wanted => false,
+            Comparison::Chunks => true,
+        };
+        let incoming = Incoming::new(path.to_vec(), size, metadata, key, holes, asked);
+        self.holes_held += incoming.hashes.holes.count();
+        if self.holes_held > MAX_HOLES {
+            return Err(SinkError::TooMany("holes"));
+        }
+        if asked {
+            self.asked.push_back(object);
+        } else {
+            if self.plan.is_some() {
+                self.answers.wanted(object, &mut self.out);
+            }
+            self.summary.skipped = self.summary.skipped.saturating_add(size - incoming.travels.size());
+        }
+        self.keys.insert(key);
+        self.objects.insert(object, Box::new(incoming));
         Ok(())
     }
 

@@ -5,7 +5,9 @@ mod contents;
 mod outgoing;
 
 use crate::error::SourceError;
-use crate::manifest::{ChunkRanges, Counts, MANIFEST_VERSION, MODE_MASK, Record, Withdrawal};
+use crate::manifest::{
+    ChunkRanges, ComparePlan, Counts, MANIFEST_VERSION, MODE_MASK, Record, RecordCodec, Withdrawal,
+};
 use crate::name::Subdirectory;
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
@@ -31,13 +33,23 @@ pub struct SourceOptions {
     /// rights of its owner or group. The sticky bit of directories is always sent, since it only
     /// restricts who may delete files.
     pub special_modes: bool,
+    /// Compare the contents of files that have the same size and time at both ends.
+    pub compares_contents: bool,
+    /// Replace files of the receiver that are newer.
+    pub replaces_newer: bool,
     /// Files held open at a time.
     pub open_files: usize,
 }
 
+impl SourceOptions {
+    /// What holds unless it is said otherwise.
+    pub const DEFAULT: Self =
+        Self { special_modes: false, compares_contents: false, replaces_newer: false, open_files: 64 };
+}
+
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { special_modes: false, open_files: 64 }
+        Self::DEFAULT
     }
 }
 
@@ -71,6 +83,8 @@ pub struct Source {
     objects: Numbered<Outgoing>,
     open: OpenFiles,
     next_object: u32,
+    /// The least object about which the receiver may say whether it wants it.
+    next_answer: u32,
     /// Objects with neither hash nor withdrawal yet.
     unsettled: usize,
     /// Objects that were read to their end, but not completely in order.
@@ -78,14 +92,17 @@ pub struct Source {
     settled: VecDeque<(ObjectId, FileResult)>,
     /// Bytes of the stream that did not fit the limit of the last batch.
     out: Vec<u8>,
+    codec: RecordCodec,
     state: SourceState,
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
     /// The journals of the transfer, for another try.
     journals: Option<Journals>,
-    /// Whether the receiver is asked which chunks it has.
+    /// Whether the receiver is asked which chunks an earlier try left.
     resuming: bool,
+    /// Files that the receiver has, as it says.
+    unchanged: u64,
     /// Objects for which it is now known which chunks are sent.
     divided: VecDeque<NewObject>,
     /// Bytes that are not sent because the receiver has them.
@@ -130,16 +147,19 @@ impl Source {
             objects: Numbered::default(),
             open: OpenFiles::new(options.open_files),
             next_object: 0,
+            next_answer: 0,
             unsettled: 0,
             behind: BTreeSet::new(),
             settled: VecDeque::new(),
             out: Vec::new(),
+            codec: RecordCodec::default(),
             state: SourceState::Begun,
             counts: Counts::default(),
             warnings: VecDeque::new(),
             unsent: 0,
             journals: None,
             resuming: false,
+            unchanged: 0,
             divided: VecDeque::new(),
             kept: 0,
             skipped: 0,
@@ -155,8 +175,7 @@ impl Source {
     }
 
     /// Writes `journals`, so that a later run can resume the transfer. If `journals` are from an
-    /// earlier run, the contents of a file are sent only after the receiver has said which chunks
-    /// it has ([`Self::have`]).
+    /// earlier run, the receiver is asked which chunks it has of each file ([`Self::have`]).
     #[must_use]
     pub fn with_journals(mut self, journals: Journals) -> Self {
         self.resuming = journals.was_begun();
@@ -171,7 +190,14 @@ impl Source {
         }
     }
 
-    /// Bytes that are not sent because the receiver has them from an earlier try.
+    /// How many files are not sent, because the receiver says that it has them with the same size
+    /// and time.
+    #[must_use]
+    pub const fn unchanged(&self) -> u64 {
+        self.unchanged
+    }
+
+    /// Bytes that are not sent because the receiver has them.
     #[must_use]
     pub const fn kept(&self) -> u64 {
         self.kept
@@ -188,28 +214,32 @@ impl Source {
     /// announced.
     pub fn tell_total(&mut self, bytes: u64) {
         if self.state == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
-            Record::Total { bytes }.encode(&mut self.out);
+            self.codec.encode(&Record::Total { bytes }, &mut self.out);
         }
     }
 
-    /// The next bytes of the manifest, at most `limit`, and the objects whose FILE records are in
-    /// them. `objects`: roughly the most objects to announce. An empty batch means that announced
-    /// objects must be read first, or that the stream [has ended](Self::is_finished).
+    /// The next bytes of the manifest, at most `limit`, and the objects that the receiver wants
+    /// now. `objects`: roughly the most objects to announce. An empty batch means that the receiver
+    /// must answer or announced objects be read first, or that the stream
+    /// [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.state == SourceState::Begun {
-            Record::Start { version: MANIFEST_VERSION }.encode(&mut self.out);
-            if self.resuming {
-                Record::Resume.encode(&mut self.out);
-            }
+            self.codec.encode(&Record::Start { version: MANIFEST_VERSION }, &mut self.out);
+            let plan = ComparePlan {
+                resumes: self.resuming,
+                contents: self.options.compares_contents,
+                replaces_newer: self.options.replaces_newer,
+            };
+            self.codec.encode(&Record::Compare(plan), &mut self.out);
             self.state = SourceState::Walking;
         }
         self.catch_up();
         self.say_settled(limit, &mut batch);
-        let mut entries = MAX_ENTRIES;
+        let (mut entries, mut announced) = (MAX_ENTRIES, 0);
         while self.state == SourceState::Walking
             && self.out.len() < limit
-            && batch.objects.len() < objects
+            && announced < objects
             && self.objects.len() < MAX_OUTSTANDING
             && entries > 0
         {
@@ -217,7 +247,10 @@ impl Source {
             // One that would be closed again before it is read need not be opened.
             self.walk.opens = self.open.has_room();
             match self.walk.step() {
-                Some(entry) => self.announce(entry, &mut batch),
+                Some(entry) => {
+                    announced += usize::from(matches!(entry, Entry::File { .. }));
+                    self.announce(entry);
+                }
                 None => {
                     self.tell_total(self.counts.bytes);
                     self.state = SourceState::Walked;
@@ -226,7 +259,7 @@ impl Source {
         }
         self.say_settled(limit, &mut batch);
         if self.state == SourceState::Walked && self.unsettled == 0 && self.settled.is_empty() {
-            Record::End(self.counts).encode(&mut self.out);
+            self.codec.encode(&Record::End(self.counts), &mut self.out);
             self.state = SourceState::Ended;
         }
         let rest = self.out.split_off(limit.min(self.out.len()));
@@ -353,7 +386,7 @@ impl Source {
         Some(sent)
     }
 
-    fn announce(&mut self, entry: Entry, batch: &mut Batch) {
+    fn announce(&mut self, entry: Entry) {
         let (of_directory, of_file) =
             if self.options.special_modes { (MODE_MASK, MODE_MASK) } else { (0o1777, 0o777) };
         match entry {
@@ -362,7 +395,7 @@ impl Source {
                 let Some(path) = self.sent_path(&path) else { return };
                 metadata.mode &= of_directory;
                 self.counts.directories += 1;
-                Record::Directory { metadata, path: &path }.encode(&mut self.out);
+                self.codec.encode(&Record::Directory { metadata, path: &path }, &mut self.out);
             }
             Entry::Symlink { path, mtime, target } => {
                 if check_name(&target) == Err(NameError::Long) {
@@ -371,7 +404,8 @@ impl Source {
                 }
                 let Some(path) = self.sent_path(&path) else { return };
                 self.counts.symlinks += 1;
-                Record::Symlink { mtime, path: &path, target: &target }.encode(&mut self.out);
+                let link = Record::Symlink { mtime, path: &path, target: &target };
+                self.codec.encode(&link, &mut self.out);
             }
             Entry::File { path, base, status, file } => {
                 if self.next_object > frame::MAX_OBJECT_ID || status.size > VARINT_MAX {
@@ -385,28 +419,20 @@ impl Source {
                 self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 let mut metadata = status.metadata;
                 metadata.mode &= of_file;
-                let holes = outgoing::holes(file.as_ref(), &status);
+                // A walk that opens no files has not opened this one.
+                let reopened = (file.is_none() && status.is_sparse)
+                    .then(|| self.walk.reopen(base, &path).ok())
+                    .flatten();
+                let holes = outgoing::holes(file.as_ref().or(reopened.as_ref()), &status);
                 if !holes.is_empty() {
                     let (bytes, _) = ChunkRanges::write(&holes);
-                    Record::Holes(ChunkRanges::written(&bytes)).encode(&mut self.out);
+                    self.codec.encode(&Record::Holes(ChunkRanges::written(&bytes)), &mut self.out);
                 }
-                Record::File { object, size: status.size, metadata, path: &sent }.encode(&mut self.out);
-                let asked = self.resuming && status.size > 0;
-                let outgoing = Outgoing::new(base, path, status, holes, asked);
-                if !asked {
-                    self.skipped += status.size - outgoing.size();
-                    batch.objects.push(NewObject { id: object, size: outgoing.size() });
-                    if outgoing.size() == 0 && status.size > 0 {
-                        self.behind.insert(object);
-                    }
-                }
-                self.objects.insert(object, Box::new(outgoing));
-                if status.size == 0 {
-                    self.settled.push_back((object, FileResult::Hash(*blake3::hash(&[]).as_bytes())));
-                } else {
-                    self.unsettled += 1;
-                    file.into_iter().for_each(|file| self.open.insert(object, file));
-                }
+                let announced = Record::File { object, size: status.size, metadata, path: &sent };
+                self.codec.encode(&announced, &mut self.out);
+                self.objects.insert(object, Box::new(Outgoing::new(base, path, status, holes)));
+                self.unsettled += 1;
+                file.into_iter().for_each(|file| self.open.insert(object, file));
             }
         }
     }
@@ -416,10 +442,10 @@ impl Source {
             && let Some((object, verdict)) = self.settled.pop_front()
         {
             match verdict {
-                FileResult::Hash(hash) => Record::Hash { object, hash }.encode(&mut self.out),
+                FileResult::Hash(hash) => self.codec.encode(&Record::Hash { object, hash }, &mut self.out),
                 FileResult::Withdrawn(why) => {
                     batch.withdrawn.push(object);
-                    Record::Withdrawn { object, why }.encode(&mut self.out);
+                    self.codec.encode(&Record::Withdrawn { object, why }, &mut self.out);
                 }
             }
         }

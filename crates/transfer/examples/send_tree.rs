@@ -1,7 +1,7 @@
 //! Sends a file or a directory to whoever printed the ticket:
 //! `cargo run -p byway-transfer --example send_tree PATH TICKET`
 
-use byway_transfer::{Identity, Payload, Sending, SendingPlan, TransferEvent};
+use byway_transfer::{Identity, Payload, Sending, SendingPlan, SourceOptions, TransferEvent};
 use std::error::Error;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which path?")?;
     let ticket = arguments.next().ok_or("to whom? `receive_tree` prints a ticket")?;
-    let payload = Payload::Tree { paths: vec![path.into()], keep_modes: false };
+    let payload = Payload::Tree { paths: vec![path.into()], options: SourceOptions::default() };
     let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket.parse()?, payload)?)?;
     loop {
         match sending.next(Duration::from_millis(100)) {

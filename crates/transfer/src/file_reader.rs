@@ -89,8 +89,10 @@ pub(crate) enum DiskReply {
 pub(crate) struct TreeDone {
     /// Payload bytes that the receiver has in place.
     pub bytes: u64,
-    /// How many files were not transferred, because the receiver had them from an earlier try.
+    /// Bytes that were not transferred, because the receiver had them.
     pub kept: u64,
+    /// How many files were not transferred, because the receiver says that it has them.
+    pub unchanged: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
     /// How many entries the receiver refused or found damaged.
@@ -241,6 +243,8 @@ impl TreeReader {
             Report::Have { object, first, hashes, placed, last } => {
                 self.source.have(object, first, &hashes, placed, last)?;
             }
+            Report::Same(objects) => self.source.same(objects)?,
+            Report::Wanted(objects) => self.source.wanted(objects)?,
             Report::Verified { object } => self.source.release(object),
             Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
             Report::Failed { object, reason, detail } => {
@@ -263,6 +267,7 @@ impl TreeReader {
                 *done = Some(TreeDone {
                     bytes,
                     kept: self.source.kept(),
+                    unchanged: self.source.unchanged(),
                     entries: announced.saturating_sub(failed),
                     // What was withdrawn is counted as unsent already.
                     failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),

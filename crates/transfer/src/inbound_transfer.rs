@@ -283,6 +283,7 @@ impl Inbound {
             // Nobody can tell what of a stream that broke off its reader has kept.
             bytes: if self.is_pipe && broken_off { amount.bytes } else { summary.bytes },
             kept: summary.kept,
+            unchanged: summary.unchanged,
             entries,
             failed: summary.failed,
             seconds,

@@ -7,7 +7,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let ticket = std::env::var("TICKET")?.parse()?;
-//! let payload = Payload::Tree { paths: vec!["photos".into()], keep_modes: false };
+//! let payload = Payload::Tree { paths: vec!["photos".into()], options: SourceOptions::default() };
 //! let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket, payload)?)?;
 //! while !sending.is_over() {
 //!     if let Some(TransferEvent::Progress(tally)) = sending.next(Duration::from_millis(100)) {
@@ -105,7 +105,7 @@ pub mod units;
 mod warnings;
 
 pub use allowed_sender::{AllowedSender, AllowedSenderError};
-pub use byway_files::Printable;
+pub use byway_files::{Printable, SourceOptions};
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};
 pub use endpoint::endpoint;

@@ -40,8 +40,10 @@ pub struct ReceivedTransfer {
     pub origin: TransferId,
     /// Payload bytes in place.
     pub bytes: u64,
-    /// How many files were not transferred, because an earlier try had brought them.
+    /// Bytes that were not transferred, because they were here.
     pub kept: u64,
+    /// How many files were not transferred, because they were here with the same size and time.
+    pub unchanged: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
     /// How many entries are not in place.

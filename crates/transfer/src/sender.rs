@@ -107,8 +107,11 @@ pub struct SentTransfer {
     pub outcome: Result<(), TransferError>,
     /// Payload bytes that the receiver verified.
     pub bytes: u64,
-    /// How many files were not transferred, because an earlier try had brought them.
+    /// Bytes that were not transferred, because the receiver had them.
     pub kept: u64,
+    /// How many files were not transferred, because the receiver says that it has them with the
+    /// same size and time.
+    pub unchanged: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
     /// How many entries the receiver refused or found damaged.
@@ -208,7 +211,7 @@ impl Sending {
             tried: Vec::new(),
             leave_at: None,
         });
-        let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
+        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, damaged } = ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.keeper.counter().paths();
         let relays = owner.keeper.log().tallies(&paths, &owner.locals);
@@ -217,6 +220,7 @@ impl Sending {
             outcome,
             bytes,
             kept,
+            unchanged,
             entries,
             failed,
             unsent,

@@ -27,8 +27,8 @@ pub enum Payload {
     Tree {
         /// The paths of the files and directories.
         paths: Vec<PathBuf>,
-        /// With their setuid and setgid bits, too.
-        keep_modes: bool,
+        /// How it is read, and how it is compared with what the receiver has.
+        options: SourceOptions,
     },
     /// A stream, for example standard input.
     Pipe(Box<dyn Read + Send>),
@@ -47,11 +47,8 @@ pub(crate) fn start_outbound(
 ) -> Result<Started, Error> {
     let waker = control.waker().clone();
     match payload {
-        Payload::Tree { paths, keep_modes } => {
-            let mut source = Source::open(
-                &paths,
-                SourceOptions { special_modes: keep_modes, ..SourceOptions::default() },
-            )?;
+        Payload::Tree { paths, options } => {
+            let mut source = Source::open(&paths, options)?;
             let transfer = transfer_of(identity, &paths, below.as_ref());
             source = source.below(below);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {

@@ -162,6 +162,12 @@ pub struct Send {
     /// [default: off]
     #[arg(long)]
     pub retry: bool,
+    /// Compare contents also of files that have the same size and time at both ends [default: off]
+    #[arg(long)]
+    pub checksum: bool,
+    /// Replace files of the receiver that are newer [default: they are kept and named, exit code 4]
+    #[arg(long)]
+    pub replace_newer: bool,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -90,6 +90,7 @@ pub struct Totals {
     pub verified: bool,
     pub failed_entries: u64,
     pub kept_bytes: u64,
+    pub unchanged_files: u64,
 }
 
 /// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
@@ -104,6 +105,11 @@ pub fn complete(totals: &Totals) -> String {
     }
     if totals.kept_bytes > 0 {
         text += &format!("; {} of it had arrived before", Bytes(totals.kept_bytes));
+    }
+    match totals.unchanged_files {
+        0 => {}
+        1 => text += "; the receiver has 1 file with the same size and time",
+        count => text += &format!("; the receiver has {count} files with the same size and time"),
     }
     text
 }

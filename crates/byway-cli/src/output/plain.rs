@@ -102,6 +102,7 @@ fn summary(result: &ResultEvent) -> Option<String> {
         verified: done.verified || done.failed > 0,
         failed_entries: done.failed,
         kept_bytes: done.kept,
+        unchanged_files: done.unchanged,
     };
     let how = match done.arrived {
         Some(arrived) => transfer::broken_off(arrived, done.total, &totals),

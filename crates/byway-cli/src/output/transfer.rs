@@ -147,9 +147,13 @@ pub struct RelayChange {
 pub struct Transferred {
     /// Payload bytes in place, each file's hash found right.
     pub bytes: u64,
-    /// How many files were not transferred, because an earlier try had brought them.
+    /// Bytes that were not transferred, because the receiver had them.
     #[serde(rename = "kept_bytes")]
     pub kept: u64,
+    /// Files that were not transferred, because the receiver has them with the same size and time,
+    /// as it says.
+    #[serde(rename = "unchanged_files")]
+    pub unchanged: u64,
     /// Files, directories and links in place.
     pub entries: u64,
     /// From the first byte to the receiver's confirmation.

@@ -326,6 +326,7 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
     let outcome = Outcome::Transfer(Box::new(Transferred {
         bytes,
         kept: received.kept,
+        unchanged: received.unchanged,
         entries: received.entries,
         seconds,
         goodput_bps: Rate::of(travelled, seconds).0,

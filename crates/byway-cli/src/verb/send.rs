@@ -15,7 +15,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
-use byway_files::Totals;
+use byway_files::{SourceOptions, Totals};
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::local_address::local_addresses;
@@ -73,7 +73,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let plan = || -> Result<SendingPlan> {
         let payload = match piped {
             true => Payload::Pipe(Box::new(io::stdin())),
-            false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
+            false => Payload::Tree { paths: paths.clone(), options: source_options(arguments) },
         };
         let asked = registry.as_ref().map(|plan| &plan.word);
         let destinations = looked_up_destinations(&ticket, &relays, asked);
@@ -198,6 +198,7 @@ fn conclude(
     let outcome = Outcome::Transfer(Box::new(Transferred {
         bytes,
         kept: sent.kept,
+        unchanged: sent.unchanged,
         entries: sent.entries,
         seconds,
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
@@ -219,6 +220,15 @@ fn conclude(
         output.complain(sentence);
     }
     Ok(exit)
+}
+
+const fn source_options(arguments: &Send) -> SourceOptions {
+    SourceOptions {
+        special_modes: arguments.keep_modes,
+        compares_contents: arguments.checksum,
+        replaces_newer: arguments.replace_newer,
+        ..SourceOptions::DEFAULT
+    }
 }
 
 fn relays(arguments: &Send) -> Result<Vec<Word>> {
@@ -294,6 +304,7 @@ mod tests {
             outcome: Ok(()),
             bytes,
             kept: 0,
+            unchanged: 0,
             entries,
             failed: 0,
             unsent: 0,

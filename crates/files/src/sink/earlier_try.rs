@@ -6,8 +6,8 @@ use super::Sink;
 use super::contents::{Contents, is_zero};
 use super::read_back::{PriorContents, ReadBack};
 use crate::chunks::{HASH_READ_LEN, Hash, Hashing, hole};
+use crate::contained_dir::mtime;
 use crate::error::SinkError;
-use crate::manifest::Timestamp;
 use crate::missing_ranges::FileRanges;
 use crate::receiver_report::{MAX_HAVE_HASHES, Reason, Report};
 use crate::resume::{self, Resumed};
@@ -64,14 +64,14 @@ impl Sink {
                 layout.is_divided() && self.partials.journal(object, key, layout).is_ok_and(|(_, was)| was);
             PriorContents::Partial { journaled }
         } else {
-            let (size, mtime) = (layout.size, incoming.metadata.mtime);
+            let (size, time) = (layout.size, incoming.metadata.mtime);
+            let any_time = self.plan.is_some_and(|plan| plan.contents);
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
             let found = self.tree.open(&incoming.path, flags).ok().filter(|file| {
                 rustix::fs::fstat(file).is_ok_and(|stat| {
-                    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or(u32::MAX);
                     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
                         && u64::try_from(stat.st_size) == Ok(size)
-                        && mtime == Timestamp { seconds: stat.st_mtime, nanoseconds }
+                        && (any_time || mtime(&stat) == time)
                 })
             });
             found.map_or(PriorContents::Nothing, |file| PriorContents::Placed(File::from(file)))

@@ -3,7 +3,7 @@
 
 use super::contents::{Contents, Incoming};
 use super::{Finish, Sink, SinkState};
-use crate::contained_dir::times;
+use crate::contained_dir::{mtime, times};
 use crate::error::SinkError;
 use crate::manifest::Metadata;
 use crate::name::{check_name, split};
@@ -107,18 +107,19 @@ impl Sink {
         Ok(())
     }
 
-    /// A file that was in place before has the right contents and time; its mode may have changed.
+    /// A file that was in place before has the right contents. Its mode and time may have changed.
     fn put_right(&mut self, object: ObjectId) -> Result<(), SinkError> {
         let Some(Incoming { path, metadata, .. }) = self.objects.get(&object) else {
             return Ok(());
         };
-        let mode = Mode::from_raw_mode(metadata.mode.into());
-        let right = self.tree.stat(path).and_then(|stat| {
-            if Mode::from_raw_mode(stat.st_mode) == mode {
+        let (path, metadata) = (path.clone(), *metadata);
+        let right = self.tree.stat(&path).and_then(|stat| {
+            self.correct_mode(&path, &stat, &metadata)?;
+            if mtime(&stat) == metadata.mtime {
                 return Ok(());
             }
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-            rustix::fs::fchmod(self.tree.open(path, flags)?, mode)
+            rustix::fs::futimens(self.tree.open(&path, flags)?, &times(metadata.mtime))
         });
         match right {
             Ok(()) => self.verified(object),

@@ -76,7 +76,7 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Counts, MANIFEST_VERSION, Metadata, Record, Timestamp};
+    use crate::manifest::{Counts, MANIFEST_VERSION, Metadata, Record, RecordCodec, Timestamp};
     use crate::{Finish, SinkOptions, Written};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -87,6 +87,7 @@ mod tests {
     struct Host {
         top: tempfile::TempDir,
         sink: Sink,
+        codec: RecordCodec,
         objects: u32,
     }
 
@@ -94,14 +95,14 @@ mod tests {
         fn new() -> Self {
             let top = tempfile::tempdir().unwrap();
             let sink = Sink::open(&top.path().join("in"), SinkOptions::default()).unwrap();
-            let mut host = Self { top, sink, objects: 0 };
+            let mut host = Self { top, sink, codec: RecordCodec::default(), objects: 0 };
             host.say(&Record::Start { version: MANIFEST_VERSION });
             host
         }
 
         fn say(&mut self, record: &Record<'_>) {
             let mut bytes = Vec::new();
-            record.encode(&mut bytes);
+            self.codec.encode(record, &mut bytes);
             self.sink.records(&bytes).unwrap();
         }
 

@@ -6,7 +6,9 @@ use crate::chunks::{Hash, Hashing, hole};
 use crate::file_status::FileStatus;
 use crate::manifest::{ChunkRanges, Record, Withdrawal};
 use crate::missing_ranges::FileRanges;
+use crate::receiver_report::ObjectRange;
 use crate::tree_walk::{Warning, WarningKind};
+use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use std::fs::File;
 use std::io;
@@ -94,14 +96,14 @@ impl Source {
             return Ok(());
         };
         let Some(hash) = outgoing.hashes.root() else { return Ok(()) };
-        self.unchanged(object)?;
+        self.check_unchanged(object)?;
         self.give_hash(object, hash);
         Ok(())
     }
 
     /// Checks that an object's file has not changed since it was announced, and closes the file.
     /// Fails with `UnexpectedEof` if the file has changed. Called when the last chunk is hashed.
-    fn unchanged(&mut self, object: ObjectId) -> io::Result<()> {
+    fn check_unchanged(&mut self, object: ObjectId) -> io::Result<()> {
         let status = FileStatus::of(self.opened(object, true)?)?;
         if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -148,7 +150,7 @@ impl Source {
     }
 
     /// Reads a chunk and returns its hash. A hole has a fixed hash and is not read. If somebody
-    /// writes data into the hole, the file gets a new modification time, which `unchanged` notices.
+    /// writes data into the hole, the file gets a new modification time, which `check_unchanged` notices.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {
@@ -233,12 +235,68 @@ impl Source {
         let size = travels.size();
         self.skipped += layout.size - size;
         outgoing.travels = Some(travels);
-        Record::Parts { object, kept: ChunkRanges::written(&bytes) }.encode(&mut self.out);
+        let parts = Record::Parts { object, kept: ChunkRanges::written(&bytes) };
+        self.codec.encode(&parts, &mut self.out);
         self.divided.push_back(NewObject { id: object, size });
         if size == 0 {
             self.behind.insert(object);
         }
         self.settle(object)
+    }
+
+    /// Takes in a SAME report: the receiver has these files, and nothing of them is sent.
+    ///
+    /// # Errors
+    /// The receiver was asked about another object, or has answered before.
+    pub fn same(&mut self, objects: ObjectRange) -> Result<(), DecodeError> {
+        for object in self.answered(objects)?.objects() {
+            // One that was withdrawn meanwhile is in place, too: the receiver ignores the rest.
+            let Some(outgoing) = self.objects.remove(&object) else { continue };
+            if outgoing.travels.is_some() {
+                return Err(DecodeError::Range("object"));
+            }
+            self.open.remove(object);
+            self.unsettled = self.unsettled.saturating_sub(usize::from(!outgoing.settled));
+            self.unchanged += 1;
+            self.kept += outgoing.status.size;
+            self.skipped += outgoing.status.size;
+        }
+        Ok(())
+    }
+
+    /// Takes in a WANTED report: these files are to be sent whole.
+    ///
+    /// # Errors
+    /// The receiver was asked about another object, or has answered before.
+    pub fn wanted(&mut self, objects: ObjectRange) -> Result<(), DecodeError> {
+        for object in self.answered(objects)?.objects() {
+            let Some(outgoing) = self.objects.get_mut(&object).filter(|it| !it.withdrawn) else { continue };
+            if outgoing.travels.is_some() {
+                return Err(DecodeError::Range("object"));
+            }
+            let travels =
+                FileRanges::without(&outgoing.hashes.layout, &RangeSet::new(), &outgoing.hashes.holes);
+            let (size, whole) = (travels.size(), outgoing.status.size);
+            outgoing.travels = Some(travels);
+            self.skipped += whole - size;
+            self.divided.push_back(NewObject { id: object, size });
+            if whole == 0 {
+                self.give_hash(object, *blake3::hash(&[]).as_bytes());
+            } else if size == 0 {
+                self.behind.insert(object);
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects, if all of them were announced, and come after those answered before.
+    fn answered(&mut self, objects: ObjectRange) -> Result<ObjectRange, DecodeError> {
+        let past = objects.first.0.saturating_add(objects.count);
+        if objects.first.0 < self.next_answer || past > self.next_object {
+            return Err(DecodeError::Range("object"));
+        }
+        self.next_answer = past;
+        Ok(objects)
     }
 
     pub(super) fn withdraw(&mut self, object: ObjectId, error: io::Error) {

@@ -28,16 +28,16 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(base: usize, path: Vec<u8>, status: FileStatus, holes: RangeSet, asked: bool) -> Self {
+    pub fn new(base: usize, path: Vec<u8>, status: FileStatus, holes: RangeSet) -> Self {
         let layout = Layout::new(status.size);
         Self {
             base,
             path,
             status,
-            travels: (!asked).then(|| FileRanges::without(&layout, &RangeSet::new(), &holes)),
+            travels: None,
             comparison: Comparison::default(),
             hashes: Hashes::new(layout, holes),
-            settled: status.size == 0,
+            settled: false,
             withdrawn: false,
         }
     }

@@ -25,9 +25,12 @@ pub struct Cut {
     /// Pieces held to be shuffled.
     pub window: usize,
     pub seed: u64,
+    /// Whether contents are compared where size and time are the same.
+    pub contents: bool,
 }
 
-pub const PLAIN: Cut = Cut { batch: 16 << 10, objects: 64, piece: 64 << 10, window: 1, seed: 1 };
+pub const PLAIN: Cut =
+    Cut { batch: 16 << 10, objects: 64, piece: 64 << 10, window: 1, seed: 1, contents: false };
 
 /// What may be done to a piece on its way.
 pub type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
@@ -42,6 +45,7 @@ pub struct Outcome {
     /// Bytes of objects that travelled, and that the sender says did not have to.
     pub travelled: u64,
     pub kept: u64,
+    pub unchanged: u64,
 }
 
 /// A whole transfer.
@@ -59,8 +63,9 @@ pub fn attempt(
     stop: u64,
     meddle: Meddle<'_>,
 ) -> Outcome {
-    let mut source =
-        Source::open(paths, SourceOptions { open_files: 4, ..SourceOptions::default() }).unwrap();
+    let options =
+        SourceOptions { open_files: 4, compares_contents: cut.contents, ..SourceOptions::default() };
+    let mut source = Source::open(paths, options).unwrap();
     if let Some(path) = journals {
         source = source.with_journals(Journals::open(path).unwrap());
     }
@@ -144,6 +149,8 @@ pub fn attempt(
                 Report::Have { object, first, hashes, placed, last } => {
                     source.have(object, first, &hashes, placed, last).unwrap();
                 }
+                Report::Same(objects) => source.same(objects).unwrap(),
+                Report::Wanted(objects) => source.wanted(objects).unwrap(),
                 Report::Done { files, bytes, failed } => outcome.done = Some((files, bytes, failed)),
             }
         }
@@ -153,6 +160,8 @@ pub fn attempt(
             outcome.warnings = source.warnings().into_iter().map(|warning| warning.kind).collect();
             outcome.unsent = source.unsent();
             outcome.kept = source.kept();
+            outcome.unchanged = source.unchanged();
+            assert_eq!(sink.summary().unchanged, outcome.unchanged);
             assert_eq!(sink.summary().kept, outcome.kept);
             if outcome.failed.is_empty() {
                 source.forget_journals();

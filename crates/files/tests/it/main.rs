@@ -5,3 +5,4 @@
 mod common;
 mod resume;
 mod transfer;
+mod unchanged;

@@ -2,7 +2,9 @@
 //! a sink, and reports back.
 
 use crate::common::{Cut, PLAIN, same, transfer, untouched};
-use byway_files::{Modes, Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate};
+use byway_files::{
+    Modes, ObjectRange, Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate,
+};
 use byway_wire::ObjectId;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -20,7 +22,7 @@ fn a_mixed_tree_arrives_whole_whatever_the_order_of_its_pieces() {
     let cuts = [
         PLAIN,
         Cut { batch: 100, objects: 1, ..PLAIN },
-        Cut { batch: 900, objects: 40, piece: 10_000, window: 500, seed: 7 },
+        Cut { batch: 900, objects: 40, piece: 10_000, window: 500, seed: 7, ..PLAIN },
     ];
     for cut in cuts {
         let into = tempfile::tempdir().unwrap();
@@ -66,10 +68,10 @@ fn a_second_transfer_replaces_what_changed_and_leaves_other_files_alone() {
 fn one_corrupt_byte_fails_that_file_alone() {
     let from = tempfile::tempdir().unwrap();
     let into = tempfile::tempdir().unwrap();
+    fs::write(into.path().join("b"), "the old version").unwrap();
     for name in ["a", "b", "c"] {
         fs::write(from.path().join(name), vec![b'x'; 300_000]).unwrap();
     }
-    fs::write(into.path().join("b"), "the old version").unwrap();
     let outcome = transfer(&[from.path().join(".")], into.path(), PLAIN, &mut |object, offset, bytes| {
         if object == ObjectId(1) && offset > 100_000 {
             bytes[0] ^= 1;
@@ -119,9 +121,11 @@ fn the_hash_comes_from_the_one_reading_unless_that_left_a_hole() {
     fs::write(&path, &contents).unwrap();
     for offsets in [vec![0, 1_000_000, 2_000_000], vec![2_000_000, 0], vec![2_000_000]] {
         let mut source = Source::open(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
-        let announced = source.next_records(4_096, 1);
-        assert_eq!(announced.objects.len(), 1);
-        let told = source.next_records(4_096, 1).bytes;
+        assert!(source.next_records(4_096, 1).objects.is_empty(), "the receiver must want it");
+        source.wanted(ObjectRange::one(ObjectId(0))).unwrap();
+        let wanted = source.next_records(4_096, 1);
+        assert_eq!(wanted.objects.len(), 1);
+        let told = wanted.bytes;
         assert!(told.len() < 32, "how much there is, and no hash before the last byte: {told:?}");
         assert!(source.next_records(4_096, 1).bytes.is_empty());
         for offset in &offsets {
@@ -157,8 +161,9 @@ fn holes_are_not_read() {
     std::os::unix::fs::FileExt::write_all_at(&file, b"something", SIZE / 2).unwrap();
     let mut source = Source::open(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
     let before = bytes_read();
-    let announced = source.next_records(4_096, 1);
-    let size = announced.objects[0].size;
+    source.next_records(4_096, 1);
+    source.wanted(ObjectRange::one(ObjectId(0))).unwrap();
+    let size = source.next_records(4_096, 1).objects[0].size;
     assert!(size < 1 << 20, "{size} bytes would travel");
     source.read(ObjectId(0), 0, size as usize).unwrap();
     while !source.is_finished() {
@@ -186,7 +191,7 @@ fn special_files_are_skipped_and_nobody_waits_for_a_fifo() {
     let both = ["fifo", "z"].map(|name| from.path().join(name));
     let outcome = transfer(&both, into.path(), PLAIN, &mut untouched);
     assert_eq!(outcome.warnings, [WarningKind::NamedSpecial]);
-    assert_eq!((outcome.unsent, outcome.verified), (1, 1));
+    assert_eq!((outcome.unsent, outcome.unchanged), (1, 1));
 }
 
 #[test]
@@ -203,6 +208,8 @@ fn rights_that_a_mode_gives_away_travel_only_if_both_sides_ask() {
             ..SinkOptions::default()
         };
         let mut sink = Sink::open(into.path(), options).unwrap();
+        sink.records(&source.next_records(4_096, 9).bytes).unwrap();
+        source.wanted(ObjectRange::one(ObjectId(0))).unwrap();
         sink.records(&source.next_records(4_096, 9).bytes).unwrap();
         while sink.work(1).unwrap() {}
         assert!(sink.is_complete());
@@ -229,6 +236,8 @@ fn a_directory_for_all_never_becomes_one_where_all_may_remove() {
         let into = tempfile::tempdir().unwrap();
         let mut source = Source::open(&[from.path().join("tmp")], SourceOptions::default()).unwrap();
         let mut sink = Sink::open(into.path(), SinkOptions { modes, ..SinkOptions::default() }).unwrap();
+        sink.records(&source.next_records(4_096, 9).bytes).unwrap();
+        source.wanted(ObjectRange::one(ObjectId(0))).unwrap();
         sink.records(&source.next_records(4_096, 9).bytes).unwrap();
         while sink.work(1).unwrap() {}
         assert!(sink.is_complete());
@@ -294,7 +303,7 @@ proptest! {
     ) {
         let top = tempfile::tempdir().unwrap();
         plant(&tree, &top.path().join("tree"));
-        let cut = Cut { batch, objects, piece: piece.max(50), window, seed };
+        let cut = Cut { batch, objects, piece: piece.max(50), window, seed, ..PLAIN };
         let outcome = transfer(&[top.path().join("tree")], &top.path().join("a/b"), cut, &mut untouched);
         prop_assert_eq!(compare(&top.path().join("tree"), &top.path().join("a/b/tree")).unwrap(), []);
         prop_assert!(outcome.failed.is_empty());

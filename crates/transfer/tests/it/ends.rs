@@ -1,7 +1,7 @@
 //! The end of a transfer reaches the program by itself, not with the program's next look.
 
 use byway_transfer::{
-    Identity, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Ticket, TransferEvent,
+    Identity, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, SourceOptions, Ticket, TransferEvent,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
@@ -40,7 +40,7 @@ fn two_bytes(waits: [bool; 2]) {
         received.send(transfers).unwrap();
     });
     thread::spawn(move || {
-        let payload = Payload::Tree { paths: vec![file], keep_modes: false };
+        let payload = Payload::Tree { paths: vec![file], options: SourceOptions::default() };
         let plan = SendingPlan::new(Identity::generate().unwrap(), ticket, payload).unwrap();
         let sending = Sending::start(plan).unwrap();
         let mut begun = false;
