@@ -435,18 +435,8 @@ impl Candidates {
     }
 
     /// Whether a candidate is an address where the peer was seen, or to which it opened the way.
-    fn is_opened(&self, origin: PathOrigin) -> bool {
+    pub fn is_opened(&self, origin: PathOrigin) -> bool {
         index_of(origin).and_then(|index| self.all.get(index)).is_some_and(|it| it.is_opened)
-    }
-
-    /// Why a candidate's path ended, for people.
-    pub fn end_text(&self, origin: PathOrigin, end: PathEndReason, worked: bool) -> &'static str {
-        match end {
-            PathEndReason::Unanswered if !worked && self.is_opened(origin) => {
-                "a NAT or firewall on the way does not let it in"
-            }
-            _ => end.text(),
-        }
     }
 
     /// Notes that a candidate's path is in use.

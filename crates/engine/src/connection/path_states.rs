@@ -10,7 +10,7 @@ use super::packet_contents::PacketContents;
 use super::path::{AddressValidation, ChangeMark, Path, PathOrigin, PathState};
 use super::peer_paths::{MAX_PATHS, PATH_LOOKAHEAD};
 use super::pending_events::RelayEvent;
-use super::relay_states::{PathEndReason, RelayId};
+use super::relay_states::{PathEndReason, RelayId, UNOPENED_TEXT};
 use super::scheduling::Scheduler;
 use super::tcp_resting::RestAction;
 use super::{Connection, Event};
@@ -420,9 +420,11 @@ impl Connection {
             self.pending_events.want(RelayEvent::Release(relay));
         }
         self.peer_paths.on_way_gone(id);
-        if end != PathEndReason::NotNeeded {
-            let reason = self.candidates.end_text(path.origin, end, lived.worked);
-            self.pending_events.raise(Event::PathDown { path: id, reason });
+        if end == PathEndReason::Unanswered && !lived.worked && self.candidates.is_opened(path.origin) {
+            let (remote, reason) = (path.route.remote, UNOPENED_TEXT);
+            self.pending_events.raise(Event::PathUnopened { path: id, remote, reason });
+        } else if end != PathEndReason::NotNeeded {
+            self.pending_events.raise(Event::PathDown { path: id, reason: end.text() });
         }
     }
 

@@ -35,6 +35,15 @@ pub enum Event {
         /// The reason, for people.
         reason: &'static str,
     },
+    /// A direct path to an address that the peer opened, or was seen at, brought no answer.
+    PathUnopened {
+        /// The id of the path, which is never used again.
+        path: PathId,
+        /// The address.
+        remote: SocketAddr,
+        /// The reason, for people.
+        reason: &'static str,
+    },
     /// A relay reports why it does not forward the packets of a path.
     Notice {
         /// The path on which the relay was used.

@@ -71,6 +71,9 @@ pub enum PathEndReason {
     Opened,
 }
 
+/// Why a direct path that the peer opened brings no answer, for people.
+pub(crate) const UNOPENED_TEXT: &str = "a NAT or firewall on the way does not let it in";
+
 impl PathEndReason {
     /// The reason in words, for people.
     #[must_use]

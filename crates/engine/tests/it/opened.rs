@@ -6,6 +6,7 @@ use crate::common::detours::{
 };
 use crate::common::{MS, TICKET_SECRET, address, line};
 use byway_engine::RelayRoute;
+use byway_engine::connection::Event;
 use byway_relay::Relay;
 use byway_sim::{Handle, LinkId, NodeId, TapVerdict};
 use byway_wire::relay::{LocationKey, QuotaClass};
@@ -93,6 +94,11 @@ fn behind_a_symmetric_nat_the_relay_stays() {
         let (received, relayed) = world.after(20);
         println!("{host}: {received} bytes, {relayed} by the relay");
         assert!(received > 12 * MIB && relayed > received, "{received} {relayed}");
+        let sender = &world.detours.world[world.detours.sender];
+        let receiver = receiver_address().ip();
+        let tells_why =
+            |event: &Event| matches!(event, Event::PathUnopened { remote, .. } if remote.ip() == receiver);
+        assert!(sender.events.iter().any(tells_why), "{:?}", sender.events);
     }
 }
 

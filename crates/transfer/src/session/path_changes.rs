@@ -22,6 +22,8 @@ pub struct PathChanges {
     /// Relays that reported a used-up quota, with their reason. `None`: a relay on a path that was
     /// never useful.
     used_up: BTreeMap<Option<SocketAddr>, Reason>,
+    /// Whether it was told that no direct path opens. It is told again if one did meanwhile.
+    is_told_unopened: bool,
 }
 
 impl PathChanges {
@@ -37,6 +39,7 @@ impl PathChanges {
             Event::PathUp(path) => {
                 let status = find(path)?;
                 let (name, remote) = (route_name(&status.route, locals), status.route.remote);
+                self.is_told_unopened &= status.route.is_proxied();
                 if status.route.is_proxied() {
                     self.used_up.retain(|relay, _| relay.is_some_and(|relay| relay != remote));
                 }
@@ -63,6 +66,15 @@ impl PathChanges {
                 Some(TransferEvent::Path {
                     path: path.0,
                     name,
+                    state: "closed",
+                    reason: Some(reason.to_owned()),
+                })
+            }
+            Event::PathUnopened { path, remote, reason } => {
+                let is_told = std::mem::replace(&mut self.is_told_unopened, true);
+                (!is_told).then(|| TransferEvent::Path {
+                    path: path.0,
+                    name: format!("direct to {remote}"),
                     state: "closed",
                     reason: Some(reason.to_owned()),
                 })
