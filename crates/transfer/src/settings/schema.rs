@@ -5,6 +5,7 @@ use super::peer_name::{named_sender, nearest};
 use crate::address::{Advertised, Endpoint};
 use crate::allowed_sender::AllowedSender;
 use crate::units::BandwidthLimit;
+use byway_files::Subdirectory;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
 use std::fmt::Display;
@@ -124,6 +125,11 @@ impl SettingKey {
         }
     }
 
+    /// Whether its values name senders.
+    pub(super) const fn has_senders(&self) -> bool {
+        matches!(self.kind, SettingKind::Keys)
+    }
+
     /// The text as the option takes it.
     fn check(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
         let parsed = |outcome: Result<(), String>| outcome.map(|()| text.to_owned());
@@ -135,8 +141,10 @@ impl SettingKey {
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
             SettingKind::Endpoints => parsed(self.parse::<Endpoint>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
-            SettingKind::Keys if named_sender(text).is_some() => parsed(Ok(())),
-            SettingKind::Keys => self.word::<AllowedSender>(text, home),
+            SettingKind::Keys => match named_sender(text) {
+                Some((_, place)) => parsed(place.map_or(Ok(()), |place| self.parse::<Subdirectory>(place))),
+                None => self.word::<AllowedSender>(text, home),
+            },
             SettingKind::RelayWords => self.word::<relay::Word>(text, home),
             SettingKind::RegistryWords => self.word::<RegistryWord>(text, home),
         }
@@ -214,6 +222,7 @@ mod tests {
             ("send", "relay", text("nonsense"), 7, "`relay`: "),
             ("send", "relay", text("@r"), 7, "whole path"),
             ("recv", "allow", Value::List(vec![(8, text("bob/"))]), 8, "printed by `byway id`"),
+            ("recv", "allow", Value::List(vec![(8, text("bob=../x"))]), 8, "dot component"),
             ("recv", "listen", Value::List(vec![(9, Value::Flag(true))]), 9, "must have texts"),
         ] {
             let (at, why) = read(table, key, value).unwrap_err();
