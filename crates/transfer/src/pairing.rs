@@ -9,9 +9,9 @@
 //!   page 1: sealed introduction ─►  keeps both  ◄─────  page 1: sealed introduction
 //! ```
 //!
-//! The two words are the password of SPAKE2 (RFC 9382), so who listens learns nothing that helps to
-//! guess them. A mailbox has two seats, and each host takes part once: a wrong code ends it. So
-//! there is one guess a code, and it hits once in 65,536 times.
+//! The two words are the password of SPAKE2, so who listens learns nothing that helps to guess them.
+//! A mailbox has two seats, and each host takes part once: a wrong code ends it. So there is one
+//! guess a code, and it hits once in 65,536 times. Who runs the relay has one at each of the hosts.
 //!
 //! | question | place |
 //! |---|---|

@@ -182,8 +182,9 @@ const fn exit_of(error: &PairingError) -> Exit {
     use PairingError as E;
     match error {
         E::Socket(_) | E::Silent(_) | E::Over | E::Gone => Exit::Network,
-        E::Refused(_) | E::NoHost(_) | E::Taken(_) | E::WrongCode => Exit::NotAuthorised,
-        E::Full | E::Malformed(_) | E::TooLong => Exit::Error,
+        E::Refused(_) | E::NoHost(_) | E::Taken(_) | E::WrongCode | E::Stranger => Exit::NotAuthorised,
+        E::Full | E::Malformed(_) | E::RelayMalformed | E::TooLong => Exit::Error,
+        E::Oneself | E::ForeignTicket => Exit::Usage,
         E::Stopped => Exit::Interrupted,
     }
 }
