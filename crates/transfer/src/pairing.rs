@@ -9,9 +9,9 @@
 //!   page 1: sealed introduction ─►  keeps both  ◄─────  page 1: sealed introduction
 //! ```
 //!
-//! The two words are the password of SPAKE2 (RFC 9382), so who listens learns nothing that helps to
-//! guess them. A mailbox has two seats, and each host takes part once: a wrong code ends it. So
-//! there is one guess a code, and it hits once in 65,536 times.
+//! The two words are the password of SPAKE2, so who listens learns nothing that helps to guess
+//! them. A mailbox has two seats, and each host takes part once: a wrong code ends it. So there is
+//! one guess a code, and it hits once in 65,536 times. Who runs the relay has one at each host.
 //!
 //! | question | place |
 //! |---|---|
@@ -20,17 +20,20 @@
 //! | how the password becomes keys, and letters are sealed | `sealing` |
 //! | what is said when | `conversation` |
 //! | how the relay is asked | `relay_visit` |
+//! | which name the other host gets | `kept_peer` |
 //! | how it may fail | `pairing_error` |
 
 mod code;
 mod code_words;
 mod conversation;
 mod introduction;
+mod kept_peer;
 mod pairing_error;
 mod relay_visit;
 mod sealing;
 
 pub use code::{PairingCode, PairingCodeError};
 pub use introduction::Introduction;
+pub use kept_peer::keep_peer;
 pub use pairing_error::PairingError;
 pub use relay_visit::{PairingNews, PairingPlan, pair};

@@ -7,19 +7,15 @@ use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
-use byway_transfer::pairing::{Introduction, PairingCode, PairingError, PairingNews, PairingPlan, pair};
+use byway_transfer::pairing::{
+    Introduction, PairingCode, PairingError, PairingNews, PairingPlan, keep_peer, pair,
+};
 use byway_transfer::secret_words;
-use byway_transfer::settings::{PeerEdit, PeerError, PeerName, edit_peers};
+use byway_transfer::settings::{PeerError, PeerName};
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay::Word;
 use serde::Serialize;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
-
-/// What a host is called whose own name is none for a peer.
-const NAMELESS_PEER: &str = "peer";
-/// Names that are tried for a host whose name is taken: `nas`, `nas-2`, and so on.
-const MAX_NAME_TRIES: u32 = 100;
 
 /// What an event tells of the code.
 #[derive(Serialize)]
@@ -53,19 +49,25 @@ pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Res
     let Request { code, host, name } = request(arguments)?;
     if let Some(name) = &name
         && let Some(peer) = global.config.peers().get(name)
+        && !(peer.is_users && peer.key_alone().is_some())
     {
         return Err(Failure::new(Exit::Usage, messages::pairing::name_taken(name, &peer.file)).into());
     }
+    if global.config.sources().user.is_none() {
+        return Err(PeerError::NoFile.into());
+    }
     let state = global.state()?;
+    let key = state.identity()?.public();
     let ticket = match &arguments.ticket {
         Some(ticket) => Some(ticket.value()?),
-        None => state.last_ticket()?,
+        // One of a key that this host has no more is nobody's.
+        None => state.last_ticket()?.filter(|ticket| ticket.key == key),
     };
     let (relay, word) = meeting_place(global, arguments, host.as_deref(), ticket.as_ref())?;
     if ticket.is_none() && code.is_none() {
         output.say_lines(messages::pairing::GIVES_NO_TICKET);
     }
-    let introduction = Introduction { name: own_name(), key: state.identity()?.public(), ticket };
+    let introduction = Introduction { name: own_name(), key, ticket };
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut stop = None;
@@ -79,9 +81,10 @@ pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Res
     });
     broken?;
     match (told, stop) {
-        (Ok(told), _) => keep(global, name, &told, output),
+        (Ok(told), _) => keep(global, name.as_ref(), &told, output),
         (Err(PairingError::Stopped), Some(exit)) => {
             output.stopping();
+            output.emit(&Event::failure("pair", exit, &PairingError::Stopped.to_string()));
             Ok(exit)
         }
         (Err(error), _) => Err(Failure::new(exit_of(&error), error.to_string()).into()),
@@ -93,9 +96,10 @@ fn request(arguments: &Pair) -> Result<Request> {
     let name = arguments.name.clone();
     let Some(text) = &arguments.code else { return Ok(Request { code: None, host: None, name }) };
     let (code, host) = text.split_once('@').map_or((text.as_str(), None), |(code, host)| (code, Some(host)));
+    let is_code = text.starts_with(|first: char| first.is_ascii_digit()) || PairingCode::lacks_number(text);
     match (code.parse(), text.parse()) {
         (Ok(code), _) => Ok(Request { code: Some(code), host: host.map(str::to_owned), name }),
-        (Err(_), Ok(only)) if name.is_none() && !text.starts_with(|first: char| first.is_ascii_digit()) => {
+        (Err(_), Ok(only)) if name.is_none() && !is_code => {
             Ok(Request { code: None, host: None, name: Some(only) })
         }
         (Err(error), _) => Err(Failure::new(Exit::Usage, error.to_string()).into()),
@@ -143,8 +147,13 @@ fn show(code: PairingCode, relay: SocketAddr, output: &mut Output) -> std::io::R
 }
 
 /// Gives the other host a name in the configuration file.
-fn keep(global: &Global, chosen: Option<PeerName>, told: &Introduction, output: &mut Output) -> Result<Exit> {
-    let (name, file) = add(global, chosen, told)?;
+fn keep(
+    global: &Global,
+    chosen: Option<&PeerName>,
+    told: &Introduction,
+    output: &mut Output,
+) -> Result<Exit> {
+    let (name, file) = keep_peer(&global.config, chosen, told)?;
     let say = match told.ticket {
         Some(_) => messages::pairing::receives,
         None => messages::pairing::sends,
@@ -160,30 +169,13 @@ fn keep(global: &Global, chosen: Option<PeerName>, told: &Introduction, output: 
     Ok(Exit::Ok)
 }
 
-/// Adds the other host under the chosen name or its own, or one with a number behind it.
-fn add(global: &Global, chosen: Option<PeerName>, told: &Introduction) -> Result<(PeerName, PathBuf)> {
-    let name = chosen.or_else(|| told.name.clone()).map(Ok).unwrap_or_else(|| NAMELESS_PEER.parse())?;
-    let mut tried = name.clone();
-    for number in 2..=MAX_NAME_TRIES {
-        let edit = match &told.ticket {
-            Some(ticket) => PeerEdit::Add(&tried, ticket),
-            None => PeerEdit::AddKey(&tried, &told.key),
-        };
-        match edit_peers(&global.config, &edit) {
-            Ok(file) => return Ok((tried, file)),
-            Err(PeerError::Exists { .. }) => tried = format!("{name}-{number}").parse()?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(PeerError::Exists { name, file: global.config.sources().user.clone().unwrap_or_default() }.into())
-}
-
 const fn exit_of(error: &PairingError) -> Exit {
     use PairingError as E;
     match error {
         E::Socket(_) | E::Silent(_) | E::Over | E::Gone => Exit::Network,
-        E::Refused(_) | E::NoHost(_) | E::Taken(_) | E::WrongCode => Exit::NotAuthorised,
-        E::Full | E::Malformed(_) | E::TooLong => Exit::Error,
+        E::Refused(_) | E::NoHost(_) | E::Taken(_) | E::WrongCode | E::Stranger => Exit::NotAuthorised,
+        E::Full | E::Malformed(_) | E::RelayMalformed | E::TooLong => Exit::Error,
+        E::Oneself | E::ForeignTicket => Exit::Usage,
         E::Stopped => Exit::Interrupted,
     }
 }

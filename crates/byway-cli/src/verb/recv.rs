@@ -119,6 +119,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     };
     ticket.relays = greeted;
     let text = ticket.to_string();
+    if !piped && !arguments.once {
+        // `byway pair` hands it over.
+        state.keep_last_ticket(&ticket)?;
+    }
     // Where keys are named, these decide, whoever was first.
     let sender = standing.sender().filter(|_| arguments.allow.is_empty()).map(|key| key.to_string());
     output.emit(&Event::Ready(Ready {
@@ -129,10 +133,6 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         ..Ready::default()
     }));
     output.answer(&text)?;
-    if !piped && !arguments.once {
-        // `byway pair` hands it over.
-        state.keep_last_ticket(&ticket)?;
-    }
     // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold
     // it.
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };

@@ -2,6 +2,7 @@
 
 use crate::common::{Ended, Place, Running, assert_same};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// A receiver called `nas` by its own file of defaults, and a relay, at which it has a word.
 struct Site {
@@ -104,6 +105,8 @@ fn what_a_person_may_mistype_is_told_before_a_guess_is_used() {
     for (arguments, words) in [
         (vec!["7-crosover-clockwork"], "`crossover` is meant"),
         (vec!["7-crossover"], "a code is a number and two words"),
+        (vec!["crossover-clockwork"], "a code is a number and two words"),
+        (vec!["7-crossover-clockwork", "--no-config"], "no configuration file to write"),
         (vec!["7-crossover-clockwork", "-x"], "-x"),
         (vec!["7-crossover-clockwork@nowhere"], "`nowhere` is no relay's address"),
         (vec!["7-crossover-clockwork"], "no relay is known"),
@@ -122,7 +125,22 @@ fn what_a_person_may_mistype_is_told_before_a_guess_is_used() {
     let (_again, _, again) = site.opener("receiver", &[]);
     site.pair("sender", &[typed(&again), &name]).failed(2, "already: choose another name");
     let again = site.pair("sender", &[typed(&again), "--json"]);
-    assert_eq!(again.result()["name"], format!("{name}-2"));
+    assert_eq!(again.result()["name"], name.as_str(), "it is known already");
+}
+
+#[test]
+fn what_the_other_host_calls_itself_takes_nobody_s_name() {
+    let site = Site::new();
+    let (_opener, _, command) = site.opener("receiver", &[]);
+    let name = site.pair("probe", &[typed(&command), "--json"]).result()["name"].as_str().unwrap().to_owned();
+    let own = site.place.path("own.toml");
+    fs::write(&own, format!("[recv]\nallow = [\"{name}\", \"{name}-2=in\"]\n")).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o600)).unwrap();
+    let (_opener, _, command) = site.opener("receiver", &[]);
+    let mut pair = site.place.command("sender", &["pair", typed(&command), "--json"]);
+    pair.env("BYWAY_CONFIG", &own);
+    let mut pair = Running::start(pair);
+    assert_eq!(pair.event("result")["name"], format!("{name}-3"));
 }
 
 #[test]
@@ -143,4 +161,48 @@ fn a_relay_that_is_gone_or_knows_no_such_word_is_told() {
         site.pair("sender", &["--relay", &site.word]).failed(6, refusal);
     }
     site.pair("sender", &["--relay", &site.word]).failed(5, "pairing needs UDP");
+}
+
+#[test]
+fn a_host_that_receives_later_gets_no_second_name() {
+    let site = Site::new();
+    let word = ["--relay", &site.word];
+    for name in [&["nas"][..], &[]] {
+        // It receives nothing yet.
+        let (mut opener, _, command) = site.opener("stranger", &word);
+        site.pair("sender", &[&[typed(&command)], name].concat()).succeeded();
+        assert_eq!(opener.event("result")["exit"], 0);
+    }
+    site.place.run("sender", &["send", "file", "nas:"]).failed(2, "nothing can be sent to it");
+    let receiver = site.place.command("stranger", &["recv", "in", "--listen", "127.0.0.1:0"]);
+    let mut receiver = Running::start(receiver);
+    receiver.line();
+    let (_opener, _, command) = site.opener("stranger", &word);
+    site.pair("sender", &[typed(&command), "nas"]).succeeded();
+    site.place.run("sender", &["send", "file", "nas:"]).succeeded();
+    let listed = site.place.run("sender", &["peer", "list", "--json"]).result()["peers"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+}
+
+#[test]
+fn a_code_on_the_host_that_made_it_and_a_ticket_of_another_are_refused() {
+    let site = Site::new();
+    let (mut opener, _, command) = site.opener("receiver", &[]);
+    site.pair("receiver", &[typed(&command), "nas"]).failed(2, "on the host that made it");
+    assert_eq!(opener.event("result")["exit"], 2);
+    let ticket = site.place.run("receiver", &["peer", "list"]);
+    assert!(!String::from_utf8(ticket.stdout).unwrap().contains("nas"));
+    // The ticket that the receiver printed, told by another.
+    let ticket = site.place.path("receiver/.local/share/byway/last-ticket");
+    let ticket = format!("@{}", ticket.display());
+    site.pair("sender", &["--relay", &site.word, "--ticket", &ticket]).failed(2, "of another host");
+}
+
+#[test]
+fn who_interrupts_it_reads_a_result() {
+    let site = Site::new();
+    let (mut opener, _, _) = site.opener("receiver", &[]);
+    opener.interrupt();
+    assert_eq!(opener.event("result")["exit"], 130);
+    assert_eq!(opener.end().code, Some(130));
 }

@@ -93,12 +93,39 @@ fn a_third_host_finds_no_seat_and_after_ten_minutes_nobody_does() {
     assert_eq!(third, Some((1, MailboxState::Taken, Vec::new())));
     assert_eq!(world.visit(&host(OPENER), (Some(1), 0), b""), seated(1, b"b"));
     assert_eq!(world.visit(&host(GUEST), (Some(2), 0), b"b"), Some((2, MailboxState::Missing, Vec::new())));
-    world.pass(599_999);
+    assert_eq!(world.visit(&host(*b"another."), (None, 0), b"a"), seated(2, b""));
+    let over = |number| Some((number, MailboxState::Missing, Vec::new()));
+    world.pass(59_999);
     assert_eq!(world.visit(&host(GUEST), (Some(1), 0), b""), seated(1, b"a"));
     world.pass(1);
-    let over = Some((1, MailboxState::Missing, Vec::new()));
-    assert_eq!(world.visit(&host(OPENER), (Some(1), 0), b""), over);
+    assert_eq!(world.visit(&host(OPENER), (Some(1), 0), b""), over(1), "a minute after its guest came");
+    world.pass(539_999);
+    assert_eq!(world.visit(&host(*b"another."), (Some(2), 0), b""), seated(2, b""));
+    world.pass(1);
+    assert_eq!(world.visit(&host(*b"another."), (Some(2), 0), b""), over(2));
     assert_eq!(world.relay.mailboxes(), 0);
+}
+
+#[test]
+fn a_used_code_leaves_its_room_to_others_and_its_number_to_nobody() {
+    let mut world = World::new(&config());
+    let word = world.word(1, terms());
+    let host = |number: u16, side: u8| {
+        let [high, low] = number.to_be_bytes();
+        Host { word: Some(&word), at: sender(), seat: [side, high, low, 0, 0, 0, 0, 0] }
+    };
+    for number in 1..=999 {
+        assert_eq!(world.visit(&host(number, 1), (None, 0), b"a"), seated(number, b""));
+        assert_eq!(world.visit(&host(number, 2), (Some(number), 0), b"b"), seated(number, b"a"));
+        world.pass(10_000);
+        assert!(world.relay.mailboxes() <= 6);
+    }
+    assert_eq!(world.visit(&host(0, 1), (None, 0), b"a"), seated(1, b""));
+    // A used code ends no later than an unused one.
+    world.pass(590_000);
+    assert_eq!(world.visit(&host(0, 2), (Some(1), 0), b"b"), seated(1, b"a"));
+    world.pass(10_000);
+    assert_eq!(world.visit(&host(0, 2), (Some(1), 0), b""), Some((1, MailboxState::Missing, Vec::new())));
 }
 
 #[test]
@@ -125,7 +152,7 @@ fn no_grant_and_no_relay_has_more_mailboxes_than_it_may() {
     assert_eq!(open(&mut world, 33, 0).1, MailboxState::Full);
     assert_eq!(world.relay.mailboxes(), 256);
     world.pass(600_000);
-    assert_eq!(open(&mut world, 33, 0), (1, MailboxState::Seated, Vec::new()));
+    assert_eq!(open(&mut world, 33, 0), (257, MailboxState::Seated, Vec::new()));
 }
 
 #[test]

@@ -51,6 +51,12 @@ impl CodeWords {
 }
 
 impl PairingCode {
+    /// Whether a text is the words of a code, and the number before them was forgotten.
+    #[must_use]
+    pub fn lacks_number(text: &str) -> bool {
+        format!("1-{text}").parse::<Self>().is_ok()
+    }
+
     pub(super) const fn words(self) -> CodeWords {
         self.words
     }
@@ -101,6 +107,8 @@ mod tests {
         {
             assert_eq!(text.parse::<PairingCode>(), Err(PairingCodeError::Form), "{text}");
         }
+        assert!(PairingCode::lacks_number("crossover-clockwork"));
+        assert!(["crossover", "nas-2", "7-crossover-clockwork"].map(PairingCode::lacks_number) == [false; 3]);
         let mistyped = "7-crosover-clockwork".parse::<PairingCode>().unwrap_err();
         assert_eq!(mistyped, PairingCodeError::Word { found: "crosover".into(), nearest: "crossover" });
     }

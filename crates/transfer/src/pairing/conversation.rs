@@ -4,6 +4,7 @@ use super::code::{CodeWords, PairingCode};
 use super::introduction::Introduction;
 use super::pairing_error::PairingError;
 use super::sealing::{KeyAgreement, LetterKeys, PairingSide, SeededRandom};
+use crate::identity::PublicKey;
 use byway_wire::relay::{MailboxAnswer, MailboxState};
 
 /// Where the conversation stands.
@@ -36,6 +37,8 @@ pub(super) struct Conversation {
     /// What to leave on the present page.
     letter: Vec<u8>,
     introduction: Vec<u8>,
+    /// This host's own key, which the other does not have.
+    key: PublicKey,
 }
 
 impl Conversation {
@@ -45,6 +48,7 @@ impl Conversation {
         introduction: &Introduction,
         random: &mut SeededRandom,
     ) -> Result<Self, PairingError> {
+        let key = introduction.key;
         let introduction = introduction.to_bytes()?;
         let (side, words) = match code {
             Some(code) => (PairingSide::Guest, code.words()),
@@ -52,7 +56,7 @@ impl Conversation {
         };
         let (agreement, letter) = KeyAgreement::new(side, words, random);
         let number = code.map(|code| code.number);
-        Ok(Self { side, words, number, stage: Stage::Greeting(Some(agreement)), letter, introduction })
+        Ok(Self { side, words, number, stage: Stage::Greeting(Some(agreement)), letter, introduction, key })
     }
 
     /// The mailbox and the page to ask for, and the letter to leave there.
@@ -89,14 +93,15 @@ impl Conversation {
         match &mut self.stage {
             Stage::Greeting(agreement) => {
                 let keys = agreement.take().and_then(|agreement| agreement.finish(answer.letter));
-                let keys = keys.ok_or(PairingError::Malformed("first message"))?;
+                let keys = keys.ok_or(PairingError::Stranger)?;
                 self.letter = keys.seal(&self.introduction).ok_or(PairingError::TooLong)?;
                 self.stage = Stage::Introducing(Box::new(keys));
                 Ok(Step::GoOn)
             }
             Stage::Introducing(keys) => {
                 let letter = keys.open(answer.letter).ok_or(PairingError::WrongCode)?;
-                Introduction::from_bytes(&letter).map(Step::Paired)
+                let told = Introduction::from_bytes(&letter)?;
+                if told.key == self.key { Err(PairingError::Oneself) } else { Ok(Step::Paired(told)) }
             }
         }
     }
@@ -105,7 +110,6 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::PublicKey;
     use crate::secret::Secret;
     use crate::ticket::Ticket;
     use proptest::prelude::*;
@@ -181,6 +185,32 @@ mod tests {
         assert!(matches!(mailbox.visit(&mut guest), Ok(Step::Wait)));
         for host in [&mut opener, &mut guest] {
             assert!(matches!(mailbox.visit(host), Err(PairingError::WrongCode)));
+        }
+    }
+
+    #[test]
+    fn nobody_pairs_with_himself() {
+        let mut mailbox = Mailbox::default();
+        let (mut opener, code) = opener(&mut mailbox);
+        let itself = Introduction { ticket: None, ..introduction(1, false) };
+        let mut guest = Conversation::new(Some(code), &itself, &mut SeededRandom::new(&[2; 32])).unwrap();
+        for host in [&mut guest, &mut opener] {
+            assert!(matches!(mailbox.visit(host), Ok(Step::GoOn)));
+        }
+        assert!(matches!(mailbox.visit(&mut guest), Ok(Step::Wait)));
+        for host in [&mut opener, &mut guest] {
+            assert!(matches!(mailbox.visit(host), Err(PairingError::Oneself)));
+        }
+    }
+
+    #[test]
+    fn a_first_message_that_is_none_says_nothing_of_the_code() {
+        for message in [&b"x"[..], &[0; 33]] {
+            let (mut opener, _) = opener(&mut Mailbox::default());
+            assert!(matches!(
+                answer(&mut opener, MailboxState::Seated, message),
+                Err(PairingError::Stranger)
+            ));
         }
     }
 

@@ -28,7 +28,11 @@ pub struct Introduction {
 }
 
 impl Introduction {
+    /// An error if the other host would not take it.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, PairingError> {
+        if self.ticket.as_ref().is_some_and(|ticket| ticket.key != self.key) {
+            return Err(PairingError::ForeignTicket);
+        }
         let name = self.name.as_ref().map(PeerName::as_str).unwrap_or_default();
         let ticket = self.ticket.as_ref().map(Ticket::to_string).unwrap_or_default();
         let mut bytes = vec![0; MAX_LEN];
@@ -105,8 +109,12 @@ mod tests {
     #[test]
     fn nobody_hands_over_the_ticket_of_another() {
         let (key, other) = (PublicKey([7; 32]), PublicKey([8; 32]));
-        let introduction = Introduction { name: None, key, ticket: Some(ticket(other, 1)) };
-        let read = Introduction::from_bytes(&introduction.to_bytes().unwrap());
+        let mut introduction = Introduction { name: None, key, ticket: Some(ticket(other, 1)) };
+        assert!(matches!(introduction.to_bytes(), Err(PairingError::ForeignTicket)));
+        introduction.key = other;
+        let mut bytes = introduction.to_bytes().unwrap();
+        bytes[2..34].copy_from_slice(&key.0);
+        let read = Introduction::from_bytes(&bytes);
         assert!(matches!(read, Err(PairingError::Malformed("ticket"))));
     }
 

@@ -30,8 +30,8 @@ pub enum PairingError {
     /// Another host came first.
     #[error("another host used the code {0} first: begin again with a new code")]
     Taken(PairingCode),
-    /// Nobody came in time.
-    #[error("no host came with the code in ten minutes: begin again")]
+    /// Nobody came in time, or the relay has forgotten the mailbox.
+    #[error("the code is over, and no host came with it: begin again with a new one")]
     Over,
     /// The other host was there and says nothing more.
     #[error("the other host is gone: begin again with a new code")]
@@ -39,9 +39,22 @@ pub enum PairingError {
     /// The words differ.
     #[error("the other host has another code: nothing was told, and this code is over")]
     WrongCode,
+    /// What came is no first message of the other side. Nothing proves that its sender has the
+    /// code.
+    #[error("what came in place of the other host is not byway's: begin again with a new code")]
+    Stranger,
     /// The other host said something that byway does not say.
     #[error("the other host has the code and says something that byway does not: its {0}")]
     Malformed(&'static str),
+    /// The relay said something that relays do not say.
+    #[error("the relay says something that byway does not understand")]
+    RelayMalformed,
+    /// The other host has the key of this one.
+    #[error("the code was typed on the host that made it: type it on the other host")]
+    Oneself,
+    /// The ticket that is to be told has another key than this host.
+    #[error("the ticket is of another host, or of a key that this host has no more")]
+    ForeignTicket,
     /// What is to be told is too long for a letter.
     #[error("this host's ticket is too long for a letter: hand it over by hand")]
     TooLong,

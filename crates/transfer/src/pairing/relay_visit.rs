@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(700);
 /// Requests without an answer after which the relay is silent.
 const MAX_TRIES: usize = 6;
+/// How long a relay that answered before may be silent: a host finds another network meanwhile.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a code is good, whatever the relay says; a little more than at the relay.
+const CODE_LIFETIME: Duration = Duration::from_secs(605);
 /// Time between two questions after the other host.
 const ASK_INTERVAL: Duration = Duration::from_millis(1_000);
 /// Time between two looks at whether to stop.
@@ -61,7 +65,7 @@ pub fn pair(
     let mut conversation = Conversation::new(plan.code, &plan.introduction, &mut random)?;
     let key = MailboxKey::new(plan.word.as_ref(), random.array());
     let mut visit = RelayVisit::open(&plan.relay, key, random, &mut go_on)?;
-    let mut met_at = None;
+    let (begun, mut met_at) = (Instant::now(), None);
     loop {
         let answer = visit.ask(conversation.request(), &mut go_on)?;
         match conversation.on_answer(&answer)? {
@@ -74,6 +78,9 @@ pub fn pair(
         }
         if conversation.is_met() && met_at.get_or_insert_with(Instant::now).elapsed() > INTRODUCTION_TIMEOUT {
             return Err(PairingError::Gone);
+        }
+        if begun.elapsed() > CODE_LIFETIME {
+            return Err(PairingError::Over);
         }
     }
 }
@@ -122,33 +129,38 @@ impl RelayVisit {
         (number, page, letter): (Option<u16>, u8, &[u8]),
         go_on: &mut impl FnMut(PairingNews) -> bool,
     ) -> Result<MailboxAnswer<'_>, PairingError> {
-        let (mut refusal, mut answered) = (None, None);
-        for _ in 0..MAX_TRIES {
+        let (begun, mut refusal) = (Instant::now(), None);
+        while begun.elapsed() < SILENCE_TIMEOUT {
             let (nonce, mut request) = (self.random.array(), [0; MAILBOX_LEN]);
             self.key.write(&mut request, nonce, (number, page), letter, self.cookie);
+            let key = &self.key;
             let Some(length) = exchange(&self.socket, &request, &mut self.packet, go_on, |packet| {
-                MailboxAnswer::answers(packet, nonce)
+                // Whoever saw the nonce could have written an answer without the MAC.
+                (MailboxAnswer::answers(packet, nonce) && key.read(packet).is_ok())
                     || Notice::read(packet).is_ok_and(|notice| notice.echo == nonce)
             })?
             else {
+                // A connected socket keeps the address that this host had, and may have no more.
+                if let Ok(socket) = connected(self.relay) {
+                    self.socket = socket;
+                }
+                refusal = None;
                 continue;
             };
-            match Notice::read(self.packet.get(..length).unwrap_or_default()) {
-                Ok(notice) if notice.is_authentic(self.key.mac_key()) => {
-                    return Err(PairingError::Refused(notice.reason));
-                }
-                // This host's address may have changed, and the cookie with it.
-                Ok(notice) => {
-                    if refusal.replace(notice.reason).is_some() {
-                        break;
-                    }
-                    self.cookie = greet(&self.socket, self.key.grant_id(), &mut self.random, go_on)?;
-                }
-                // Whoever saw the nonce could have written it.
-                Err(_) => answered = Some(length).filter(|_| self.read(length).is_ok()),
-            }
-            if let Some(length) = answered {
+            let Ok(notice) = Notice::read(self.packet.get(..length).unwrap_or_default()) else {
                 return self.read(length);
+            };
+            if notice.is_authentic(self.key.mac_key()) {
+                return Err(PairingError::Refused(notice.reason));
+            }
+            if refusal.replace(notice.reason).is_some() {
+                break;
+            }
+            // This host's address may have changed, and the cookie with it.
+            match greet(&self.socket, self.key.grant_id(), &mut self.random, go_on) {
+                Ok(cookie) => self.cookie = cookie,
+                Err(PairingError::Silent(_)) => refusal = None,
+                Err(error) => return Err(error),
             }
         }
         Err(match refusal {
@@ -159,7 +171,7 @@ impl RelayVisit {
 
     fn read(&self, length: usize) -> Result<MailboxAnswer<'_>, PairingError> {
         let packet = self.packet.get(..length).unwrap_or_default();
-        self.key.read(packet).map_err(|_| PairingError::Malformed("answer"))
+        self.key.read(packet).map_err(|_| PairingError::RelayMalformed)
     }
 }
 
@@ -236,4 +248,59 @@ fn pause(time: Duration, go_on: &mut impl FnMut(PairingNews) -> bool) -> Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::PublicKey;
+    use byway_wire::relay::{MacKey, MailboxRequest, MailboxState, Reason, RelayKey};
+    use std::thread;
+
+    /// A relay that has no mailbox, and hears nothing more of the first host that greeted it. It
+    /// ends with its first answer about a mailbox, and returns how often it was greeted.
+    fn relay(socket: &UdpSocket) -> usize {
+        let (key, mac_key) = (RelayKey::new(&[1; 32]), MacKey::of_strangers());
+        let (mut greeted, mut bytes) = (Vec::new(), [0; 2_000]);
+        loop {
+            let (length, from) = socket.recv_from(&mut bytes).unwrap();
+            let (packet, cookie) = (&bytes[..length], key.cookie(0, from, 0));
+            let mut answer = [0; MAILED_MAX];
+            let mut writer = Writer::new(&mut answer);
+            if let Ok(Greet { nonce, grant }) = Greet::read(packet) {
+                greeted.push(from);
+                let consent = key.consent(grant, from, 0);
+                Greeted { nonce, address: from, consent, cookie, unix_millis: 0 }.write(&mut writer);
+            } else if let Ok(request) = MailboxRequest::read(packet)
+                && greeted.first() != Some(&from)
+            {
+                let MailboxRequest { nonce, number, .. } = request;
+                if request.is_authentic(packet, &mac_key, cookie) {
+                    let number = number.unwrap();
+                    let (state, letter) = (MailboxState::Missing, &[][..]);
+                    let length = MailboxAnswer { nonce, number, state, letter }.write(&mut answer, &mac_key);
+                    socket.send_to(&answer[..length], from).unwrap();
+                    return greeted.len();
+                }
+                Notice::new(Reason::UnknownWord, 0, nonce, 0, 0, None).write(&mut writer);
+            }
+            let length = writer.len();
+            socket.send_to(&answer[..length], from).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_host_with_another_address_asks_on() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let plan = PairingPlan {
+            relay: vec![socket.local_addr().unwrap()],
+            word: None,
+            code: "7-crossover-clockwork".parse().ok(),
+            introduction: Introduction { name: None, key: PublicKey([7; 32]), ticket: None },
+            seed: [3; 32],
+        };
+        let relay = thread::spawn(move || relay(&socket));
+        assert!(matches!(pair(&plan, |_| true), Err(PairingError::NoHost(_))));
+        assert!(relay.join().unwrap() >= 2);
+    }
 }

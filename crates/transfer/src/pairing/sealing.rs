@@ -1,5 +1,6 @@
-//! From the words of a code to keys that only the two hosts have (SPAKE2, RFC 9382), and letters
-//! sealed with them (ChaCha20-Poly1305, RFC 8439).
+//! From the words of a code to keys that only the two hosts have, and letters sealed with them
+//! (ChaCha20-Poly1305, RFC 8439). The method is SPAKE2 of RFC 9382, with the constants and the
+//! transcript of the crate `spake2`, which are older.
 
 use super::code::CodeWords;
 use rand_core::{CryptoRng, RngCore};

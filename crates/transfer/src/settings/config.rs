@@ -1,7 +1,7 @@
 //! What the configuration files say together: peers, settings, and what is wrong with them.
 
 use super::document::{Document, Entry, Value};
-use super::peer_name::PeerName;
+use super::peer_name::{PeerName, named_sender};
 use super::schema::{self, PEER_TABLE, PUBLIC_KEY_KEY, SettingKey, TICKET_KEY};
 use super::sources::{self, ConfigSources, ReadError};
 use crate::identity::PublicKey;
@@ -68,6 +68,11 @@ impl Peer {
             PeerPass::Key(key) => key.trim().parse().map_err(|error| self.mistake(&error)),
             _ => self.ticket().map(|ticket| ticket.key),
         }
+    }
+
+    /// Its public key, if it has no ticket.
+    pub fn key_alone(&self) -> Option<PublicKey> {
+        matches!(self.pass, PeerPass::Key(_)).then(|| self.key().ok()).flatten()
     }
 
     fn mistake(&self, what: &dyn fmt::Display) -> Finding {
@@ -274,6 +279,15 @@ impl Config {
         self.findings.iter().cloned().chain(keys.map(weigh)).chain(refused).collect()
     }
 
+    /// The names of peers that a setting allows to send.
+    pub(super) fn allowed_names(&self) -> impl Iterator<Item = (&Setting, PeerName)> {
+        let lists = self.settings.iter().filter(|setting| setting.key.has_senders());
+        lists.flat_map(|setting| {
+            let names = setting.values.iter().filter_map(|text| named_sender(text));
+            names.map(move |(name, _)| (setting, name))
+        })
+    }
+
     /// An error if the files cannot be heeded.
     ///
     /// # Errors
@@ -386,6 +400,25 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn who_is_allowed_to_send_by_a_name_is_a_peer() {
+        let key = PublicKey([7; 32]);
+        let text = format!(
+            "[peer.laptop]\nkey = \"{key}\"\n[recv]\nallow = [\"laptop=in\", \"labtop\", \"{key}\"]\n"
+        );
+        let config = Config::of_text(&text);
+        let [finding] = config.findings().try_into().unwrap();
+        assert_eq!((finding.line, finding.text.as_str()), (Some(4), "no peer is called `labtop`: `laptop` is meant, perhaps"));
+        assert_eq!(finding.weight, FindingWeight::Peer);
+        let config = Files::new(&text, &format!("[peer.nas]\nkey = \"{key}\"\n")).read();
+        let is_mentioned = |name: &str| config.mentions(&name.parse().unwrap());
+        let names = ["laptop", "labtop", "nas", "in"].map(is_mentioned);
+        assert_eq!(names, [true, true, true, false]);
+        let allowed = |text: &str| config.allowed_senders(&[text.parse().unwrap()], "--allow");
+        assert!(allowed("laptop=in").unwrap()[0].below.is_some());
+        assert!(allowed("laptop=").unwrap_err().is_usage(), "an empty place is not the whole directory");
+    }
 
     #[test]
     fn a_peer_that_only_sends_has_a_key_and_a_ticket_says_more() {

@@ -63,8 +63,9 @@ impl FromStr for PeerName {
 }
 
 /// The name and the directory in `NAME` or `NAME=DIR`. `None`: the text has none of these forms.
-pub(super) fn named_sender(text: &str) -> Option<(PeerName, &str)> {
-    let (name, place) = text.trim().split_once('=').unwrap_or((text.trim(), ""));
+pub(super) fn named_sender(text: &str) -> Option<(PeerName, Option<&str>)> {
+    let (name, place) =
+        text.trim().split_once('=').map_or((text.trim(), None), |(name, place)| (name, Some(place)));
     Some((name.parse().ok()?, place))
 }
 

@@ -162,13 +162,19 @@ impl Config {
                 Some((name, place)) => {
                     let key = self.peer(&name)?.key()?;
                     let wrong = |why| NoWord::of(option, AllowedSenderError::Place { key, why });
-                    let below = (!place.is_empty()).then(|| place.parse()).transpose().map_err(wrong)?;
+                    let below = place.map(str::parse).transpose().map_err(wrong)?;
                     senders.push(AllowedSender { key, below });
                 }
                 None => senders.extend(secret_words::values(std::slice::from_ref(word), option)?),
             }
         }
         Ok(allowed_sender::each_once(senders, option)?)
+    }
+
+    /// Whether a file has this name, as a peer or as one that `recv` allows.
+    #[must_use]
+    pub fn mentions(&self, name: &PeerName) -> bool {
+        self.peers().contains_key(name) || self.allowed_names().any(|(_, allowed)| allowed == *name)
     }
 
     /// The peer's name that a word is.

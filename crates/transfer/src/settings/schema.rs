@@ -8,6 +8,7 @@ use crate::local_address::LocalAddress;
 use crate::receiver_addresses::check_advertised;
 use crate::secret_words::{self, WordArgument};
 use crate::units::BandwidthLimit;
+use byway_files::Subdirectory;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
 use std::error::Error;
@@ -170,6 +171,11 @@ impl SettingKey {
         }
     }
 
+    /// Whether its values name senders.
+    pub(super) const fn has_senders(&self) -> bool {
+        matches!(self.kind, SettingKind::Keys)
+    }
+
     /// The text as the option takes it.
     fn check(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
         let parsed = |outcome: Result<(), String>| outcome.map(|()| text.to_owned());
@@ -184,8 +190,10 @@ impl SettingKey {
             SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
             SettingKind::LocalAddresses => parsed(self.parse::<LocalAddress>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
-            SettingKind::Keys if named_sender(text).is_some() => parsed(Ok(())),
-            SettingKind::Keys => self.word::<AllowedSender>(text, home),
+            SettingKind::Keys => match named_sender(text) {
+                Some((_, place)) => parsed(place.map_or(Ok(()), |place| self.parse::<Subdirectory>(place))),
+                None => self.word::<AllowedSender>(text, home),
+            },
             SettingKind::RelayWords => self.word::<relay::Word>(text, home),
             SettingKind::RegistryWords => self.word::<RegistryWord>(text, home),
         }
@@ -286,6 +294,7 @@ mod tests {
             ("send", "relay", text("nonsense"), 7, "`relay`: "),
             ("send", "relay", text("@r"), 7, "whole path"),
             ("recv", "allow", Value::List(vec![(8, text("bob/"))]), 8, "printed by `byway id`"),
+            ("recv", "allow", Value::List(vec![(8, text("bob=../x"))]), 8, "dot component"),
             ("recv", "listen", Value::List(vec![(9, Value::Flag(true))]), 9, "must have texts"),
             ("send", "relay", Value::List(vec![(8, text("@/a,@/b"))]), 8, "a comma parts two values"),
             ("send", "registry", text("@/a,b"), 7, "a comma parts two values"),

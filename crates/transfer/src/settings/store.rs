@@ -1,6 +1,6 @@
 //! Changes of the user's configuration file: one process at a time, and all or nothing.
 
-use super::config::{Config, Finding};
+use super::config::{Config, Finding, Peer};
 use super::document::Document;
 use super::editor;
 use super::peer_name::PeerName;
@@ -39,6 +39,9 @@ pub enum PeerEdit<'a> {
     AddKey(&'a PeerName, &'a PublicKey),
     /// The same, also if the name stands for another ticket so far.
     Replace(&'a PeerName, &'a Ticket),
+    /// A host that had only a key receives from now on, and its name stands for the ticket, which
+    /// has that key.
+    Complete(&'a PeerName, &'a Ticket),
     /// The first name becomes the second.
     Rename(&'a PeerName, &'a PeerName),
     /// A name is forgotten, with its ticket.
@@ -79,6 +82,14 @@ impl PeerEdit<'_> {
                 true => editor::with_new_ticket(text, &document, name, &ticket.to_string()),
                 false => editor::with_peer(text, name, (TICKET_KEY, &ticket.to_string())),
             },
+            Self::Complete(name, ticket) => {
+                let old = Config::of_text(text).peers().get(name).and_then(Peer::key_alone);
+                if old != Some(ticket.key) {
+                    return Err(PeerError::Exists { name: (*name).clone(), file: path.to_owned() });
+                }
+                let others = editor::without_peer(text, &document, name);
+                editor::with_peer(&others, name, (TICKET_KEY, &ticket.to_string()))
+            }
             Self::Rename(old, new) => {
                 is_there(old)?;
                 is_free(new)?;
@@ -224,6 +235,26 @@ mod tests {
         assert_eq!(names(&path), ["lab"]);
         assert!(fs::read_to_string(&path).unwrap().starts_with("# mine\n# the end\n"));
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft and no lock stays");
+    }
+
+    #[test]
+    fn a_ticket_joins_a_key_and_replaces_none_of_another() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("config.toml");
+        let [nas, laptop]: [PeerName; 2] = ["nas", "laptop"].map(|name| name.parse().unwrap());
+        edit_peers(&config(&path), &PeerEdit::AddKey(&nas, &ticket().key)).unwrap();
+        edit_peers(&config(&path), &PeerEdit::AddKey(&laptop, &PublicKey([3; 32]))).unwrap();
+        edit_peers(&config(&path), &PeerEdit::Complete(&nas, &ticket())).unwrap();
+        assert_eq!(names(&path), ["laptop", "nas"]);
+        assert_eq!(config(&path).peers()[&nas].ticket(), Ok(ticket()));
+        let text = fs::read_to_string(&path).unwrap();
+        // Of another key, there already, or nowhere.
+        let other = Ticket { permission: Secret::new([9; 16]), ..ticket() };
+        for (name, ticket) in [(&laptop, ticket()), (&nas, other), (&"x".parse().unwrap(), ticket())] {
+            let refused = edit_peers(&config(&path), &PeerEdit::Complete(name, &ticket));
+            assert!(matches!(refused, Err(PeerError::Exists { .. })), "{name}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]
