@@ -15,5 +15,5 @@ pub fn renamed(old: &PeerName, new: &PeerName) -> String {
 }
 
 pub fn removed(name: &PeerName, file: &Path) -> String {
-    format!("`{name}` and its ticket are no longer in {}", file.display())
+    format!("`{name}` is no longer in {}", file.display())
 }

@@ -164,10 +164,9 @@ impl Config {
                 }
                 Ok(None) => {}
                 Ok(Some(file)) => {
-                    let before = config.peers.len();
                     let has_tickets = config.take(path, is_users, &file.text);
                     let is_private = is_users && !sources.is_systems(path);
-                    if is_private && file.is_exposed() && (has_tickets || config.peers.len() > before) {
+                    if is_private && file.is_exposed() && has_tickets {
                         let text = format!(
                             "it holds tickets, and others can read it (mode {:03o}): run `chmod go-rwx {}`",
                             file.mode,
@@ -191,7 +190,7 @@ impl Config {
         config
     }
 
-    /// Takes in what a file says. Returns whether it names a peer.
+    /// Takes in what a file says. Returns whether it holds tickets.
     fn take(&mut self, path: &Path, is_users: bool, text: &str) -> bool {
         let document = match Document::read(text) {
             Ok(document) => document,
@@ -411,6 +410,9 @@ mod tests {
         let [finding] = config.findings().try_into().unwrap();
         assert_eq!((finding.line, finding.text.as_str()), (Some(4), "no peer is called `labtop`: `laptop` is meant, perhaps"));
         assert_eq!(finding.weight, FindingWeight::Peer);
+        let files = Files::new("", "");
+        files.write("user", &text, 0o644);
+        assert_eq!(files.read().findings().len(), 1, "keys are no secrets");
         let config = Files::new(&text, &format!("[peer.nas]\nkey = \"{key}\"\n")).read();
         let is_mentioned = |name: &str| config.mentions(&name.parse().unwrap());
         let names = ["laptop", "labtop", "nas", "in"].map(is_mentioned);
