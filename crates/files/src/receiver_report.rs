@@ -1,6 +1,6 @@
 //! What the receiver tells the sender: records in an ordered stream, each with a length and a body
-//! as in [`crate::manifest`]. Where the sender compares, the receiver answers each FILE record: with
-//! SAME, WANTED or FAILED, or with HAVE records, which list the file's chunks on its disk, in
+//! as in [`crate::manifest`]. Where the sender compares, the receiver answers each FILE record with
+//! SAME, WANTED or FAILED, or with HAVE records. They list the file's chunks on its disk, in
 //! ascending order.
 //!
 //! | type | report | fields |

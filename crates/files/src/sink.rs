@@ -6,10 +6,11 @@
 //! |---|---|
 //! | a file under a temporary name, until its whole hash is right | `sink/partial.rs` |
 //! | contents, hashed chunk by chunk | `sink/contents.rs` |
-//! | which files are here already, and which are wanted | `sink/answers.rs` |
+//! | which files are here already, and which are wanted | `sink/comparing.rs` |
 //! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
 
 mod answers;
+mod comparing;
 mod contents;
 mod deferred_work;
 mod earlier_try;
@@ -29,7 +30,7 @@ use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
-use answers::{Answers, Comparison};
+use answers::{Answer, Answers, Comparison};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
@@ -476,7 +477,7 @@ impl Sink {
             self.asked.push_back(object);
         } else {
             if self.plan.is_some() {
-                self.answers.wanted(object, &mut self.out);
+                self.answers.give(Answer::Wanted, object, &mut self.out);
             }
             self.summary.skipped = self.summary.skipped.saturating_add(size - incoming.travels.size());
         }

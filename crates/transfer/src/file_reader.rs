@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use crate::event_loop::hung_up;
     use crate::thread_channel::batch_channel;
-    use byway_files::SourceOptions;
+    use byway_files::{ObjectRange, SourceOptions};
     use byway_net::Control;
     use std::sync::mpsc::sync_channel;
 
@@ -356,11 +356,15 @@ mod tests {
         let (control, counted) = (Control::new().unwrap(), Arc::new(AtomicU64::new(UNKNOWN_TOTAL)));
         let mut reader =
             TreeReader::new(source, (inbox, answers), hung_up(), control.waker().clone(), counted);
+        reader.records(true);
+        let object = ObjectId(0);
+        let mut done = None;
+        let wanted = Report::Wanted(ObjectRange::one(object));
+        assert!(reader.settle(wanted, &mut Vec::new(), &mut done).is_ok());
         let DiskReply::Records { batch, .. } = reader.records(true) else { panic!("records") };
-        let object = batch.objects[0].id;
+        assert_eq!(batch.objects[0].id, object);
         std::fs::write(&file, [7; 10]).unwrap();
         reader.read(object, 0, 1000);
-        let mut done = None;
         for report in [
             Report::Failed { object, reason: Reason::Withdrawn, detail: String::new() },
             Report::Done { files: 0, bytes: 0, failed: 1 },

@@ -140,8 +140,8 @@ pub struct Send {
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
-    /// How much to ask of lines that others use too: background (yield to others) or normal (share
-    /// fairly, as one TCP flow on the best path would)
+    /// How much to ask of lines that others use too: background (yield to others) or normal (a
+    /// fair share, as one TCP flow)
     #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
     #[arg(default_value = "background")]
     pub priority: Priority,
@@ -157,15 +157,14 @@ pub struct Send {
     /// [default: off]
     #[arg(long)]
     pub keep_modes: bool,
-    /// Wait for a receiver that sleeps, was stopped or is started later. Tries follow after 0.5 s,
-    /// and then each time after twice as long, up to 30 s. Not for `-`. Off: --no-retry
-    /// [default: off]
+    /// Wait for a receiver that is away, with 0.5 to 30 s between two tries. Not for `-`.
+    /// Off: --no-retry [default: off]
     #[arg(long)]
     pub retry: bool,
-    /// Compare contents also of files that have the same size and time at both ends [default: off]
+    /// Compare contents, too, not size and time alone [default: off]
     #[arg(long)]
     pub checksum: bool,
-    /// Replace files of the receiver that are newer [default: they are kept and named, exit code 4]
+    /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
     #[arg(long)]
     pub replace_newer: bool,
     /// List what would be sent, and send nothing [default: off]

@@ -152,7 +152,7 @@ pub struct Transferred {
     pub kept: u64,
     /// Files that were not transferred, because the receiver has them with the same size and time,
     /// as it says.
-    #[serde(rename = "unchanged_files")]
+    #[serde(rename = "unchanged_files", skip_serializing_if = "is_zero")]
     pub unchanged: u64,
     /// Files, directories and links in place.
     pub entries: u64,

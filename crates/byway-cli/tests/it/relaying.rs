@@ -55,6 +55,7 @@ fn a_relay_counts_on_where_it_was_stopped_or_killed() {
     let (mut running, word) = relay(&place, &[]);
     running.signal("USR1");
     assert_eq!(running.event("counters")["today_bytes"], first);
+    fs::write(place.path("file"), vec![8; 300_000]).unwrap();
     let (receiver, sender) = send(&place, &word, "file", &[]);
     sender.end().succeeded();
     receiver.end().succeeded();

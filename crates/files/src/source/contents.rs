@@ -150,7 +150,8 @@ impl Source {
     }
 
     /// Reads a chunk and returns its hash. A hole has a fixed hash and is not read. If somebody
-    /// writes data into the hole, the file gets a new modification time, which `check_unchanged` notices.
+    /// writes data into the hole, the file gets a new modification time, which `check_unchanged`
+    /// notices.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {

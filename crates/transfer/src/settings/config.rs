@@ -275,7 +275,7 @@ impl Config {
                 .err()?;
             Some(Finding::new(&set.file, Some(set.line), why))
         });
-        self.findings.iter().cloned().chain(keys.map(weigh)).chain(refused).collect()
+        self.findings.iter().cloned().chain(keys.chain(refused).map(weigh)).collect()
     }
 
     /// The names of peers that a setting allows to send.
@@ -408,7 +408,10 @@ mod tests {
         );
         let config = Config::of_text(&text);
         let [finding] = config.findings().try_into().unwrap();
-        assert_eq!((finding.line, finding.text.as_str()), (Some(4), "no peer is called `labtop`: `laptop` is meant, perhaps"));
+        assert_eq!(
+            (finding.line, finding.text.as_str()),
+            (Some(4), "no peer is called `labtop`: `laptop` is meant, perhaps")
+        );
         assert_eq!(finding.weight, FindingWeight::Peer);
         let files = Files::new("", "");
         files.write("user", &text, 0o644);

@@ -1,0 +1,61 @@
+//! Compares files of the sender with those that are here.
+
+use super::Sink;
+use super::answers::{Answer, Comparison};
+use crate::contained_dir::mtime;
+use crate::manifest::{ComparePlan, Metadata};
+use byway_wire::ObjectId;
+use rustix::fs::{FileType, Mode, OFlags};
+
+impl Sink {
+    /// Compares a file of the sender with what has its name here.
+    pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> Comparison {
+        let Some(ComparePlan { resumes, contents, replaces_newer }) = self.plan else {
+            return Comparison::Wanted;
+        };
+        let resumed = if resumes && size > 0 { Comparison::Chunks } else { Comparison::Wanted };
+        let is_regular =
+            |stat: &rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let Some(stat) = self.tree.stat(path).ok().filter(is_regular) else { return resumed };
+        let has_size = u64::try_from(stat.st_size) == Ok(size);
+        if mtime(&stat) > metadata.mtime && !replaces_newer {
+            return Comparison::Newer;
+        }
+        if has_size && size > 0 && contents {
+            return Comparison::Chunks;
+        }
+        if has_size && mtime(&stat) == metadata.mtime {
+            return match self.correct_mode(path, &stat, metadata) {
+                Ok(()) => Comparison::Same,
+                // It is replaced by a file with the right mode.
+                Err(_) => Comparison::Wanted,
+            };
+        }
+        resumed
+    }
+
+    /// Gives a file here the mode of the sender's.
+    pub(super) fn correct_mode(
+        &mut self,
+        path: &[u8],
+        stat: &rustix::fs::Stat,
+        metadata: &Metadata,
+    ) -> rustix::io::Result<()> {
+        let mode = Mode::from_raw_mode(metadata.mode.into());
+        if Mode::from_raw_mode(stat.st_mode) == mode {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        rustix::fs::fchmod(self.tree.open(path, flags)?, mode)
+    }
+
+    /// A file is here already, and nothing of it travels.
+    pub(super) fn same(&mut self, object: ObjectId, size: u64) {
+        self.answers.give(Answer::Same, object, &mut self.out);
+        self.summary.files += 1;
+        self.summary.unchanged += 1;
+        for bytes in [&mut self.summary.bytes, &mut self.summary.kept, &mut self.summary.skipped] {
+            *bytes = bytes.saturating_add(size);
+        }
+    }
+}
