@@ -7,6 +7,7 @@ mod directory_use;
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 mod disabled_verbs;
 mod forward;
+mod forward_stdio;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod id;

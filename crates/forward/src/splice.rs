@@ -180,6 +180,43 @@ impl Splice {
         }
     }
 
+    /// The session is over. Takes the rest of the stream, at most `most` bytes, if it has come whole
+    /// and the socket's own data has ended. `None`: the connection cannot outlive its session.
+    /// Otherwise: how many bytes [`flush`](Self::flush) still has to write.
+    pub fn outlive(&mut self, stream: &mut impl SplicedStream, most: usize) -> Option<usize> {
+        if !self.sent {
+            return None;
+        }
+        while !self.last {
+            let before = self.pending.len();
+            let room = most.checked_sub(before).filter(|room| *room > 0)?;
+            self.pending.resize(before + room.min(MIN_TAKE_BYTES), 0);
+            let read = stream.read(self.pending.get_mut(before..).unwrap_or_default())?;
+            self.pending.truncate(before + read.length);
+            self.last = read.finished;
+            if read.length == 0 && !read.finished {
+                return None;
+            }
+        }
+        Some(self.pending.len())
+    }
+
+    /// Writes the rest of the stream after [`outlive`](Self::outlive), and then its end.
+    pub fn flush(&mut self, local: &mut impl Local) -> SpliceStatus {
+        let rest = core::mem::take(&mut self.pending);
+        match self.put(local, &rest) {
+            Ok(done) if done == rest.len() => {
+                local.finish();
+                SpliceStatus::Over
+            }
+            Ok(done) => {
+                self.pending = Vec::from(rest.get(done..).unwrap_or_default());
+                SpliceStatus::Open(WaitsFor { writable: true, ..WaitsFor::default() })
+            }
+            Err(_) => SpliceStatus::Broken,
+        }
+    }
+
     /// Either side is broken: neither lives on.
     pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl SplicedStream) {
         self.pending = Vec::new();
