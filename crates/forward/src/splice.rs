@@ -180,9 +180,9 @@ impl Splice {
         }
     }
 
-    /// The session is over. Takes the rest of the stream, at most `most` bytes, if it has come whole
-    /// and the socket's own data has ended. `None`: the connection cannot outlive its session.
-    /// Otherwise: how many bytes [`flush`](Self::flush) still has to write.
+    /// Takes the rest of the stream of a session that is over, at most `most` bytes. It must have
+    /// come whole, and the socket's own data must have ended. `None`: the connection cannot outlive
+    /// its session. Otherwise: how many bytes [`flush`](Self::flush) still has to write.
     pub fn outlive(&mut self, stream: &mut impl SplicedStream, most: usize) -> Option<usize> {
         if !self.sent {
             return None;
@@ -492,6 +492,38 @@ mod tests {
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), SpliceStatus::Over);
         assert_eq!(local.written, b"answer");
         assert!(local.ended);
+    }
+
+    /// Bytes whose socket has ended, and takes nothing for now.
+    fn left_behind(rest: &[u8]) -> (Splice, End, End) {
+        let (mut local, mut stream) = (end(b"", 100), end(rest, usize::MAX));
+        (local.read_ends, stream.write_room) = (true, 100);
+        let mut splice = Splice::default();
+        splice.pump(&mut local, &mut stream, &mut [0; 16]);
+        (splice, local, stream)
+    }
+
+    #[test]
+    fn what_came_whole_outlives_its_session_if_it_is_little() {
+        let (mut splice, mut local, mut stream) = left_behind(&[7; 5000]);
+        assert_eq!(splice.outlive(&mut stream, 10_000), None, "its end has not come");
+        let (mut splice, .., mut stream) = left_behind(&[7; 5000]);
+        stream.read_ends = true;
+        assert_eq!(splice.outlive(&mut stream, 4000), None);
+        let (mut splice, .., mut stream) = left_behind(&[7; 5000]);
+        stream.read_ends = true;
+        assert_eq!(splice.outlive(&mut stream, 10_000), Some(5000));
+        for room in [0, 3000] {
+            local.write_room = room;
+            let waits = WaitsFor { writable: true, ..WaitsFor::default() };
+            assert_eq!(splice.flush(&mut local), SpliceStatus::Open(waits));
+            assert!(!local.ended);
+        }
+        local.write_room = 2000;
+        assert_eq!(splice.flush(&mut local), SpliceStatus::Over);
+        assert!(local.ended && local.written == [7; 5000]);
+        // One whose program may still say something is over with its session.
+        assert_eq!(Splice::default().outlive(&mut end(b"", 1), 10), None);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct PipedConnection {
 pub(crate) struct PipeBridge {
     news: Receiver<Result<(), TransferError>>,
     is_written: bool,
+    /// A second holder of the connection's other end. So the output is not closed by a connection
+    /// that breaks: whoever reads it might end this process before it has said what happened.
+    _other: UnixStream,
 }
 
 impl PipeBridge {
@@ -48,7 +51,7 @@ impl PipeBridge {
     pub fn begin(input: OwnedFd, output: OwnedFd, waker: &Waker) -> io::Result<(UnixStream, Self)> {
         let (own, other) = UnixStream::pair()?;
         let (sender, news) = channel();
-        let to_pair = own.try_clone()?;
+        let (to_pair, kept) = (own.try_clone()?, other.try_clone()?);
         let reports = Reports { sender, waker: waker.clone() };
         let failures = reports.clone();
         Builder::new().name("byway input".into()).spawn(move || {
@@ -58,7 +61,7 @@ impl PipeBridge {
         })?;
         // The report is made before `own` is closed, which the other end notices.
         Builder::new().name("byway output".into()).spawn(move || reports.tell(back(&own, output)))?;
-        Ok((other, Self { news, is_written: false }))
+        Ok((other, Self { news, is_written: false, _other: kept }))
     }
 
     /// Reads the news of the threads.

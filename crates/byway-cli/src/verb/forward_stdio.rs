@@ -61,10 +61,15 @@ pub(super) fn follow(
         }
     }
     let (_, outcome) = forwarding.join()?;
-    match (stop, outcome) {
-        (Some(exit), _) => Ok(exit),
-        (None, Ok(())) => Ok(Exit::Ok),
-        (None, Err(error)) => Err(Failure::new(Exit::of_transfer(&error), sentence(target, error)).into()),
+    match outcome {
+        Ok(()) => Ok(stop.unwrap_or(Exit::Ok)),
+        // So each `ssh` ends. A line about it would be on the screen of whoever has just left.
+        Err(TransferError::OutputClosed) => {
+            output.detail(&TransferError::OutputClosed.to_string());
+            Ok(stop.unwrap_or(Exit::Error))
+        }
+        // What came before a signal. `ssh` ends this process as soon as the connection has.
+        Err(error) => Err(Failure::new(Exit::of_transfer(&error), sentence(target, error)).into()),
     }
 }
 

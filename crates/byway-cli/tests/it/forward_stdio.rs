@@ -232,10 +232,8 @@ fn whatever_ends_the_program_frees_the_connection_soon() {
             piped.signal(signal);
         }
         let ended = piped.ended(Vec::new());
-        match code {
-            1 => failed(&ended, 1, "the reader of standard output has gone"),
-            code => assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), "")),
-        }
+        // Nor is there a line: each `ssh` ends so.
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""));
         served.join().unwrap();
     }
 }

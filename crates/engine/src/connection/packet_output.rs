@@ -249,9 +249,9 @@ impl Connection {
         None
     }
 
-    /// The path by which the handshake came, while nothing on it is acknowledged and a responder has
-    /// data. The peer has proven its address. So the first answers need no further round trip. They
-    /// are few, and travel as probes, which have data anyway.
+    /// The path by which the handshake came, while nothing on it is acknowledged and a responder
+    /// has data. The peer has proven its address. So the first answers need no further round trip.
+    /// They are few, and travel as probes, which have data anyway.
     fn early_path(&self) -> Option<PathId> {
         let path = self.paths.iter().next().filter(|path| path.state == PathState::Probing)?;
         let is_of_handshake = path.id() == PathId(0) && path.origin == PathOrigin::Return;
