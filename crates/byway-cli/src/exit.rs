@@ -2,6 +2,7 @@
 
 use crate::units::UnitError;
 use byway_files::SourceError;
+use byway_forward::stream_request::Refusal as Refused;
 use byway_registry::registry_client::AskError;
 use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
@@ -151,6 +152,12 @@ impl Exit {
             | E::Reports(_)
             | E::Sink(_)
             | E::Unfinished => Self::Error,
+            E::TargetReset(_) => Self::Network,
+            E::TargetRefused { refusal, .. } => match refusal {
+                Refused::Forbidden | Refused::Near => Self::NotAuthorised,
+                Refused::Failed => Self::Error,
+                _ => Self::Network,
+            },
         }
     }
 

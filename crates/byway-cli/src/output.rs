@@ -113,10 +113,9 @@ impl Output {
     }
 
     /// Reserves standard output for the bytes of a transfer. From now on the method `answer` prints
-    /// on standard error. With `--json` this must not be called, because standard output then holds
-    /// the events.
+    /// on standard error, and no event is printed.
     pub fn stdout_is_data(&mut self) {
-        self.answers = None;
+        (self.answers, self.json) = (None, None);
     }
 
     /// Prints a result on standard output, or on standard error after `stdout_is_data`. With

@@ -13,6 +13,7 @@ mod directory_use;
 )))]
 mod disabled_verbs;
 mod forward;
+mod forward_stdio;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod id;

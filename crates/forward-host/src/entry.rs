@@ -20,6 +20,7 @@ use byway_wire::{Duration, Instant, StreamId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 
 /// How long a program may take to send its SOCKS5 request, and how long a connection waits for a
 /// session.
@@ -93,6 +94,8 @@ pub enum EntryEvent {
     NoSession(Target),
     /// A connection to this target waited for a free place, until its time was over.
     NoPlace(Target),
+    /// A connection to this target was reset, by its program or at the far end.
+    Reset(Target),
     /// The system gives no more descriptors.
     NoDescriptors,
 }
@@ -169,6 +172,16 @@ impl Entry {
             byte_counts: ByteCounts::default(),
             budget: None,
         })
+    }
+
+    /// Forwards this connection to `target`. `program`: one end of a pair of sockets, whose other
+    /// end this process has.
+    ///
+    /// # Errors
+    /// The socket cannot be used without blocking.
+    pub fn join(&mut self, program: UnixStream, target: Target, now: Instant) -> io::Result<()> {
+        self.take(Tcp::of_pair(program)?, false, Some(target), now);
+        Ok(())
     }
 
     /// The number of connections, and how many connections ever got a stream.
@@ -265,7 +278,13 @@ impl Entry {
                         self.hurry(stream, true);
                     }
                 }
-                OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
+                OutEvent::StreamAcked(id) => {
+                    if let Some(line) = self.line(id) {
+                        line.acked = true;
+                        self.hurry(id, false);
+                    }
+                }
+                OutEvent::ObjectAcked(_) => {}
             }
         }
     }
@@ -438,6 +457,7 @@ impl Entry {
             standing = line.splice.pump(&mut program.tcp, &mut stream, &mut self.scratch);
         }
         let (answered, is_short) = (*stream.answered && !was_answered, stream.is_short);
+        let acked = line.acked;
         let moved = [0, 1].map(|way| line.splice.moved[way] - before[way]);
         self.byte_counts =
             ByteCounts { forth: self.byte_counts.forth + moved[0], back: self.byte_counts.back + moved[1] };
@@ -449,6 +469,8 @@ impl Entry {
         }
         match standing {
             SpliceStatus::Open(waits) => self.wait(number, waits),
+            // Until then the far end may still lack the last bytes.
+            SpliceStatus::Over if !acked => {}
             SpliceStatus::Over | SpliceStatus::Broken => self.end(number, standing == SpliceStatus::Broken),
         }
     }
@@ -471,10 +493,11 @@ impl Entry {
         let Some(program) = self.slots.remove(number) else { return };
         let EntryState::Open(line) = &program.state else { return };
         self.streams.remove(&line.id);
-        let refusal = line.refusal;
-        if let Some(refusal) = refusal {
-            let target = line.target.clone();
-            self.tell(EntryEvent::Refused(target, refusal));
+        let (target, refusal) = (line.target.clone(), line.refusal);
+        match refusal {
+            Some(refusal) => self.tell(EntryEvent::Refused(target, refusal)),
+            None if broken => self.tell(EntryEvent::Reset(target)),
+            None => {}
         }
         if broken {
             self.part(program, refusal);

@@ -19,6 +19,12 @@ use std::net::IpAddr;
 
 /// How long the request may take to come, and then a name to be looked up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a target may take for the rest of a connection whose session is over.
+const PARTING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes kept for targets of sessions that are over, at most. Further connections are reset.
+const MAX_PARTING_BYTES: usize = 32 << 20;
+/// Bytes that a connection counts for at least among [`MAX_PARTING_BYTES`].
+const MIN_PARTING_BYTES: usize = 64 << 10;
 /// Bytes read at once.
 const SCRATCH_LEN: usize = 64 << 10;
 
@@ -34,6 +40,9 @@ enum ExitState {
     Refused,
     /// The stream and the target are connected.
     Open(Tcp, Splice),
+    /// The session is over, and the target has yet to take the rest of what the program sent. The
+    /// number is how many of [`MAX_PARTING_BYTES`] the connection counts for.
+    Parting(Tcp, Splice, usize),
 }
 
 /// A connection that comes by a stream.
@@ -79,6 +88,8 @@ pub struct Exit {
     serial: u64,
     opened: u64,
     byte_counts: ByteCounts,
+    /// Bytes that connections without a session count for.
+    parting_bytes: usize,
 }
 
 impl Exit {
@@ -98,6 +109,7 @@ impl Exit {
             serial: 0,
             opened: 0,
             byte_counts: ByteCounts::default(),
+            parting_bytes: 0,
         }
     }
 
@@ -121,21 +133,44 @@ impl Exit {
         self.sessions.keys().copied()
     }
 
-    /// Notes that a session ended, and resets its connections.
-    pub fn leave(&mut self, session: Handle) {
+    /// Notes that a session ended. A connection whose both directions had ended passes on what came
+    /// of the session until then, which is read from `connection`. Others are reset.
+    pub fn leave(&mut self, session: Handle, mut connection: Option<&mut Connection>, now: Instant) {
         let Some(Session { sender, streams }) = self.sessions.remove(&session) else { return };
         let mut places = 0;
         for number in streams.into_values() {
+            let Some(incoming) = self.slots.get_mut(number) else { continue };
+            places += usize::from(std::mem::take(&mut incoming.has_place));
+            if connection.as_deref_mut().is_some_and(|connection| self.outlives(number, connection)) {
+                self.slots.set_end(number, Some(now + PARTING_TIMEOUT));
+                self.slots.hurry(number);
+                continue;
+            }
             let Some(incoming) = self.slots.remove(number) else { continue };
-            places += usize::from(incoming.has_place);
             let question = incoming.question(number);
             match incoming.state {
                 ExitState::Open(mut tcp, _) => tcp.abort(),
                 ExitState::Resolving(_) => self.resolver.forget(sender, question),
-                ExitState::Asking(_) | ExitState::Dialling(_) | ExitState::Refused => {}
+                _ => {}
             }
         }
         self.shares.leave(sender, places);
+    }
+
+    /// Whether a connection can outlive its session. If so, it begins to.
+    fn outlives(&mut self, number: Number, connection: &mut Connection) -> bool {
+        let free = MAX_PARTING_BYTES - self.parting_bytes;
+        let Some(incoming) = self.slots.get_mut(number).filter(|it| !it.broken) else { return false };
+        let ExitState::Open(_, splice) = &mut incoming.state else { return false };
+        let rest = splice.outlive(&mut StreamOf { connection, id: incoming.stream }, free);
+        let Some(cost) = rest.map(|rest| rest.max(MIN_PARTING_BYTES)).filter(|cost| *cost <= free) else {
+            return false;
+        };
+        if let ExitState::Open(tcp, splice) = std::mem::replace(&mut incoming.state, ExitState::Refused) {
+            self.parting_bytes += cost;
+            incoming.state = ExitState::Parting(tcp, splice, cost);
+        }
+        true
     }
 
     /// The number of connections, and how many ever were connected to their target.
@@ -169,8 +204,14 @@ impl Exit {
         }
         for _ in 0..self.slots.count_due() {
             let Some(number) = self.slots.next_due() else { break };
-            let session = self.slots.get_mut(number).map(|it| it.session);
-            if let Some(connection) = session.and_then(|session| endpoint.connection_mut(session)) {
+            let Some(incoming) = self.slots.get_mut(number) else { continue };
+            if let ExitState::Parting(tcp, splice, _) = &mut incoming.state {
+                if !matches!(splice.flush(tcp), SpliceStatus::Open(_)) {
+                    self.end(number);
+                }
+                continue;
+            }
+            if let Some(connection) = endpoint.connection_mut(incoming.session) {
                 self.drive(number, connection, now);
             }
         }
@@ -257,6 +298,7 @@ impl Exit {
                 let dialled = dial.time_is_up(&self.watch, Token(number), now);
                 self.note(number, dialled);
             }
+            ExitState::Parting(..) => return self.end(number),
             ExitState::Refused | ExitState::Open(..) => return,
         }
         self.slots.hurry(number);
@@ -371,7 +413,7 @@ impl Exit {
                 None => return,
             },
             ExitState::Resolving(_) => return,
-            ExitState::Refused | ExitState::Open(..) => {}
+            ExitState::Refused | ExitState::Open(..) | ExitState::Parting(..) => {}
         }
         self.go_on(number, &mut stream);
     }
@@ -398,7 +440,10 @@ impl Exit {
                 SpliceStatus::Open(waits) => self.wait(number, waits),
                 SpliceStatus::Over | SpliceStatus::Broken => self.end(number),
             },
-            ExitState::Asking(_) | ExitState::Resolving(_) | ExitState::Dialling(_) => {}
+            ExitState::Asking(_)
+            | ExitState::Resolving(_)
+            | ExitState::Dialling(_)
+            | ExitState::Parting(..) => {}
         }
     }
 
@@ -425,6 +470,9 @@ impl Exit {
             if incoming.has_place {
                 self.shares.give_back(session.sender);
             }
+        }
+        if let ExitState::Parting(_, _, cost) = incoming.state {
+            self.parting_bytes -= cost;
         }
         if let ExitState::Open(_, splice) = incoming.state {
             let [forth, back] = [splice.moved[1], splice.moved[0]];

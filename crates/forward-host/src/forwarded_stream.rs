@@ -21,6 +21,8 @@ pub(crate) struct ForwardedStream {
     pub answered: bool,
     /// Whether the peer ended the stream right after the answer.
     pub ended: bool,
+    /// Whether the peer has all that the program sent, and its end.
+    pub acked: bool,
     pub refusal: Option<Refusal>,
 }
 
@@ -29,7 +31,17 @@ impl ForwardedStream {
     pub fn new(target: Target, id: StreamId) -> Self {
         let request = Some(request(&target));
         let splice = Splice::default();
-        Self { target, id, request, splice, begun: false, answered: false, ended: false, refusal: None }
+        Self {
+            target,
+            id,
+            request,
+            splice,
+            begun: false,
+            answered: false,
+            ended: false,
+            acked: false,
+            refusal: None,
+        }
     }
 }
 

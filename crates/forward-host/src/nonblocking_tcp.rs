@@ -5,7 +5,8 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The most connections that wait to be accepted. The system allows fewer if `net.core.somaxconn`
@@ -61,6 +62,13 @@ impl Tcp {
         stream.set_nonblocking(true)?;
         prepare(SockRef::from(&stream));
         Ok(Self::new(stream))
+    }
+
+    /// One end of a pair of sockets, whose other end this process has. Reading, writing, ends and
+    /// errors are those of any stream socket. It cannot be reset: it is closed in any case.
+    pub fn of_pair(end: UnixStream) -> io::Result<Self> {
+        end.set_nonblocking(true)?;
+        Ok(Self::new(OwnedFd::from(end).into()))
     }
 
     /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) tells whether

@@ -180,6 +180,43 @@ impl Splice {
         }
     }
 
+    /// Takes the rest of the stream of a session that is over, at most `most` bytes. It must have
+    /// come whole, and the socket's own data must have ended. `None`: the connection cannot outlive
+    /// its session. Otherwise: how many bytes [`flush`](Self::flush) still has to write.
+    pub fn outlive(&mut self, stream: &mut impl SplicedStream, most: usize) -> Option<usize> {
+        if !self.sent {
+            return None;
+        }
+        while !self.last {
+            let before = self.pending.len();
+            let room = most.checked_sub(before).filter(|room| *room > 0)?;
+            self.pending.resize(before + room.min(MIN_TAKE_BYTES), 0);
+            let read = stream.read(self.pending.get_mut(before..).unwrap_or_default())?;
+            self.pending.truncate(before + read.length);
+            self.last = read.finished;
+            if read.length == 0 && !read.finished {
+                return None;
+            }
+        }
+        Some(self.pending.len())
+    }
+
+    /// Writes the rest of the stream after [`outlive`](Self::outlive), and then its end.
+    pub fn flush(&mut self, local: &mut impl Local) -> SpliceStatus {
+        let rest = core::mem::take(&mut self.pending);
+        match self.put(local, &rest) {
+            Ok(done) if done == rest.len() => {
+                local.finish();
+                SpliceStatus::Over
+            }
+            Ok(done) => {
+                self.pending = Vec::from(rest.get(done..).unwrap_or_default());
+                SpliceStatus::Open(WaitsFor { writable: true, ..WaitsFor::default() })
+            }
+            Err(_) => SpliceStatus::Broken,
+        }
+    }
+
     /// Either side is broken: neither lives on.
     pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl SplicedStream) {
         self.pending = Vec::new();
@@ -455,6 +492,38 @@ mod tests {
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), SpliceStatus::Over);
         assert_eq!(local.written, b"answer");
         assert!(local.ended);
+    }
+
+    /// Bytes whose socket has ended, and takes nothing for now.
+    fn left_behind(rest: &[u8]) -> (Splice, End, End) {
+        let (mut local, mut stream) = (end(b"", 100), end(rest, usize::MAX));
+        (local.read_ends, stream.write_room) = (true, 100);
+        let mut splice = Splice::default();
+        splice.pump(&mut local, &mut stream, &mut [0; 16]);
+        (splice, local, stream)
+    }
+
+    #[test]
+    fn what_came_whole_outlives_its_session_if_it_is_little() {
+        let (mut splice, mut local, mut stream) = left_behind(&[7; 5000]);
+        assert_eq!(splice.outlive(&mut stream, 10_000), None, "its end has not come");
+        let (mut splice, .., mut stream) = left_behind(&[7; 5000]);
+        stream.read_ends = true;
+        assert_eq!(splice.outlive(&mut stream, 4000), None);
+        let (mut splice, .., mut stream) = left_behind(&[7; 5000]);
+        stream.read_ends = true;
+        assert_eq!(splice.outlive(&mut stream, 10_000), Some(5000));
+        for room in [0, 3000] {
+            local.write_room = room;
+            let waits = WaitsFor { writable: true, ..WaitsFor::default() };
+            assert_eq!(splice.flush(&mut local), SpliceStatus::Open(waits));
+            assert!(!local.ended);
+        }
+        local.write_room = 2000;
+        assert_eq!(splice.flush(&mut local), SpliceStatus::Over);
+        assert!(local.ended && local.written == [7; 5000]);
+        // One whose program may still say something is over with its session.
+        assert_eq!(Splice::default().outlive(&mut end(b"", 1), 10), None);
     }
 
     #[test]

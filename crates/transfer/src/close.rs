@@ -104,6 +104,8 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
         | E::Receipt
         | E::Reports(_)
         | E::Sink(_)
+        | E::TargetRefused { .. }
+        | E::TargetReset(_)
         | E::Unfinished => CloseCode::Failed,
     }
 }

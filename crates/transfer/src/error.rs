@@ -4,6 +4,8 @@
 use crate::session::no_answer::NoAnswer;
 use crate::state_directory::state_error::StateError;
 use byway_files::{SinkError, SourceError};
+use byway_forward::forward_target::Target;
+use byway_forward::stream_request::Refusal;
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
 use byway_wire::relay::{Reason, RelayWordError};
@@ -154,6 +156,17 @@ pub enum TransferError {
     /// The receiver's disk failed.
     #[error("{0}")]
     Sink(SinkError),
+    /// The receiver does not connect to the target of a forwarded connection.
+    #[error("{target}: {refusal}")]
+    TargetRefused {
+        /// The target that was asked for.
+        target: Target,
+        /// Why it is not connected.
+        refusal: Refusal,
+    },
+    /// A forwarded connection to this target was reset before its end.
+    #[error("{0}: the connection was reset before its end")]
+    TargetReset(Target),
     /// The event loop ended without a reason.
     #[error("the transfer stopped before its end")]
     Unfinished,

@@ -12,9 +12,10 @@ use byway_wire::fair_share::may_take;
 use byway_wire::{Instant, NetworkPrefix};
 use std::collections::BTreeMap;
 
-/// Sessions with forwards at once, of all senders. One sender has half of these at most, and so has
-/// one network: who holds the ticket may have many keys.
-const MAX_SESSIONS: usize = 64;
+/// Sessions with forwards at once, of all senders. Each `forward --stdio` has one, so that a person
+/// needs many. One sender has half of these at most, and so has one network: who holds the ticket
+/// may have many keys. An idle session takes some 100 KB.
+const MAX_SESSIONS: usize = 512;
 
 /// Who asks, and the name of the program that does.
 type ProgramId = (PublicKey, [u8; 16]);
@@ -63,7 +64,7 @@ impl Exits {
         let known = self.sessions.iter().find(|(_, known)| known.program == asker);
         let before = known.map(|(handle, _)| *handle);
         if let Some(before) = before {
-            self.leave(before);
+            self.leave(endpoint, before, now);
             endpoint.close(now, before, CloseCode::Failed.number(), "the same program began another session");
         }
         let owner = SessionOwner { program: asker, network: network_of(endpoint, handle) };
@@ -81,18 +82,15 @@ impl Exits {
         self.sessions.values().any(|known| known.program == *asker)
     }
 
-    /// Notes that a session ended.
-    pub fn leave(&mut self, handle: Handle) {
+    /// Notes that a session ended, before the endpoint forgets it.
+    pub fn leave(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         if self.sessions.remove(&handle).is_some() {
-            self.exit.leave(handle);
+            self.exit.leave(handle, endpoint.connection_mut(handle), now);
         }
     }
 
     /// Moves bytes of all sessions, as far as possible without waiting.
     pub fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        if self.sessions.is_empty() {
-            return;
-        }
         for handle in self.sessions.keys().copied().collect::<Vec<_>>() {
             let mut over = false;
             if let Some(connection) = endpoint.connection_mut(handle) {
@@ -101,7 +99,7 @@ impl Exits {
                 }
             }
             if over {
-                self.leave(handle);
+                self.leave(endpoint, handle, now);
             }
         }
         if self.exit.turn(endpoint, now) {
@@ -131,12 +129,14 @@ mod tests {
     /// How many sessions begin that a key from this range, each a new one, asks for.
     fn begin(
         sessions: &mut Vec<SessionOwner>,
-        keys: std::ops::Range<u8>,
+        keys: std::ops::Range<u16>,
         network: Option<NetworkPrefix>,
     ) -> usize {
         let before = sessions.len();
         for key in keys {
-            let owner = SessionOwner { program: (PublicKey([key; 32]), [key; 16]), network };
+            let mut secret = [0; 32];
+            secret[..2].copy_from_slice(&key.to_be_bytes());
+            let owner = SessionOwner { program: (PublicKey(secret), [0; 16]), network };
             if owner.may_begin(sessions.iter()) {
                 sessions.push(owner);
             }
@@ -147,18 +147,20 @@ mod tests {
     #[test]
     fn one_network_with_many_keys_takes_half_of_the_sessions_at_most() {
         let mut sessions = Vec::new();
-        assert_eq!(begin(&mut sessions, 0..200, network(1)), 32);
-        assert_eq!(begin(&mut sessions, 0..200, network(2)), 16);
-        assert_eq!(begin(&mut sessions, 200..201, network(3)), 1);
+        let most = MAX_SESSIONS as u16;
+        assert_eq!(begin(&mut sessions, 0..most, network(1)), MAX_SESSIONS / 2);
+        assert_eq!(begin(&mut sessions, 0..most, network(2)), MAX_SESSIONS / 4);
+        assert_eq!(begin(&mut sessions, most..most + 1, network(3)), 1);
         // Programs of this host may have the rest.
-        assert_eq!(begin(&mut sessions, 201..255, None), 15);
+        assert_eq!(begin(&mut sessions, most + 1..3 * most, None), MAX_SESSIONS / 4 - 1);
     }
 
     #[test]
     fn one_key_takes_half_of_the_sessions_at_most_wherever_it_is() {
         let mut sessions = Vec::new();
-        let begun: usize = (0..200).map(|number| begin(&mut sessions, 7..8, network(number))).sum();
-        assert_eq!(begun, 32);
+        let networks = (0..MAX_SESSIONS).map(|number| network(number as u8));
+        let begun: usize = networks.map(|network| begin(&mut sessions, 7..8, network)).sum();
+        assert_eq!(begun, MAX_SESSIONS / 2);
         assert_eq!(begin(&mut sessions, 7..8, None), 0);
     }
 }

@@ -2,22 +2,25 @@
 //! targets. Keeps a session with the receiver all the time.
 
 use crate::close::goodbye;
-use crate::error::{Error, TransferError};
+use crate::error::{Error, NotConnected, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
 use crate::pause_reason::Circumstances;
+use crate::pipe_bridge::{PipeBridge, PipedConnection};
 use crate::progress::{ForwardCounters, ProgressCounter, TransferAmount, TransferProgress};
 use crate::receive_limit::{ReceiveLimit, window};
 use crate::registry::FindPlan;
 use crate::send_limit::SendLimit;
 use crate::session::dialers::TcpUse;
 use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPlan};
+use crate::session::no_answer::NoAnswer;
 use crate::session::uplinks::Uplinks;
 use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
+use byway_forward::stream_request::Refusal;
 use byway_forward_host::{ByteCounts, Entry, EntryEvent, Listening};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
@@ -51,6 +54,9 @@ pub struct ForwardingPlan {
     pub registry: Option<FindPlan>,
     /// The listening sockets for local programs.
     pub listening: Listening,
+    /// A connection of this process itself. With it, the forward ends as soon as this connection
+    /// is over, or as soon as the receiver is away.
+    pub piped: Option<PipedConnection>,
     /// The most connections of programs at once.
     pub most: usize,
     /// The class in which the receiver is to send.
@@ -89,7 +95,15 @@ impl Forwarding {
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
         let send_limit = SendLimit::new(plan.config.cap);
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
-        let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
+        let mut entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
+        let clock = Clock::new();
+        let piped = plan.piped.map(|PipedConnection { target, input, output }| {
+            let (program, bridge) =
+                PipeBridge::begin(input, output, control.waker()).map_err(Error::Thread)?;
+            entry.join(program, target, clock.now()).map_err(Error::Descriptor)?;
+            Ok::<_, Error>(bridge)
+        });
+        let bridge = piped.transpose()?;
         let transfer = byway_net::seed()?;
         let preamble = |kind| Preamble { kind, permission: plan.ticket.permission.clone(), transfer };
         let hello = preamble(ConnectionPurpose::Forward(plan.class));
@@ -105,6 +119,7 @@ impl Forwarding {
         let owner = Forwarder {
             keeper: SessionKeeper::new(session, &locals, &control),
             entry,
+            bridge,
             waker: control.waker().clone(),
             news,
             requests: Arc::clone(&requests),
@@ -120,9 +135,8 @@ impl Forwarding {
             ending: None,
             leave_at: None,
         };
-        let driver =
-            byway_net::spawn_with(control, "byway forward", endpoint, owner, plan.sockets, Clock::new())
-                .map_err(Error::Thread)?;
+        let driver = byway_net::spawn_with(control, "byway forward", endpoint, owner, plan.sockets, clock)
+            .map_err(Error::Thread)?;
         Ok(Self::new(driver, inbox, requests))
     }
 
@@ -143,6 +157,8 @@ impl Forwarding {
 pub struct Forwarder {
     keeper: SessionKeeper,
     entry: Entry,
+    /// The connection of this process itself, if it has one.
+    bridge: Option<PipeBridge>,
     waker: Waker,
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
@@ -196,6 +212,7 @@ impl Owner for Forwarder {
         if let (Some(limit), Some(given), Some(left)) = (&mut self.limit, given, self.entry.budget()) {
             limit.spend(given - left);
         }
+        self.look_at_bridge();
         self.tell_events(now);
         if self.keeper.counter().is_due(now) {
             self.tell_progress(endpoint, now);
@@ -255,6 +272,10 @@ impl Forwarder {
             }
             SessionEvent::Lost(LostSession { error, .. }) => {
                 self.entry.lose();
+                if self.bridge.is_some() {
+                    self.ending.get_or_insert(Err(error));
+                    return;
+                }
                 if !std::mem::replace(&mut self.is_away_told, true) {
                     self.tell(TransferEvent::Away(error));
                 }
@@ -296,9 +317,34 @@ impl Forwarder {
         self.moves = moves;
     }
 
+    /// Ends the forward once the connection of this process is over. Both directions have then
+    /// ended, the receiver has all that was sent, and all that came is written.
+    fn look_at_bridge(&mut self) {
+        let Some(bridge) = &mut self.bridge else { return };
+        if let Err(error) = bridge.look() {
+            self.ending.get_or_insert(Err(error));
+        }
+        while let Some(event) = self.entry.next_event() {
+            let error = match event {
+                EntryEvent::Refused(target, refusal) => TransferError::TargetRefused { target, refusal },
+                EntryEvent::NoPlace(target) => {
+                    TransferError::TargetRefused { target, refusal: Refusal::Full }
+                }
+                EntryEvent::NoSession(_) => NotConnected::NoAnswer(NoAnswer::Silent).into(),
+                EntryEvent::Reset(target) => TransferError::TargetReset(target),
+                EntryEvent::NoDescriptors => continue,
+            };
+            self.ending.get_or_insert(Err(error));
+        }
+        if bridge.is_written() && self.entry.count().0 == 0 {
+            self.ending.get_or_insert(Ok(()));
+        }
+    }
+
     fn tell_events(&mut self, now: Instant) {
         while let Some(event) = self.entry.next_event() {
             let sentence = match event {
+                EntryEvent::Reset(_) => continue,
                 EntryEvent::Refused(target, refusal) => format!("{target}: {refusal}"),
                 EntryEvent::NoSession(target) => {
                     format!("{target}: a connection was refused, since the receiver is away")

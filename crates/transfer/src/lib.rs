@@ -47,6 +47,7 @@
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was restarted | `session/restart_check` |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
+//! | how standard input and output are one such connection | `pipe_bridge` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
@@ -80,6 +81,7 @@ pub mod pairing;
 mod path_names;
 mod pause_reason;
 mod ping;
+mod pipe_bridge;
 mod progress;
 pub mod reachability;
 mod receive_limit;
@@ -121,6 +123,7 @@ pub use memory_limit::receiving_config;
 pub use path_names::{carrier, route_name};
 pub use pause_reason::{Circumstances, PauseReason};
 pub use ping::{PingPlan, PingSummary, Pings, ping};
+pub use pipe_bridge::PipedConnection;
 pub use progress::{
     ForwardCounters, PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress,
 };

@@ -325,7 +325,7 @@ impl Server {
             EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
             EndpointEvent::Closed(handle) => {
                 self.drive(endpoint, handle, now);
-                self.exits.leave(handle);
+                self.exits.leave(endpoint, handle, now);
                 endpoint.forget(handle);
             }
             EndpointEvent::Reachable(reachable) => {

@@ -9,6 +9,7 @@ use crate::messages;
 use crate::units::{BandwidthLimit, parse_duration, parse_rate, parse_size};
 use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
+use byway_forward::forward_target::Target;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::AllowedSender;
@@ -243,12 +244,16 @@ impl Send {
 pub struct Forward {
     /// Local port, with or without the address to listen on, and where its connections lead. Port 0
     /// is a free one. Repeatable [default: none]
-    #[arg(value_name = "[ADDR:]PORT:HOST:PORT", required_unless_present = "socks")]
+    #[arg(value_name = "[ADDR:]PORT:HOST:PORT", required_unless_present_any = ["socks", "stdio"])]
     pub ports: Vec<local_port::Forward>,
     /// Local port, with or without the address to listen on, where programs say by SOCKS5 where
     /// their connections lead; repeatable [default: none]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socks_listen)]
     pub socks: Vec<SocketAddr>,
+    /// Join standard input and output with one connection to this target, as `ssh -W` does, and end
+    /// with it. Not with --json: standard output holds the connection's bytes alone
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["ports", "socks", "connections"])]
+    pub stdio: Option<Target>,
     /// The receiver's ticket, @FILE, or the name of a peer
     #[arg(long = "to", value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true, required = true)]
     pub ticket: Option<WordArgument<Ticket>>,

@@ -1,5 +1,6 @@
-//! `byway forward`: local ports lead to the receiver's side.
+//! `byway forward`: local ports, or standard input and output, lead to the receiver's side.
 
+use super::forward_stdio;
 use super::limit_toggle::LimitToggle;
 use super::send::{class_of, controllers};
 use super::transfer_events::EventTranslator;
@@ -53,8 +54,15 @@ struct Presence {
     reason: Option<String>,
 }
 
-/// Forwards connections until a signal stops it.
+/// Forwards connections until a signal stops it, or the one of standard input and output until its
+/// end.
 pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> Result<Exit> {
+    if arguments.stdio.is_some() {
+        output.stdout_is_data();
+        if global.json {
+            return Err(Failure::new(Exit::Usage, messages::forward::STDIO_WITH_JSON).into());
+        }
+    }
     let Some(ticket) = &arguments.ticket else {
         return Err(Failure::new(Exit::Usage, messages::forward::NO_TICKET).into());
     };
@@ -69,7 +77,8 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let controller = controllers(arguments.priority, arguments.congestion.as_deref())?;
     let governs = controller(0).name();
     let files = super::recv::raise_file_limit();
-    let most = (arguments.connections as usize).min(files.saturating_sub(OTHER_FILES)).max(1);
+    let asked = if arguments.stdio.is_some() { 1 } else { arguments.connections as usize };
+    let most = asked.min(files.saturating_sub(OTHER_FILES)).max(1);
     let listening = Listening::begin(arguments.ports.clone(), &arguments.socks)?;
     let ports: Vec<String> = listening.listeners().map(|it| it.address.to_string()).collect();
     let shown: Vec<String> = listening
@@ -93,6 +102,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         relays,
         registry: registry.map(|word| FindPlan::new(word, Some(state.registries()))),
         listening,
+        piped: arguments.stdio.clone().map(forward_stdio::take).transpose()?,
         most,
         class,
         tcp: !arguments.no_tcp,
@@ -102,6 +112,9 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         limit: limits.down,
         config,
     })?;
+    if let Some(target) = &arguments.stdio {
+        return forward_stdio::follow(forwarding, target, &signals, limits, output);
+    }
     output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
     for line in shown {
         output.say(&line);

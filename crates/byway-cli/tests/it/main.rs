@@ -9,6 +9,7 @@ mod common;
 mod config;
 mod first_use;
 mod forward;
+mod forward_stdio;
 mod help;
 mod kernel;
 mod lab;

@@ -6,6 +6,7 @@
 
 mod connections;
 mod services;
+mod stdio;
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, must, run, test, wait_for, works};
 use crate::common::pages;
@@ -46,11 +47,25 @@ pub fn tests() -> Vec<Trial> {
         Spaces::possible(&["tc -V"]) && works("iperf3 --version"),
         "it needs root and the programs ip, tc and iperf3",
     );
+    let ssh = missing(
+        Spaces::possible(&["ss -V"])
+            && ["rsync --version", "ssh -V", "git --version"].into_iter().all(works)
+            && Path::new("/usr/sbin/sshd").exists(),
+        "it needs root and the programs ip, ss, rsync, ssh, sshd and git",
+    );
+    let lab = missing(
+        Spaces::possible(&[]) && works("/usr/bin/python3 --version"),
+        "it needs root and the programs ip and python3",
+    );
     let spaces = missing(Spaces::possible(&["tc -V"]), "it needs root and the programs ip and tc");
     vec![
         test("forward::tools_bring_over_three_lines_what_they_bring_without", lacks, tools),
         measures("forward::one_connection_fills_three_lines", lines, fills),
         test("forward::half_of_a_connection_ends_and_a_port_is_forbidden", spaces, connections::halves),
+        test("forward::stdio_is_the_proxy_command_of_ssh_sftp_rsync_and_git", ssh, stdio::programs),
+        test("forward::stdio_that_is_killed_frees_both_sides", ssh, stdio::killed),
+        test("forward::stdio_two_hundred_times_at_once_leaves_nothing", spaces, stdio::crowd),
+        measures("forward::stdio_begins_within_two_round_trips", lab, stdio::beginning),
         measures("forward::connections_that_nobody_reads_cost_others_little", spaces, connections::unread),
         measures(
             "forward::connections_that_nobody_reads_cost_others_little_without_a_limit",

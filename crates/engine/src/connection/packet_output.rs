@@ -5,7 +5,7 @@ use super::acks::{ENTRY_ROOM, MAX_ECHO_LEN};
 use super::audit::MIN_CREDIT_BYTES;
 use super::full_sockets::FullSockets;
 use super::packet_purpose::{Purpose, RunRemainder};
-use super::path::{AddressValidation, Path, PathState};
+use super::path::{AddressValidation, Path, PathOrigin, PathState};
 use super::{Connection, datagram_queues};
 use crate::config::Payload;
 use crate::data::Carried;
@@ -21,6 +21,9 @@ use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer,
 const MAX_CLOSE_LEN: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MAX_CHALLENGE_LEN: usize = 128;
+/// Packets that a responder sends at most before one of them is acknowledged. RFC 5681 section 3.1
+/// begins with 2 to 4.
+const MAX_EARLY_PACKETS: usize = 4;
 /// The least time between two hints.
 const HINT_INTERVAL: Duration = Duration::from_millis(40);
 
@@ -178,6 +181,9 @@ impl Connection {
         if !self.session.is_confirmed() {
             return None;
         }
+        if let Some(id) = self.early_path() {
+            return self.single(now, id, out, BASE_DATAGRAM, Purpose::Pending);
+        }
         let mut purpose = Purpose::Data;
         if !self.contents.has_any() {
             if !self.contents.is_finishing() || !self.config.repeat_tail || self.scheduler.ready() < 2 {
@@ -241,6 +247,20 @@ impl Connection {
             return sent; // if none: what wanted to be sent did not want to be sent after all
         }
         None
+    }
+
+    /// The path by which the handshake came, while nothing on it is acknowledged and a responder
+    /// has data. The peer has proven its address. So the first answers need no further round trip.
+    /// They are few, and travel as probes, which have data anyway.
+    fn early_path(&self) -> Option<PathId> {
+        let path = self.paths.iter().next().filter(|path| path.state == PathState::Probing)?;
+        let is_of_handshake = path.id() == PathId(0) && path.origin == PathOrigin::Return;
+        let may = is_of_handshake
+            && path.address == AddressValidation::Valid
+            && path.send.timeouts() == 0
+            && path.send.outstanding() < MAX_EARLY_PACKETS
+            && !self.paths.is_held(path.id());
+        (may && self.contents.has_data()).then(|| path.id())
     }
 
     /// Arms the timer for what was sent on a path.

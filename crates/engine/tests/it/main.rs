@@ -10,6 +10,7 @@ mod closing;
 mod common;
 mod crowd;
 mod datagrams;
+mod early;
 mod faults;
 mod figures;
 mod flaps;

@@ -33,6 +33,42 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// Starts an SSH server on the host `on`, with keys in the directory `there`, and makes the keys of
+/// a user in `here`. Also writes a script named `ssh`. It calls the real `ssh` with options that
+/// name the user's files in `here`, because `ssh` ignores HOME. The server's name is `nas`, or
+/// `localhost` at port 2222.
+pub fn serve_ssh(spaces: &Spaces, on: &str, there: &Path, here: &Path) -> Child {
+    let (host, user) = (there.join("host-key"), here.join("user-key"));
+    for key in [&host, &user] {
+        must(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", text(key)]));
+    }
+    let known = fs::read_to_string(there.join("host-key.pub")).unwrap();
+    fs::write(here.join("known"), format!("[localhost]:2222,nas {known}")).unwrap();
+    fs::create_dir_all("/run/sshd").unwrap();
+    let options = [
+        format!("HostKey={}", host.display()),
+        format!("AuthorizedKeysFile={}", here.join("user-key.pub").display()),
+        "ListenAddress=127.0.0.1:22".to_owned(),
+        "PidFile=none".to_owned(),
+        "StrictModes=no".to_owned(),
+        "UsePAM=no".to_owned(),
+        "Subsystem=sftp internal-sftp".to_owned(),
+    ];
+    let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
+    let mut server = spaces.on(on);
+    server.args(["/usr/sbin/sshd", "-D", "-f", "/dev/null"]).args(options);
+    let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let program = here.parent().unwrap().join("bin/ssh");
+    let script = format!(
+        "#!/bin/sh\nexec /usr/bin/ssh -F none -o UserKnownHostsFile={} -i {} \"$@\"\n",
+        here.join("known").display(),
+        user.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    server
+}
+
 impl<'a> Services<'a> {
     pub fn are_possible() -> bool {
         programs().is_some() && Path::new("/usr/sbin/sshd").exists() && works("setpriv --version")
@@ -88,35 +124,8 @@ impl<'a> Services<'a> {
         );
     }
 
-    /// Starts an SSH server with keys in the directory `there`, and makes the keys of a user in
-    /// `here`. Also writes a script named `ssh`. It calls the real `ssh` with options that name the
-    /// user's files in `here`, because `ssh` ignores HOME.
     fn ssh(&mut self, there: &Path, here: &Path) {
-        let (host, user) = (there.join("host-key"), here.join("user-key"));
-        for key in [&host, &user] {
-            must(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", text(key)]));
-        }
-        let known = fs::read_to_string(there.join("host-key.pub")).unwrap();
-        fs::write(here.join("known"), format!("[localhost]:2222 {known}")).unwrap();
-        fs::create_dir_all("/run/sshd").unwrap();
-        let options = [
-            format!("HostKey={}", host.display()),
-            format!("AuthorizedKeysFile={}", here.join("user-key.pub").display()),
-            "ListenAddress=127.0.0.1:22".to_owned(),
-            "PidFile=none".to_owned(),
-            "StrictModes=no".to_owned(),
-            "UsePAM=no".to_owned(),
-        ];
-        let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
-        self.serve(&[&["/usr/sbin/sshd", "-D", "-f", "/dev/null"], options.as_slice()].concat());
-        let program = here.parent().unwrap().join("bin/ssh");
-        let script = format!(
-            "#!/bin/sh\nexec /usr/bin/ssh -F none -o UserKnownHostsFile={} -i {} \"$@\"\n",
-            here.join("known").display(),
-            user.display()
-        );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        self.running.push((serve_ssh(self.spaces, self.host, there, here), Signal::KILL));
     }
 
     /// A PostgreSQL with a table of some megabytes.
