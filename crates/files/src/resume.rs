@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!    sender                                               receiver
-//! 1. START, RESUME, FILE of each file                 ──>
+//! 1. START, COMPARE, FILE of each file                ──>
 //! 2.                                                  <── HAVE: hashes of the chunks that are on its disk
 //! 3. PARTS: which of these chunks are kept            ──>
 //! 4. an object: the file without kept chunks and holes ──>
@@ -13,8 +13,8 @@
 //!
 //! | step | remark |
 //! |---|---|
-//! | 1 | without [`Journals`](crate::Journals) of an earlier run, RESUME and steps 2 and 3 are left out |
-//! | 2 | the chunks of the partial file for this path, size and time; without one, those of the file under the final name, if size and time are the same |
+//! | 1 | without [`Journals`](crate::Journals) of an earlier run, the receiver answers SAME or WANTED, and steps 2 and 3 are left out |
+//! | 2 | the chunks of the partial file for this path, size and time; without one, those of the file under the final name, if its size is the same and contents are to be compared |
 //! | 3 | PARTS names chunks with equal hashes ([`Comparison`]), in a bounded number of ranges; of a file under its final name all or none, because such a file is never written to |
 //! | 4 | the receiver checks PARTS ([`resumed`]), and both ends compute the object's ranges ([`FileRanges`](crate::missing_ranges::FileRanges)) |
 //! | 5 | the receiver computes the file's hash from the hashes of all chunks |

@@ -2,7 +2,7 @@
 //! and `relay`. A receiver makes a [`Ticket`]. Whoever has the ticket may send.
 //!
 //! ```no_run
-//! use byway_transfer::{Identity, TransferEvent, Payload, Sending, SendingPlan};
+//! use byway_transfer::{Identity, Payload, Sending, SendingPlan, SourceOptions, TransferEvent};
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

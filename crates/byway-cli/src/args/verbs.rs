@@ -142,7 +142,7 @@ pub struct Send {
     #[arg(long)]
     pub no_relay: bool,
     /// How much to ask of lines that others use too: background (yield to others) or normal (a
-    /// fair share, as one TCP flow)
+    /// TCP's share)
     #[arg(long, hide_possible_values = true, value_name = "CLASS", env = "BYWAY_PRIORITY")]
     #[arg(default_value = "background")]
     pub priority: Priority,
@@ -158,11 +158,10 @@ pub struct Send {
     /// [default: off]
     #[arg(long)]
     pub keep_modes: bool,
-    /// Wait for a receiver that is away, with 0.5 to 30 s between two tries. Not for `-`.
-    /// Off: --no-retry [default: off]
+    /// Wait for a receiver that is away. Not for `-`. Off: --no-retry [default: off]
     #[arg(long)]
     pub retry: bool,
-    /// Compare contents, too, not size and time alone [default: off]
+    /// Compare contents, not size and time alone [default: off]
     #[arg(long)]
     pub checksum: bool,
     /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
