@@ -4,7 +4,7 @@ use crate::common::{Cut, PLAIN, same, transfer, untouched};
 use byway_files::{ObjectRange, Reason, Source, SourceOptions, generate};
 use byway_wire::ObjectId;
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 #[test]
 fn of_a_tree_that_was_sent_before_only_what_changed_travels() {
@@ -12,14 +12,14 @@ fn of_a_tree_that_was_sent_before_only_what_changed_travels() {
     let tree = from.path().join("tree");
     let made = generate(&tree, 5, 4_000_000).unwrap();
     for cut in [PLAIN, Cut { batch: 100, objects: 1, ..PLAIN }] {
-        transfer(&[tree.clone()], into.path(), cut, &mut untouched);
-        let again = transfer(&[tree.clone()], into.path(), cut, &mut untouched);
+        transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+        let again = transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
         assert_eq!((again.travelled, again.verified, again.unchanged), (0, 0, made.counts.files));
         assert_eq!(again.done, Some((made.counts.files, 4_000_000, 0)));
         assert_eq!(again.kept, 4_000_000);
         fs::write(tree.join("program"), format!("new {}", cut.objects)).unwrap();
         fs::write(tree.join(format!("fresh {}", cut.objects)), "").unwrap();
-        let more = transfer(&[tree.clone()], into.path(), cut, &mut untouched);
+        let more = transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
         assert_eq!(more.verified, 2);
         same(&tree, &into.path().join("tree"));
         fs::remove_dir_all(&tree).unwrap();
@@ -35,8 +35,9 @@ fn a_newer_file_of_the_receiver_is_kept_and_named() {
         fs::write(from.path().join(name), text).unwrap();
     }
     fs::write(into.path().join("a"), "mine").unwrap();
-    let newer = SystemTime::now() + Duration::from_secs(3_600);
-    fs::File::options().write(true).open(into.path().join("a")).unwrap().set_modified(newer).unwrap();
+    let theirs = from.path().join("a").metadata().unwrap().modified().unwrap();
+    let mine = fs::File::options().write(true).open(into.path().join("a")).unwrap();
+    mine.set_modified(theirs + Duration::from_millis(1)).unwrap();
     let outcome = transfer(&[from.path().join(".")], into.path(), PLAIN, &mut untouched);
     assert_eq!(outcome.failed, [(ObjectId(0), Reason::Newer)]);
     assert_eq!(fs::read(into.path().join("a")).unwrap(), b"mine");
