@@ -121,14 +121,20 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Symlink { path: at, target } => {
                 counts.symlinks += 1;
                 let target = TARGETS[usize::from(*target) % TARGETS.len()];
-                codec.encode(&Record::Symlink { mtime: metadata(0).mtime, path: path(*at), target }, &mut bytes);
+                codec.encode(
+                    &Record::Symlink { mtime: metadata(0).mtime, path: path(*at), target },
+                    &mut bytes,
+                );
             }
             Step::File { path: at, size, mode } => {
                 let (object, size) = (ObjectId(sizes.len() as u32), SIZES[usize::from(*size) % SIZES.len()]);
                 counts.files += 1;
                 counts.bytes += size;
                 sizes.push(size);
-                codec.encode(&Record::File { object, size, metadata: metadata(*mode), path: path(*at) }, &mut bytes);
+                codec.encode(
+                    &Record::File { object, size, metadata: metadata(*mode), path: path(*at) },
+                    &mut bytes,
+                );
             }
             Step::Hash { object, of } => {
                 let of = u32::from(*of) % 8;
@@ -142,7 +148,8 @@ fuzz_target!(|steps: Vec<Step>| {
                 codec.encode(&Record::Withdrawn { object: ObjectId((*object % 8).into()), why }, &mut bytes);
             }
             Step::Compare { resumes, contents, replaces_newer } => {
-                let plan = ComparePlan { resumes: *resumes, contents: *contents, replaces_newer: *replaces_newer };
+                let plan =
+                    ComparePlan { resumes: *resumes, contents: *contents, replaces_newer: *replaces_newer };
                 codec.encode(&Record::Compare(plan), &mut bytes);
             }
             Step::End { honest } => {

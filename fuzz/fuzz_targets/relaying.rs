@@ -5,8 +5,9 @@
 
 use byway_relay::{Config, Relay};
 use byway_wire::relay::{
-    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, LETTER_MAX, LocationAction, LocationKey, MAILBOX_LEN, MailboxKey, Minted, Minute,
-    QuotaClass, RateClass, RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
+    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, LETTER_MAX, LocationAction, LocationKey,
+    MAILBOX_LEN, MailboxKey, Minted, Minute, QuotaClass, RateClass, RelayClock, RelayKey, ReturnHop, Scope,
+    Terms, Word,
 };
 use byway_wire::{
     Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, TransmitBuffer, Writer,

@@ -178,6 +178,8 @@ pub struct Sink {
     /// How files that are here are compared with the sender's. `None`: all come whole.
     plan: Option<ComparePlan>,
     answers: Answers,
+    /// A directory that this transfer has made, so that nothing below it needs a look. Empty: none.
+    fresh: Vec<u8>,
     /// Objects whose existing chunks are to be reported to the sender, in order.
     asked: VecDeque<ObjectId>,
     read_back: Option<ReadBack>,
@@ -265,6 +267,7 @@ impl Sink {
             orphans: BTreeMap::new(),
             plan: None,
             answers: Answers::default(),
+            fresh: Vec::new(),
             asked: VecDeque::new(),
             read_back: None,
             holes: None,

@@ -1,6 +1,6 @@
 //! Which sender may have another connection to a target: none takes the places of all others.
 
-use crate::question_queue::Sender;
+use crate::name_lookup_queue::Sender;
 use byway_wire::fair_share::may_take;
 use std::collections::BTreeMap;
 

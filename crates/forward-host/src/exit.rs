@@ -2,8 +2,8 @@
 
 use crate::connection_shares::ConnectionShares;
 use crate::connection_slots::{Number, Slots};
+use crate::name_lookup_queue::{QuestionId, Sender};
 use crate::nonblocking_tcp::{ByteCounts, Tcp};
-use crate::question_queue::{QuestionId, Sender};
 use crate::resolver::Resolver;
 use crate::target_dial::{Dial, Dialled};
 use byway_engine::data::{InEvent, OutEvent};

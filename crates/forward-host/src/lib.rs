@@ -8,7 +8,7 @@
 //! | [`exit`] | dials the targets that streams ask for, if they are allowed |
 //! | `target_dial` | dials the addresses of a target in turn |
 //! | `resolver` | looks host names up, in threads of its own |
-//! | `question_queue` | which sender's host name is looked up next |
+//! | `name_lookup_queue` | which sender's host name is looked up next |
 //! | `forwarded_stream` | the stream of a program's connection |
 //! | `nonblocking_tcp` | a TCP connection whose calls do not block |
 //! | `connection_shares` | which sender may have another connection |
@@ -23,8 +23,8 @@ mod connection_slots;
 pub mod entry;
 pub mod exit;
 mod forwarded_stream;
+mod name_lookup_queue;
 mod nonblocking_tcp;
-mod question_queue;
 mod resolver;
 mod target_dial;
 

@@ -1,6 +1,6 @@
 //! Host names, looked up in threads: the system's resolver waits, and the event loop must not.
 
-use crate::question_queue::{QuestionId, QuestionQueue, Sender};
+use crate::name_lookup_queue::{QuestionId, QuestionQueue, Sender};
 use byway_forward::forward_target::Name;
 use byway_net::Waker;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};

@@ -1,9 +1,9 @@
 //! `gw.toml`: what a gateway is told, and the line of every mistake in it. `docs/gateway.md` says
 //! what it may say.
 
+mod config_schema;
 mod config_source;
 mod relay;
-mod text;
 
 pub use config_source::ConfigError;
 pub use relay::{RELAY_PORT, RelayConfig};
@@ -25,13 +25,13 @@ use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::state_directory::StateDir;
 use byway_wire::Dscp;
 use byway_wire::relay::Word;
+use config_schema::{File, GatewayText, GuestText, OptionsText, PeerText};
 use config_source::{As, ConfigSource};
 use relay::RelayText;
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use text::{File, GatewayText, GuestText, OptionsText, PeerText};
 use toml::Spanned;
 
 /// The default UDP port of a gateway.
@@ -323,7 +323,9 @@ fn settings(place: &ConfigSource<'_>, told: &OptionsText) -> Result<Settings, Co
     for option in GATEWAY_OPTIONS {
         let Some(value) = told.of(option) else { continue };
         let wrong = |what: String| place.at(value.span(), &what);
-        option.set(&mut settings, text::value(option, value.as_ref()).map_err(wrong)?).map_err(wrong)?;
+        option
+            .set(&mut settings, config_schema::value(option, value.as_ref()).map_err(wrong)?)
+            .map_err(wrong)?;
     }
     Ok(settings)
 }

@@ -2,8 +2,8 @@
 //! records, then the [checkpoint](crate::checkpoint) that counts them, and then tells the source.
 
 use crate::checkpoint::Checkpoint;
+use crate::sink_file::{Block, NOTES_DIRECTORY, OpenFault, OpenRequest, SourceFile};
 use crate::sink_plan::FileChange;
-use crate::source_file::{Block, NOTES_DIRECTORY, OpenFault, OpenRequest, SourceFile};
 use byway_net::Waker;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,11 +1,11 @@
 //! What a transfer tells the program while it runs.
 
 use crate::error::TransferError;
+use crate::inbound_relays::UselessRelay;
 use crate::progress::ForwardCounters;
 use crate::progress::TransferProgress;
 use crate::received_output::ReceivedTransfer;
 use crate::session::name_lookup::NameStep;
-use crate::standing_relays::UselessRelay;
 use crate::ticket::GreetedRelay;
 
 /// An event of a running transfer, for the program.

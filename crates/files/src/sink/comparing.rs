@@ -8,6 +8,20 @@ use byway_wire::ObjectId;
 use rustix::fs::{FileType, Mode, OFlags};
 
 impl Sink {
+    /// Notes a directory that is to be made and does not exist yet. One below another that this
+    /// transfer made says nothing new.
+    pub(super) fn note_fresh(&mut self, path: &[u8]) {
+        if self.plan.is_some() && !self.is_fresh(path) && self.tree.stat(path).is_err() {
+            self.fresh = path.to_vec();
+        }
+    }
+
+    /// Whether a path lies below a directory that this transfer made.
+    fn is_fresh(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(self.fresh.as_slice());
+        !self.fresh.is_empty() && rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+    }
+
     /// Compares a file of the sender with what has its name here.
     pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> Comparison {
         let Some(ComparePlan { resumes, contents, replaces_newer }) = self.plan else {
@@ -16,6 +30,9 @@ impl Sink {
         let resumed = if resumes && size > 0 { Comparison::Chunks } else { Comparison::Wanted };
         let is_regular =
             |stat: &rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if self.is_fresh(path) {
+            return resumed;
+        }
         let Some(stat) = self.tree.stat(path).ok().filter(is_regular) else { return resumed };
         let has_size = u64::try_from(stat.st_size) == Ok(size);
         if mtime(&stat) > metadata.mtime && !replaces_newer {

@@ -52,6 +52,7 @@ impl Sink {
             self.refuse(path.to_vec(), Reason::Name, error.to_string());
             return Ok(());
         }
+        self.note_fresh(path);
         match self.tree.make_directory(path).map(drop) {
             Ok(()) => self.deferred_work.directory(path, metadata, self.options.memory),
             Err(errno) => self.refuse_io(path.to_vec(), errno.into()),

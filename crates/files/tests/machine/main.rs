@@ -2,7 +2,8 @@
 //! cannot be.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
-use byway_files::{Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};
+use byway_files::{ObjectRange, Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};
+use byway_wire::ObjectId;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -106,13 +107,15 @@ fn fill(disk: &Path) {
     let receive = || -> Result<bool, SinkError> {
         let mut source = Source::open(&[from.path().join("big")], SourceOptions::default()).unwrap();
         let mut sink = Sink::open(disk, SinkOptions::default())?;
-        let batch = source.next_records(4_096, 1);
-        sink.records(&batch.bytes)?;
+        sink.records(&source.next_records(4_096, 1).bytes)?;
+        let object = ObjectId(0);
+        source.wanted(ObjectRange::one(object)).unwrap();
+        sink.records(&source.next_records(4_096, 1).bytes)?;
         for offset in (0..900_000).step_by(50_000) {
-            let bytes = source.read(batch.objects[0].id, offset, 50_000).unwrap();
-            sink.write(batch.objects[0].id, offset, &bytes)?;
+            let bytes = source.read(object, offset, 50_000).unwrap();
+            sink.write(object, offset, &bytes)?;
         }
-        sink.finish(batch.objects[0].id)?;
+        sink.finish(object)?;
         sink.records(&source.next_records(4_096, 1).bytes)?;
         while sink.work(1 << 20)? {}
         Ok(sink.is_complete())

@@ -2,7 +2,7 @@
 //! a pipe adds are as long as the headers of IPv4 and TCP with timestamps. A
 //! [`Controller`](byway_control::Controller) sets window and rate.
 
-mod ack_processing;
+mod acks_and_timeouts;
 mod bundle;
 mod cbr;
 mod connection;

@@ -4,7 +4,7 @@ mod manual_connections;
 mod manual_io;
 mod paths;
 
-use super::ack_processing::{ConnectionFate, LINGER_TIME};
+use super::acks_and_timeouts::{ConnectionFate, LINGER_TIME};
 use super::bundle::Bundle;
 use super::connection::{Connection, NO_ENTRY, TcpState};
 use super::flow::{Demand, Flow, FlowTag, ReceiverReport};

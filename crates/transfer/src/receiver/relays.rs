@@ -1,8 +1,8 @@
 //! A receiver that stands at relays: which of them lead to it, so that its ticket can name them.
 
 use crate::events::TransferEvent;
+use crate::inbound_relays::UselessRelay;
 use crate::receiver::Receiving;
-use crate::standing_relays::UselessRelay;
 use crate::ticket::GreetedRelay;
 use byway_net::Clock;
 use byway_wire::Duration;

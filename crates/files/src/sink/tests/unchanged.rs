@@ -103,3 +103,16 @@ fn what_is_no_regular_file_is_nobodys_copy() {
     }
     assert_eq!(host.answers(), [Report::Wanted(range(0, 2))]);
 }
+
+#[test]
+fn below_a_directory_that_is_new_everything_is_wanted_and_beside_it_not() {
+    let mut host = having(&[("ab", b"1", META.mtime.seconds)], PLAN);
+    host.directory(b"a");
+    for path in [&b"a/1"[..], b"ab", b"a/2"] {
+        host.file(path, b"1");
+    }
+    assert_eq!(
+        host.answers(),
+        [Report::Wanted(range(0, 1)), Report::Same(range(1, 1)), Report::Wanted(range(2, 1))]
+    );
+}

@@ -3,7 +3,7 @@
 
 use super::Stack;
 use super::manual_connections::{ByHand, Pair};
-use crate::tcp::ack_processing::ConnectionFate;
+use crate::tcp::acks_and_timeouts::ConnectionFate;
 use crate::tcp::connection::{Connection, TcpState};
 use crate::tcp::flow::{Demand, Flow, newreno};
 use crate::tcp::receive::ReadPattern;
