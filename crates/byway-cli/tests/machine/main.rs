@@ -32,6 +32,7 @@ mod names;
 mod namespaces;
 mod nat;
 mod newcomer;
+mod nights;
 mod no_udp;
 mod opened;
 mod pages;
@@ -72,6 +73,7 @@ fn main() {
         redials::tests(),
         search::tests(),
         newcomer::tests(),
+        nights::tests(),
         no_udp::tests(),
         tcp_relays::tests(),
         broken_hops::tests(),
