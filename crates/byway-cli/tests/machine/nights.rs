@@ -59,7 +59,7 @@ impl Backup {
     fn write(&self, number: u64, length: usize) {
         let path = self.tree().join(format!("{:02}/file{number:04}", number % 50));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let bytes: Vec<u8> = (0..length as u64).map(|at| (at * (number | 1) >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..length as u64).map(|at| ((at * (number | 1)) >> 3) as u8).collect();
         fs::write(path, bytes).unwrap();
     }
 
