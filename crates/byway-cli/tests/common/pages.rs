@@ -39,6 +39,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("sudo crates/byway-cli/benches/gateway.sh ", "it measures, with a release build"),
     ("EACH=4 ONE=1 SEED=1 crates/byway-cli/benches/chance.sh ", "it measures, with a release build"),
     ("crates/rivals/benches/tcp.sh ", "it measures, with a release build"),
+    ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
     ("sudo apt-get ", "it changes the host"),

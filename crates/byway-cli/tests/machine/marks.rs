@@ -67,6 +67,8 @@ fn counter(hosts: &Hosts, name: &str) -> u64 {
 
 /// Sends a file to that address of the receiver; bytes of lower and of best effort that came.
 fn send(hosts: &Hosts, address: &str, options: &[&str]) -> [u64; 2] {
+    // What is there already does not travel.
+    let _ = std::fs::remove_dir_all(hosts.place.path("in"));
     hosts.spaces.says("rcv", &["nft", COUNTERS]);
     let mut receiver = hosts.start("rcv", &["recv", "in", "--listen", address, "--new-ticket"]);
     let ticket: Ticket = receiver.line().parse().unwrap();

@@ -40,7 +40,7 @@ fn units(kind: &str, place: &Place) -> Vec<PathBuf> {
 }
 
 fn sound() -> Result<(), Failed> {
-    for (kind, count) in [("system", 6), ("user", 5)] {
+    for (kind, count) in [("system", 6), ("user", 6)] {
         let place = Place::new();
         let units = units(kind, &place);
         assert_eq!(units.len(), count, "{units:?}");
