@@ -63,6 +63,10 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway lab harm --against cubic,byway ", "it takes two minutes"),
     ("byway lab scoreboard --quick", "it takes minutes with a build for tests"),
     ("byway lab scoreboard --seeds 5", "it takes hours"),
+    (
+        "byway lab scoreboard --quick --lines jitter ",
+        "it takes minutes with a build for tests; .ci/run runs it",
+    ),
 ];
 
 /// The page whose lines run on two hosts.
