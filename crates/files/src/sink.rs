@@ -30,7 +30,7 @@ use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
-use answers::{Answer, Answers, Comparison};
+use answers::{Answer, Answers, FileStanding};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
@@ -460,16 +460,16 @@ impl Sink {
             return Ok(());
         }
         let asked = match self.compare(path, size, &metadata) {
-            Comparison::Same => {
+            FileStanding::Same => {
                 self.same(object, size);
                 return Ok(());
             }
-            Comparison::Newer => {
+            FileStanding::Newer => {
                 self.report_failure(object, path.to_vec(), Reason::Newer, String::new());
                 return Ok(());
             }
-            Comparison::Wanted => false,
-            Comparison::Chunks => true,
+            FileStanding::Wanted => false,
+            FileStanding::Chunks => true,
         };
         let incoming = Incoming::new(path.to_vec(), size, metadata, key, holes, asked);
         self.holes_held += incoming.hashes.holes.count();

@@ -3,9 +3,9 @@
 use crate::receiver_report::{ObjectRange, Report};
 use byway_wire::ObjectId;
 
-/// What a file of the sender is at the receiver.
+/// How a file of the sender stands to what has its name here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(super) enum FileStanding {
     /// It is here, with the same size and time.
     Same,
     /// One that was modified later is here.

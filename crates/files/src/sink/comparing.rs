@@ -1,17 +1,18 @@
 //! Compares files of the sender with those that are here.
 
 use super::Sink;
-use super::answers::{Answer, Comparison};
+use super::answers::{Answer, FileStanding};
 use crate::contained_dir::mtime;
 use crate::manifest::{ComparePlan, Metadata};
 use byway_wire::ObjectId;
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 impl Sink {
     /// Notes a directory that is to be made and does not exist yet. One below another that this
     /// transfer made says nothing new.
     pub(super) fn note_fresh(&mut self, path: &[u8]) {
-        if self.plan.is_some() && !self.is_fresh(path) && self.tree.stat(path).is_err() {
+        if self.plan.is_some() && !self.is_fresh(path) && matches!(self.tree.stat(path), Err(Errno::NOENT)) {
             self.fresh = path.to_vec();
         }
     }
@@ -23,11 +24,11 @@ impl Sink {
     }
 
     /// Compares a file of the sender with what has its name here.
-    pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> Comparison {
+    pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> FileStanding {
         let Some(ComparePlan { resumes, contents, replaces_newer }) = self.plan else {
-            return Comparison::Wanted;
+            return FileStanding::Wanted;
         };
-        let resumed = if resumes && size > 0 { Comparison::Chunks } else { Comparison::Wanted };
+        let resumed = if resumes && size > 0 { FileStanding::Chunks } else { FileStanding::Wanted };
         let is_regular =
             |stat: &rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if self.is_fresh(path) {
@@ -36,16 +37,16 @@ impl Sink {
         let Some(stat) = self.tree.stat(path).ok().filter(is_regular) else { return resumed };
         let has_size = u64::try_from(stat.st_size) == Ok(size);
         if mtime(&stat) > metadata.mtime && !replaces_newer {
-            return Comparison::Newer;
+            return FileStanding::Newer;
         }
         if has_size && size > 0 && contents {
-            return Comparison::Chunks;
+            return FileStanding::Chunks;
         }
         if has_size && mtime(&stat) == metadata.mtime {
             return match self.correct_mode(path, &stat, metadata) {
-                Ok(()) => Comparison::Same,
+                Ok(()) => FileStanding::Same,
                 // It is replaced by a file with the right mode.
-                Err(_) => Comparison::Wanted,
+                Err(_) => FileStanding::Wanted,
             };
         }
         resumed

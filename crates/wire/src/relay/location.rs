@@ -176,8 +176,7 @@ impl LocationKey {
     /// Reads the relay's answer, and checks that it was made with the word's key.
     pub fn read(&self, packet: &[u8]) -> Result<Location, DecodeError> {
         let location = Location::read(packet)?;
-        let covered = packet.len().checked_sub(8).and_then(|end| packet.split_at_checked(end));
-        let (covered, mac) = covered.ok_or(DecodeError::Truncated)?;
+        let (covered, mac) = packet.split_last_chunk::<8>().ok_or(DecodeError::Truncated)?;
         if location.mac_with(&self.key, covered).to_be_bytes() == *mac {
             Ok(location)
         } else {

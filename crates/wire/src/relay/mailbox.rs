@@ -39,8 +39,7 @@ pub const PAGE_COUNT: usize = 2;
 pub const MAILBOX_TYPE: u8 = 0x72;
 
 const MAILED_TYPE: u8 = 0x73;
-/// Where the letter stands in a request: after type, nonce, grant, caveat, seat, number, page and
-/// length.
+/// Where the letter stands in a request. What stands before it is in the order of the table.
 const LETTER_AT: usize = 1 + 8 + GRANT_LEN + CAVEAT_LEN + 8 + 2 + 1 + 2;
 const MAC_AT: usize = MAILBOX_LEN - 8;
 
@@ -160,8 +159,7 @@ impl MailboxKey {
     /// Reads the relay's answer, and checks that it was made with the word's key.
     pub fn read<'a>(&self, packet: &'a [u8]) -> Result<MailboxAnswer<'a>, DecodeError> {
         let answer = MailboxAnswer::read(packet)?;
-        let covered = packet.len().checked_sub(8).and_then(|end| packet.split_at_checked(end));
-        let (covered, mac) = covered.ok_or(DecodeError::Truncated)?;
+        let (covered, mac) = packet.split_last_chunk::<8>().ok_or(DecodeError::Truncated)?;
         if answer.mac_with(&self.key, covered).to_be_bytes() == *mac {
             Ok(answer)
         } else {
