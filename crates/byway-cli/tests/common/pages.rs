@@ -40,6 +40,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("EACH=4 ONE=1 SEED=1 crates/byway-cli/benches/chance.sh ", "it measures, with a release build"),
     ("crates/rivals/benches/tcp.sh ", "it measures, with a release build"),
     ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
+    ("crates/byway-cli/benches/unchanged.sh", "it measures, with a release build"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
     ("sudo apt-get ", "it changes the host"),
@@ -65,7 +66,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway lab scoreboard --seeds 5", "it takes hours"),
     (
         "byway lab scoreboard --quick --lines jitter ",
-        "it takes minutes with a build for tests; .ci/run runs it",
+        "it takes minutes with a build for tests; .ci/run asks one law",
     ),
 ];
 
