@@ -27,6 +27,7 @@ mod sender_journals;
 mod sink;
 mod size_totals;
 mod source;
+mod source_options;
 mod test_tree;
 mod tree_compare;
 mod tree_walk;
@@ -41,10 +42,11 @@ pub use receiver_report::{ObjectRange, Reason, Report, Reports};
 pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
 pub use size_totals::Totals;
-pub use source::{Batch, NewObject, Source, SourceOptions};
+pub use source::{Batch, NewObject, Source};
+pub use source_options::SourceOptions;
 pub use test_tree::{Generated, generate};
 pub use tree_compare::{Difference, compare};
-pub use tree_walk::{Warning, WarningKind};
+pub use tree_walk::{Warning, WarningKind, names_contents};
 
 /// Files that may be announced and not settled at one time. A [`Source`] announces no more; a
 /// [`Sink`] refuses more.

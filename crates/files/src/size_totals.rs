@@ -2,6 +2,7 @@
 
 use crate::error::SourceError;
 use crate::manifest::Counts;
+use crate::source_options::SourceOptions;
 use crate::tree_walk::{Entry, Walk};
 use std::path::PathBuf;
 
@@ -14,12 +15,12 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Nothing counted yet. `paths` mean what they mean to [`crate::Source::open`].
+    /// Nothing counted yet. `paths` and `options` mean what they mean to [`crate::Source::open`].
     ///
     /// # Errors
     /// As for [`crate::Source::open`].
-    pub fn new(paths: &[PathBuf]) -> Result<Self, SourceError> {
-        let mut walk = Walk::open(paths)?;
+    pub fn new(paths: &[PathBuf], options: &SourceOptions) -> Result<Self, SourceError> {
+        let mut walk = Walk::open(paths, options)?;
         walk.opens = false;
         Ok(Self { walk, counts: Counts::default(), unsent: 0 })
     }
@@ -62,7 +63,7 @@ mod tests {
     fn counting_in_steps_finds_what_was_made() {
         let top = tempfile::tempdir().unwrap();
         let made = crate::generate(top.path(), 3, 200_000).unwrap();
-        let mut totals = Totals::new(&[top.path().join(".")]).unwrap();
+        let mut totals = Totals::new(&[top.path().join(".")], &SourceOptions::DEFAULT).unwrap();
         let mut steps = 0;
         while totals.step(7) {
             steps += 1;

@@ -11,6 +11,7 @@ use crate::manifest::{
 use crate::name::Subdirectory;
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
+use crate::source_options::SourceOptions;
 use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
@@ -25,33 +26,6 @@ use std::path::PathBuf;
 const MAX_WARNINGS: usize = 1_024;
 /// The most entries that one call of [`Source::next_records`] looks at, however much room there is.
 const MAX_ENTRIES: usize = 4_096;
-
-/// Options of sending.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceOptions {
-    /// Send setuid and setgid bits as well. Off by default: with these bits a program runs with the
-    /// rights of its owner or group. The sticky bit of directories is always sent, since it only
-    /// restricts who may delete files.
-    pub special_modes: bool,
-    /// Compare the contents of files that have the same size and time at both ends.
-    pub compares_contents: bool,
-    /// Replace files of the receiver that are newer.
-    pub replaces_newer: bool,
-    /// Files held open at a time.
-    pub open_files: usize,
-}
-
-impl SourceOptions {
-    /// What holds unless it is said otherwise.
-    pub const DEFAULT: Self =
-        Self { special_modes: false, compares_contents: false, replaces_newer: false, open_files: 64 };
-}
-
-impl Default for SourceOptions {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// An object that the manifest has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,20 +102,20 @@ enum FileResult {
 }
 
 impl Source {
-    /// Opens `paths` for sending. A symbolic link is sent as a link, unless a slash follows its
-    /// name.
+    /// Opens `paths` for sending. A symbolic link among them is followed, and what it leads to has
+    /// the link's name. Links below a named directory are sent as links.
     ///
     /// | path | what arrives |
     /// |---|---|
-    /// | `photos` | a directory `photos` |
-    /// | `photos/`, `photos/.`, `.`, `..` | the contents of the directory, without its name |
+    /// | `photos`, `photos/` | a directory `photos`; with [`SourceOptions::into_root`] what it holds |
+    /// | `photos/.`, `.`, `..`, `/` | what the directory holds, without its name |
     /// | `a/b.txt` | `b.txt` |
     ///
     /// # Errors
     /// A path does not exist or cannot be read, or two paths would arrive under the same name.
     pub fn open(paths: &[PathBuf], options: SourceOptions) -> Result<Self, SourceError> {
         Ok(Self {
-            walk: Walk::open(paths)?,
+            walk: Walk::open(paths, &options)?,
             options,
             below: None,
             objects: Numbered::default(),
@@ -407,7 +381,7 @@ impl Source {
                 let link = Record::Symlink { mtime, path: &path, target: &target };
                 self.codec.encode(&link, &mut self.out);
             }
-            Entry::File { path, base, status, file } => {
+            Entry::File { path, start, status, file } => {
                 if self.next_object > frame::MAX_OBJECT_ID || status.size > VARINT_MAX {
                     let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::TooMany });
@@ -421,7 +395,7 @@ impl Source {
                 metadata.mode &= of_file;
                 // A walk that opens no files has not opened this one.
                 let reopened = (file.is_none() && status.is_sparse)
-                    .then(|| self.walk.reopen(base, &path).ok())
+                    .then(|| self.walk.reopen(start, &path).ok())
                     .flatten();
                 let holes = outgoing::holes(file.as_ref().or(reopened.as_ref()), &status);
                 if !holes.is_empty() {
@@ -430,7 +404,7 @@ impl Source {
                 }
                 let announced = Record::File { object, size: status.size, metadata, path: &sent };
                 self.codec.encode(&announced, &mut self.out);
-                self.objects.insert(object, Box::new(Outgoing::new(base, path, status, holes)));
+                self.objects.insert(object, Box::new(Outgoing::new(start, path, status, holes)));
                 self.unsettled += 1;
                 file.into_iter().for_each(|file| self.open.insert(object, file));
             }

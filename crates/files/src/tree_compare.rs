@@ -3,6 +3,7 @@
 
 use crate::manifest::Metadata;
 use crate::name::Printable;
+use crate::source_options::SourceOptions;
 use crate::tree_walk::{Entry, Walk, Warning, to_path};
 use std::cmp::Ordering;
 use std::fmt;
@@ -72,7 +73,7 @@ struct TreeSide(Walk);
 impl TreeSide {
     fn open(path: &Path) -> io::Result<Self> {
         let start = if path.is_dir() { path.join(".") } else { path.to_owned() };
-        Walk::open(&[start]).map(Self).map_err(io::Error::other)
+        Walk::open(&[start], &SourceOptions::DEFAULT).map(Self).map_err(io::Error::other)
     }
 
     fn next(&mut self, differences: &mut Vec<Difference>) -> Option<TreeItem> {

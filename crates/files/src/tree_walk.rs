@@ -7,9 +7,11 @@ use crate::error::SourceError;
 use crate::file_status::{FileStatus, metadata, mtime};
 use crate::manifest::{Metadata, Timestamp};
 use crate::name::{NameError, Printable, check_name, join, split};
+use crate::source_options::SourceOptions;
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -86,7 +88,7 @@ pub(crate) enum Entry {
     /// With the file, where the walk opens them.
     File {
         path: Vec<u8>,
-        base: usize,
+        start: usize,
         status: FileStatus,
         file: Option<File>,
     },
@@ -105,15 +107,38 @@ struct Level {
     names: Vec<Vec<u8>>,
 }
 
+/// One of the paths that were named.
+#[derive(Debug)]
+struct Start {
+    /// The directory held open.
+    base: usize,
+    /// A name in it; empty for all that it holds.
+    name: Vec<u8>,
+    /// The name of the link that led there, which is the name in the manifest.
+    link: Option<Vec<u8>>,
+}
+
+impl Start {
+    /// The path below the base of what has `path` in the manifest.
+    fn local<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.link.as_ref().and_then(|link| path.strip_prefix(link.as_slice())) {
+            Some(rest) => Cow::Owned([self.name.as_slice(), rest].concat()),
+            None => Cow::Borrowed(path),
+        }
+    }
+}
+
 /// A walk under way.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Directories held open; every path is relative to one of them, and is the path in the
-    /// manifest as well.
+    /// Directories held open. What lies in them has the same path in the manifest, unless a link
+    /// led there.
     bases: Vec<Beneath>,
-    /// Where to start, last first: a base and a name in it, empty for all that the base holds.
-    starts: Vec<(usize, Vec<u8>)>,
-    base: usize,
+    starts: Vec<Start>,
+    /// The number of the start under way.
+    start: usize,
+    /// Starts that were begun.
+    begun: usize,
     levels: Vec<Level>,
     /// What is to be said of a directory after the directory itself.
     late_warning: Option<Warning>,
@@ -125,14 +150,15 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// A walk over `paths`; see [`crate::Source::open`] for what a path means.
-    pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, SourceError> {
+    pub(crate) fn open(paths: &[PathBuf], options: &SourceOptions) -> Result<Self, SourceError> {
         if paths.is_empty() {
             return Err(SourceError::Nothing);
         }
         let mut walk = Self {
             bases: Vec::new(),
             starts: Vec::new(),
-            base: 0,
+            start: 0,
+            begun: 0,
             levels: Vec::new(),
             late_warning: None,
             opens: true,
@@ -142,30 +168,89 @@ impl Walk {
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
         let mut names: BTreeMap<Vec<u8>, &PathBuf> = BTreeMap::new();
         for path in paths {
-            let (directory, name) = start(path);
-            let base = match known.get(&directory) {
-                Some(base) => *base,
-                None => {
-                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                    let root = rustix::fs::open(&directory, flags, Mode::empty())
-                        .map_err(|errno| unreachable_path(path, errno))?;
-                    walk.bases.push(Beneath::new(root));
-                    known.insert(directory, walk.bases.len() - 1);
-                    walk.bases.len() - 1
+            let failed = |errno| unreachable_path(path, errno);
+            let mut start = walk.named_start(path, options.into_root, &mut known).map_err(failed)?;
+            if !start.name.is_empty() {
+                let stat = walk.beneath(start.base).and_then(|beneath| beneath.stat(&start.name));
+                if FileType::from_raw_mode(stat.map_err(failed)?.st_mode) == FileType::Symlink {
+                    start = walk.followed(path, start.name, &mut known).map_err(failed)?;
                 }
-            };
-            if !name.is_empty() {
+                let name = start.link.as_ref().unwrap_or(&start.name);
                 if let Some(first) = names.insert(name.clone(), path) {
                     return Err(SourceError::SameName(first.clone(), path.clone()));
                 }
-                if let Some(beneath) = walk.bases.get_mut(base) {
-                    beneath.stat(&name).map_err(|errno| unreachable_path(path, errno))?;
-                }
             }
-            walk.starts.push((base, name));
+            walk.starts.push(start);
         }
-        walk.starts.reverse();
         Ok(walk)
+    }
+
+    /// The directory to hold open for `path`, and the name in it.
+    fn named_start(
+        &mut self,
+        path: &Path,
+        into_root: bool,
+        known: &mut BTreeMap<PathBuf, usize>,
+    ) -> Result<Start, Errno> {
+        let mut means_contents = names_contents(path);
+        // A slash behind a name asks for a directory, as everywhere.
+        if !means_contents && (into_root || path.as_os_str().as_bytes().ends_with(b"/")) {
+            let metadata = std::fs::metadata(path).map_err(|error| errno_of(&error))?;
+            means_contents = into_root && metadata.is_dir();
+        }
+        match path.file_name() {
+            Some(name) if !means_contents => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                self.start_at(parent.unwrap_or(Path::new(".")), name.as_bytes().to_vec(), known)
+            }
+            _ => self.start_at(path, Vec::new(), known),
+        }
+    }
+
+    /// Where the link at `path` leads, which arrives under the link's name.
+    fn followed(
+        &mut self,
+        path: &Path,
+        link: Vec<u8>,
+        known: &mut BTreeMap<PathBuf, usize>,
+    ) -> Result<Start, Errno> {
+        let target = path.canonicalize().map_err(|error| errno_of(&error))?;
+        // The directory above all others has no name below which its entries could stand.
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+            return Err(Errno::INVAL);
+        };
+        Ok(Start { link: Some(link), ..self.start_at(parent, name.as_bytes().to_vec(), known)? })
+    }
+
+    fn start_at(
+        &mut self,
+        directory: &Path,
+        name: Vec<u8>,
+        known: &mut BTreeMap<PathBuf, usize>,
+    ) -> Result<Start, Errno> {
+        let base = match known.get(directory) {
+            Some(base) => *base,
+            None => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let root = rustix::fs::open(directory, flags, Mode::empty())?;
+                self.bases.push(Beneath::new(root));
+                known.insert(directory.to_owned(), self.bases.len() - 1);
+                self.bases.len() - 1
+            }
+        };
+        Ok(Start { base, name, link: None })
+    }
+
+    fn beneath(&mut self, base: usize) -> Result<&mut Beneath, Errno> {
+        self.bases.get_mut(base).ok_or(Errno::NOENT)
+    }
+
+    /// The directory held open for the start of that number, and the path in it of what has `path`
+    /// in the manifest.
+    fn local<'a>(&mut self, start: usize, path: &'a [u8]) -> Result<(&mut Beneath, Cow<'a, [u8]>), Errno> {
+        let start = self.starts.get(start).ok_or(Errno::NOENT)?;
+        let beneath = self.bases.get_mut(start.base).ok_or(Errno::NOENT)?;
+        Ok((beneath, start.local(path)))
     }
 
     /// The next entry, if there is one.
@@ -175,9 +260,10 @@ impl Walk {
         }
         loop {
             let Some(level) = self.levels.last_mut() else {
-                let (base, name) = self.starts.pop()?;
-                self.base = base;
-                if !name.is_empty() {
+                let start = self.starts.get(self.begun)?;
+                (self.start, self.begun) = (self.begun, self.begun + 1);
+                if !start.name.is_empty() {
+                    let name = start.link.as_ref().unwrap_or(&start.name).clone();
                     return Some(named(self.visit(name)));
                 }
                 if let Err(warning) = self.list(Vec::new()) {
@@ -196,9 +282,9 @@ impl Walk {
     }
 
     /// Opens a file again that this walk met.
-    pub(crate) fn reopen(&mut self, base: usize, path: &[u8]) -> io::Result<File> {
-        let base = self.bases.get_mut(base).ok_or(io::ErrorKind::NotFound)?;
-        let (directory, leaf) = split(path);
+    pub(crate) fn reopen(&mut self, start: usize, path: &[u8]) -> io::Result<File> {
+        let (base, path) = self.local(start, path)?;
+        let (directory, leaf) = split(&path);
         Ok(open_file(base.directory(directory)?, leaf)?)
     }
 
@@ -215,8 +301,9 @@ impl Walk {
     }
 
     fn look(&mut self, path: &[u8]) -> Result<Entry, Errno> {
-        let base = self.bases.get_mut(self.base).ok_or(Errno::NOENT)?;
-        let (directory, leaf) = split(path);
+        let (start, user, opens) = (self.start, self.user, self.opens);
+        let (base, local) = self.local(start, path)?;
+        let (directory, leaf) = split(&local);
         let directory = base.directory(directory)?;
         let stat = rustix::fs::statat(directory, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(match FileType::from_raw_mode(stat.st_mode) {
@@ -225,21 +312,16 @@ impl Walk {
                 self.late_warning = self.list(path.to_vec()).err();
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
-            FileType::RegularFile if !self.opens => {
+            FileType::RegularFile if !opens => {
                 // Nothing but a missing bit takes it from its owner.
-                let own = stat.st_uid == self.user && stat.st_mode & Mode::RUSR.bits() != 0;
+                let own = stat.st_uid == user && stat.st_mode & Mode::RUSR.bits() != 0;
                 let access = || rustix::fs::accessat(directory, leaf, Access::READ_OK, AtFlags::EACCESS);
                 match if own { Ok(()) } else { access() } {
                     // Without the call (Linux 5.8) it is found when the file is opened.
                     Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => {}
                     Err(errno) => return Err(errno),
                 }
-                Entry::File {
-                    path: path.to_vec(),
-                    base: self.base,
-                    status: FileStatus::new(&stat),
-                    file: None,
-                }
+                Entry::File { path: path.to_vec(), start, status: FileStatus::new(&stat), file: None }
             }
             FileType::RegularFile => {
                 let file = open_file(directory, leaf)?;
@@ -247,12 +329,7 @@ impl Walk {
                 if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                     return Ok(warning(path, WarningKind::Changed));
                 }
-                Entry::File {
-                    path: path.to_vec(),
-                    base: self.base,
-                    status: FileStatus::new(&stat),
-                    file: Some(file),
-                }
+                Entry::File { path: path.to_vec(), start, status: FileStatus::new(&stat), file: Some(file) }
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(directory, leaf, Vec::new())?.into_bytes();
@@ -264,8 +341,8 @@ impl Walk {
 
     /// Puts the names of the directory at `path` next in turn.
     fn list(&mut self, path: Vec<u8>) -> Result<(), Warning> {
-        let names = self.bases.get_mut(self.base).ok_or(Errno::NOENT).and_then(|base| {
-            let opened = base.open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let names = self.local(self.start, &path).and_then(|(base, local)| {
+            let opened = base.open(&local, OFlags::RDONLY | OFlags::DIRECTORY)?;
             let mut names = Vec::new();
             for entry in Dir::new(opened)? {
                 let entry = entry?;
@@ -298,18 +375,13 @@ fn named(entry: Entry) -> Entry {
     Entry::Warning(Warning { path, kind })
 }
 
-/// The directory to hold open for `path`, and the name in it; no name means all that the directory
-/// holds.
-fn start(path: &Path) -> (PathBuf, Vec<u8>) {
+/// Whether a path means what a directory holds, without the directory: it has no name of its own.
+#[must_use]
+pub fn names_contents(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
-    let contents = bytes.ends_with(b"/") || bytes.ends_with(b"/.") || bytes == b".";
-    match path.file_name() {
-        Some(name) if !contents => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            (parent.unwrap_or(Path::new(".")).to_owned(), name.as_bytes().to_vec())
-        }
-        _ => (path.to_owned(), Vec::new()),
-    }
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    let bare = bytes.get(..end).unwrap_or_default();
+    bare == b"." || bare.ends_with(b"/.") || path.file_name().is_none()
 }
 
 /// Opens without following a link, without waiting for a writer of a FIFO, without gaining a
@@ -331,6 +403,10 @@ fn unreadable(errno: Errno) -> WarningKind {
     WarningKind::Unreadable(io::Error::from(errno).to_string())
 }
 
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 fn unreachable_path(path: &Path, errno: Errno) -> SourceError {
     match errno {
         Errno::NOENT => SourceError::NotFound(path.to_owned()),
@@ -343,8 +419,13 @@ mod tests {
     use super::*;
     use std::fs;
 
+    const INTO_ROOT: SourceOptions = SourceOptions { into_root: true, ..SourceOptions::DEFAULT };
+
     fn walked(paths: &[PathBuf]) -> Vec<String> {
-        let mut walk = Walk::open(paths).unwrap();
+        walked_by(Walk::open(paths, &SourceOptions::DEFAULT).unwrap())
+    }
+
+    fn walked_by(mut walk: Walk) -> Vec<String> {
         std::iter::from_fn(|| walk.step())
             .map(|entry| match entry {
                 Entry::Directory { path, .. } => format!("{}/", Printable(&path)),
@@ -358,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_directory_keeps_its_name_and_a_slash_drops_it() {
+    fn a_named_directory_keeps_its_name_unless_its_contents_are_meant() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name);
         fs::create_dir_all(at("photos/b")).unwrap();
@@ -378,14 +459,56 @@ mod tests {
             "link -> /nowhere",
             "! sock: skipped, neither file nor directory nor link",
         ];
-        for path in ["photos/", "photos/.", "alias/", "photos/b/.."] {
+        for path in ["photos/.", "photos/./", "alias/.", "photos/b/.."] {
             assert_eq!(walked(&[at(path)]), contents, "{path}");
         }
-        let named = walked(&[at("photos")]);
-        assert_eq!(named[0], "photos/");
-        assert!(named.contains(&"photos/.byway-partial/".to_owned()));
-        assert_eq!(named.len(), 8);
-        assert_eq!(walked(&[at("photos/b.txt"), at("alias")]), ["b.txt 2", "alias -> photos"]);
+        for path in ["photos", "photos/", "alias", "alias//"] {
+            let into_root = Walk::open(&[at(path)], &INTO_ROOT).unwrap();
+            assert_eq!(walked_by(into_root), contents, "{path}");
+            let named = walked(&[at(path)]);
+            let name = path.trim_end_matches('/');
+            let below = contents[1..].iter().map(|line| match line.strip_prefix("! ") {
+                Some(line) => format!("! {name}/{line}"),
+                None => format!("{name}/{line}"),
+            });
+            let expected = [format!("{name}/"), format!("{name}/.byway-partial/")];
+            assert_eq!(named, expected.into_iter().chain(below).collect::<Vec<_>>(), "{path}");
+        }
+        let into_root = Walk::open(&[at("photos/b.txt"), at("photos/b")], &INTO_ROOT).unwrap();
+        assert_eq!(walked_by(into_root), ["b.txt 2", "x 3"]);
+    }
+
+    #[test]
+    fn a_named_link_is_followed_and_gives_its_name() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("data/2026")).unwrap();
+        fs::write(at("data/2026/x"), "123").unwrap();
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, at(name)).unwrap();
+        link("data/2026/x", "latest");
+        link("latest", "data/other");
+        link("data/2026", "year");
+        link("gone", "dangling");
+        link("loop", "loop");
+        link("/", "all");
+        assert_eq!(walked(&[at("latest"), at("year")]), ["latest 3", "year/", "year/x 3"]);
+        assert_eq!(walked(&[at("data")]), ["data/", "data/2026/", "data/2026/x 3", "data/other -> latest"]);
+        let mut walk = Walk::open(&[at("year"), at("latest")], &SourceOptions::DEFAULT).unwrap();
+        let mut texts = Vec::new();
+        while let Some(entry) = walk.step() {
+            if let Entry::File { path, start, .. } = entry {
+                texts.push(io::read_to_string(walk.reopen(start, &path).unwrap()).unwrap());
+            }
+        }
+        assert_eq!(texts, ["123", "123"]);
+        assert!(matches!(
+            Walk::open(&[at("dangling")], &SourceOptions::DEFAULT),
+            Err(SourceError::NotFound(_))
+        ));
+        for path in ["loop", "all", "latest/"] {
+            let refused = Walk::open(&[at(path)], &SourceOptions::DEFAULT);
+            assert!(matches!(refused, Err(SourceError::Unreadable { .. })), "{path}");
+        }
     }
 
     #[test]
@@ -395,11 +518,20 @@ mod tests {
         fs::create_dir_all(at("a")).unwrap();
         fs::write(at("a/x"), "").unwrap();
         fs::write(at("x"), "").unwrap();
-        assert!(matches!(Walk::open(&[]), Err(SourceError::Nothing)));
-        assert!(matches!(Walk::open(&[PathBuf::new()]), Err(SourceError::NotFound(_))));
-        assert!(matches!(Walk::open(&[at("gone")]), Err(SourceError::NotFound(_))));
-        assert!(matches!(Walk::open(&[at("gone/")]), Err(SourceError::NotFound(_))));
-        assert!(matches!(Walk::open(&[at("x/y")]), Err(SourceError::Unreadable { .. })));
-        assert!(matches!(Walk::open(&[at("x"), at("a/x")]), Err(SourceError::SameName(..))));
+        assert!(matches!(Walk::open(&[], &SourceOptions::DEFAULT), Err(SourceError::Nothing)));
+        assert!(matches!(
+            Walk::open(&[PathBuf::new()], &SourceOptions::DEFAULT),
+            Err(SourceError::NotFound(_))
+        ));
+        assert!(matches!(Walk::open(&[at("gone")], &SourceOptions::DEFAULT), Err(SourceError::NotFound(_))));
+        assert!(matches!(Walk::open(&[at("gone/")], &SourceOptions::DEFAULT), Err(SourceError::NotFound(_))));
+        assert!(matches!(
+            Walk::open(&[at("x/y")], &SourceOptions::DEFAULT),
+            Err(SourceError::Unreadable { .. })
+        ));
+        assert!(matches!(
+            Walk::open(&[at("x"), at("a/x")], &SourceOptions::DEFAULT),
+            Err(SourceError::SameName(..))
+        ));
     }
 }

@@ -7,7 +7,7 @@ use crate::expired_leftovers::expire_sent;
 use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use bytes::Bytes;
-use byway_files::{Batch, Printable, Reason, Report, Reports, Source, Totals};
+use byway_files::{Batch, Printable, Reason, Report, Reports, Source, SourceOptions, Totals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
@@ -313,20 +313,25 @@ pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, w
 }
 
 /// Work beside the transfer: counts the bytes to send, and removes expired journals.
-pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
+pub(crate) fn aside(
+    paths: &[PathBuf],
+    options: &SourceOptions,
+    total: &Arc<AtomicU64>,
+    journals: Option<&Path>,
+) {
     if let Some(directory) = journals {
         expire_sent(directory);
     }
-    count(paths, total);
+    count(paths, options, total);
 }
 
 /// Counts the bytes to send, and stores their sum in `total` at the end.
-fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
+fn count(paths: &[PathBuf], options: &SourceOptions, total: &Arc<AtomicU64>) {
     std::thread::sleep(COUNT_DELAY);
     // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all
     // there is.
     let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN_TOTAL;
-    let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
+    let Some(mut totals) = is_wanted().then(|| Totals::new(paths, options).ok()).flatten() else { return };
     while totals.step(256) {
         if !is_wanted() {
             return;
@@ -340,7 +345,7 @@ mod tests {
     use super::*;
     use crate::event_loop::hung_up;
     use crate::thread_channel::batch_channel;
-    use byway_files::{ObjectRange, SourceOptions};
+    use byway_files::ObjectRange;
     use byway_net::Control;
     use std::sync::mpsc::sync_channel;
 

@@ -12,6 +12,7 @@ use crate::ticket::Ticket;
 use byway_files::{Journals, Source, SourceOptions, Subdirectory};
 use byway_net::Control;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -49,7 +50,7 @@ pub(crate) fn start_outbound(
     match payload {
         Payload::Tree { paths, options } => {
             let mut source = Source::open(&paths, options)?;
-            let transfer = transfer_of(identity, &paths, below.as_ref());
+            let transfer = transfer_of(identity, &paths, options.into_root, below.as_ref());
             source = source.below(below);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
                 Some((_, Ok(journals))) => source = source.with_journals(journals),
@@ -74,7 +75,7 @@ pub(crate) fn start_outbound(
                 .map_err(Error::Thread)?;
             let counted = Arc::clone(&total);
             let journals = journals.map(|(directory, _)| directory.to_owned());
-            let aside = move || file_reader::aside(&paths, &counted, journals.as_deref());
+            let aside = move || file_reader::aside(&paths, &options, &counted, journals.as_deref());
             Builder::new().name("byway count".into()).spawn(aside).map_err(Error::Thread)?;
             let outbound = Outbound::Tree(Box::new(OutboundTree::new(asks, answered, total)));
             Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))
@@ -132,14 +133,24 @@ fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
 
 /// The name of a tree: its sender's key, its paths and where it lands make it. So a second try is
 /// known as one.
-fn transfer_of(identity: &Identity, paths: &[PathBuf], below: Option<&Subdirectory>) -> [u8; 16] {
+fn transfer_of(
+    identity: &Identity,
+    paths: &[PathBuf],
+    into_root: bool,
+    below: Option<&Subdirectory>,
+) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
     hasher.update(&identity.public().0);
     for path in paths {
         let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let bytes = std::os::unix::ffi::OsStrExt::as_bytes(full.as_os_str());
+        // A slash behind a name says nothing; what says something is whether the name is sent.
+        let mut bytes = full.as_os_str().as_bytes();
+        while let Some(shorter) = bytes.strip_suffix(b"/") {
+            bytes = shorter;
+        }
         hasher.update(&(bytes.len() as u64).to_be_bytes());
         hasher.update(bytes);
+        hasher.update(&[u8::from(into_root || byway_files::names_contents(path))]);
     }
     if let Some(below) = below {
         // No path is as long as this says.
@@ -160,12 +171,14 @@ mod tests {
         let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32]));
         let below = |byte, paths: &[&str], below: Option<&str>| {
             let paths = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-            transfer_of(&identity(byte), &paths, below.map(|below| below.parse().unwrap()).as_ref())
+            transfer_of(&identity(byte), &paths, false, below.map(|below| below.parse().unwrap()).as_ref())
         };
         let name = |byte, paths: &[&str]| below(byte, paths, None);
         assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
         assert_ne!(name(1, &["/a", "/b"]), name(1, &["/a/b"]));
         assert_ne!(name(1, &["/a"]), name(2, &["/a"]));
+        assert_eq!(name(1, &["/a"]), name(1, &["/a//"]));
+        assert_ne!(name(1, &["/a"]), name(1, &["/a/."]));
         assert_eq!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("b/")));
         assert_ne!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("c")));
         assert_ne!(name(1, &["/a"]), below(1, &["/a"], Some("b")));

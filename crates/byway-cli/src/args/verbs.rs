@@ -134,8 +134,8 @@ pub struct Send {
     /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Registry to ask for relays, as a word or @FILE. With --also-relay it is a word for joining,
-    /// or one of either kind. Repeatable [default: none]
+    /// Registry to ask for relays, as a word or @FILE; with --also-relay a word for joining, too
+    /// [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
     pub registry: Vec<WordArgument<registry::RegistryWord>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
@@ -167,11 +167,14 @@ pub struct Send {
     /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
     #[arg(long)]
     pub replace_newer: bool,
+    /// Send what a named directory holds, without its name, as `photos/.` does [default: off]
+    #[arg(long)]
+    pub into_root: bool,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Outside address of a router that forwards UDP to this host's relay, with --also-relay.
-    /// Without port it is the one listened on. Repeatable [default: this host's own addresses]
+    /// Outside address of a router that forwards UDP to what --also-relay listens on; repeatable
+    /// [default: this host's own addresses]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
     /// What it relays for others.
@@ -182,8 +185,8 @@ pub struct Send {
     /// the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION", help_heading = EXPERT_OPTIONS)]
     pub congestion: Option<String>,
-    /// Differentiated services code point of what is sent: le (lower effort, RFC 8622) or none, as
-    /// most traffic [default: le in the class background, else none]
+    /// Mark of what is sent (DSCP): le (lower effort, RFC 8622) or none [default: le in the class
+    /// background, else none]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "NAME", env = "BYWAY_DSCP")]
     #[arg(help_heading = EXPERT_OPTIONS)]
     pub dscp: Option<Marking>,
@@ -191,8 +194,7 @@ pub struct Send {
     /// place]
     #[arg(long, help_heading = EXPERT_OPTIONS)]
     pub no_tcp: bool,
-    /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
-    /// reno (NewReno)
+    /// The kernel's congestion controller of TCP connections: cubic or reno (NewReno)
     #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
     #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
 use byway_field::demo::lines::{DEFAULT_BYTES, PathSpec, lines};
 use byway_field::demo::{DemoNetwork, transfer};
-use byway_files::{Totals, compare, generate};
+use byway_files::{SourceOptions, Totals, compare, generate};
 use byway_transfer::{SentTransfer, TransferEvent};
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
 fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
     match &arguments.path {
         Some(path) => {
-            let mut totals = Totals::new(std::slice::from_ref(path))?;
+            let mut totals = Totals::new(std::slice::from_ref(path), &SourceOptions::DEFAULT)?;
             while totals.step(4096) {}
             let counts = totals.counts();
             if counts.files + counts.directories + counts.symlinks == 0 {

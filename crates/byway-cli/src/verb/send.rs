@@ -60,7 +60,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_DIRECTORY).into());
     }
     if arguments.dry_run {
-        return dry_run(&paths, piped, output);
+        return dry_run(&paths, arguments, piped, output);
     }
     // It is known before anything is begun if there is none of that name.
     drop(controller(arguments)?);
@@ -227,6 +227,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         special_modes: arguments.keep_modes,
         compares_contents: arguments.checksum,
         replaces_newer: arguments.replace_newer,
+        into_root: arguments.into_root,
         ..SourceOptions::DEFAULT
     }
 }
@@ -269,12 +270,12 @@ pub(super) const fn class_of(priority: Priority) -> Class {
     }
 }
 
-fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> {
+fn dry_run(paths: &[PathBuf], arguments: &Send, piped: bool, output: &mut Output) -> Result<Exit> {
     if piped {
         output.answer(messages::send::STREAM_TO_ITS_END)?;
         return Ok(Exit::Ok);
     }
-    let mut totals = Totals::new(paths)?;
+    let mut totals = Totals::new(paths, &source_options(arguments))?;
     while totals.step(4096) {}
     let counts = totals.counts();
     let (files, directories, links) = (counts.files, counts.directories, counts.symlinks);

@@ -47,7 +47,7 @@ impl Source {
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
-            let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
+            let file = self.walk.reopen(outgoing.start, &outgoing.path)?;
             if looked && outgoing.status.differs(&FileStatus::of(&file)?) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

@@ -14,7 +14,8 @@ const MAX_HOLES: usize = 256;
 /// A file that was announced and is not settled at the receiver.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub base: usize,
+    /// The named path below which it was found.
+    pub start: usize,
     pub path: Vec<u8>,
     pub status: FileStatus,
     /// The stretches of the file that travel; `None` while the receiver is asked what it has.
@@ -28,10 +29,10 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(base: usize, path: Vec<u8>, status: FileStatus, holes: RangeSet) -> Self {
+    pub fn new(start: usize, path: Vec<u8>, status: FileStatus, holes: RangeSet) -> Self {
         let layout = Layout::new(status.size);
         Self {
-            base,
+            start,
             path,
             status,
             travels: None,

@@ -1,0 +1,35 @@
+//! How a tree is read and compared.
+
+/// Options of sending.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceOptions {
+    /// Send setuid and setgid bits as well. Off by default: with these bits a program runs with the
+    /// rights of its owner or group. The sticky bit of directories is always sent, since it only
+    /// restricts who may delete files.
+    pub special_modes: bool,
+    /// Compare the contents of files that have the same size and time at both ends.
+    pub compares_contents: bool,
+    /// Replace files of the receiver that are newer.
+    pub replaces_newer: bool,
+    /// Send what a named directory holds, without its name.
+    pub into_root: bool,
+    /// Files held open at a time.
+    pub open_files: usize,
+}
+
+impl SourceOptions {
+    /// What holds unless it is said otherwise.
+    pub const DEFAULT: Self = Self {
+        special_modes: false,
+        compares_contents: false,
+        replaces_newer: false,
+        into_root: false,
+        open_files: 64,
+    };
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
