@@ -17,9 +17,11 @@ mod contained_dir;
 mod error;
 mod expired_files;
 mod file_status;
+mod linked_names;
 pub mod manifest;
 mod missing_ranges;
 mod name;
+mod not_copied;
 mod open_files;
 pub mod receiver_report;
 mod resume;
@@ -38,6 +40,7 @@ pub use manifest::{Counts, Metadata, Timestamp};
 pub use name::{
     MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, check_name,
 };
+pub use not_copied::NotCopied;
 pub use receiver_report::{ObjectRange, Reason, Report, Reports};
 pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};

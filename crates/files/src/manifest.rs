@@ -13,6 +13,7 @@
 //! | 07 | PARTS | object, ranges of chunks that the receiver keeps (`resume`): distance from the end of the range before, length - 1 |
 //! | 08 | COMPARE | flags; right after START: every FILE is answered ([`crate::receiver_report`]) before its contents travel |
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
+//! | 0b | HARDLINK | shared, size, time, length of the rest, rest of the path, path of the file's first name |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
 //! | field | encoding |
@@ -59,6 +60,7 @@ const PARTS_RECORD: u8 = 0x07;
 const COMPARE_RECORD: u8 = 0x08;
 const HOLES_RECORD: u8 = 0x09;
 const TOTAL_RECORD: u8 = 0x0a;
+const HARD_LINK_RECORD: u8 = 0x0b;
 // Flags of COMPARE.
 const RESUMES_FLAG: u8 = 0x01;
 const CONTENTS_FLAG: u8 = 0x02;
@@ -138,6 +140,17 @@ pub enum Record<'a> {
         path: &'a [u8],
         /// The target of the link, which is never followed.
         target: &'a [u8],
+    },
+    /// A further name of a file that stands before it.
+    HardLink {
+        /// The size of the file in bytes.
+        size: u64,
+        /// The file's modification time.
+        mtime: Timestamp,
+        /// The path of the further name.
+        path: &'a [u8],
+        /// The path under which the file was announced.
+        first: &'a [u8],
     },
     /// The BLAKE3 hash of an object.
     Hash {
@@ -280,11 +293,16 @@ impl RecordCodec {
             SYMLINK_RECORD => {
                 let shared = reader.varint()?;
                 let mtime = self.read_time(&mut reader)?;
-                let length =
-                    usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
-                let rest = reader.bytes(length)?;
+                let rest = read_text(&mut reader)?;
                 let target = read_path(reader.take_rest())?;
                 Record::Symlink { mtime, path: self.read_path(shared, rest)?, target }
+            }
+            HARD_LINK_RECORD => {
+                let (shared, size) = (reader.varint()?, reader.varint()?);
+                let mtime = self.read_time(&mut reader)?;
+                let rest = read_text(&mut reader)?;
+                let first = read_path(reader.take_rest())?;
+                Record::HardLink { size, mtime, path: self.read_path(shared, rest)?, first }
             }
             HASH_RECORD => Record::Hash { object: read_object(&mut reader)?, hash: reader.array()? },
             WITHDRAWN_RECORD => Record::Withdrawn {
@@ -328,7 +346,9 @@ impl RecordCodec {
     pub fn encode(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
         let variable = match record {
             Record::Directory { path, .. } | Record::File { path, .. } => path.len(),
-            Record::Symlink { path, target, .. } => path.len() + target.len(),
+            Record::Symlink { path, target, .. } | Record::HardLink { path, first: target, .. } => {
+                path.len() + target.len()
+            }
             Record::Parts { kept, .. } | Record::Holes(kept) => kept.0.len(),
             _ => 0,
         };
@@ -363,6 +383,16 @@ impl RecordCodec {
                 writer.varint(rest.len() as u64);
                 writer.bytes(rest);
                 writer.bytes(target);
+            }
+            Record::HardLink { size, mtime, path, first } => {
+                writer.u8(HARD_LINK_RECORD);
+                let (shared, rest) = self.share_path(path);
+                writer.varint(shared);
+                writer.varint(size);
+                self.write_time(writer, mtime);
+                writer.varint(rest.len() as u64);
+                writer.bytes(rest);
+                writer.bytes(first);
             }
             Record::Hash { object, hash } => {
                 writer.u8(HASH_RECORD);
@@ -482,6 +512,12 @@ fn write_mode(writer: &mut Writer<'_>, mode: u16, before: &mut u16) {
     *before = mode;
 }
 
+/// A byte string with its length before it.
+fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    let length = usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
+    reader.bytes(length)
+}
+
 pub(crate) fn read_path(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     if bytes.len() > MAX_PATH_LEN { Err(DecodeError::Range("path length")) } else { Ok(bytes) }
 }
@@ -559,9 +595,11 @@ mod tests {
                 file(b"a/b2"),
                 Record::Symlink { mtime, path: b"a/l", target: b"../x" },
                 Record::Directory { metadata: META, path: b"c" },
+                Record::HardLink { size: 20_000, mtime: META.mtime, path: b"c/b3", first: b"a/b1" },
             ]),
             "00020003 00020802 000e010041edc0000000caa7e2000561 000d020180004e2041a400052f6231 \
-             000a020380004e2000000532 000d030202bb9ac9ff016c2e2e2f78 000701004049010563"
+             000a020380004e2000000532 000d030202bb9ac9ff016c2e2e2f78 000701004049010563 \
+             00100b0180004e200005032f6233612f6231"
         );
     }
 
@@ -656,6 +694,7 @@ mod tests {
                 Record::File { object: ObjectId(0), size, metadata, path: &target },
                 Record::File { object: ObjectId(1), size, metadata, path: &path },
                 Record::Symlink { mtime: metadata.mtime, path: &path, target: &target },
+                Record::HardLink { size, mtime: metadata.mtime, path: &path, first: &target },
                 Record::Hash { object, hash },
                 Record::Withdrawn { object, why: Withdrawal::Changed },
                 Record::End(Counts { files: size, directories: 0, symlinks: size, bytes: size }),

@@ -7,6 +7,7 @@
 //! | a file under a temporary name, until its whole hash is right | `sink/partial.rs` |
 //! | contents, hashed chunk by chunk | `sink/contents.rs` |
 //! | which files are here already, and which are wanted | `sink/comparing.rs` |
+//! | further names of files | `sink/hard_links.rs` |
 //! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
 
 mod answers;
@@ -14,6 +15,7 @@ mod comparing;
 mod contents;
 mod deferred_work;
 mod earlier_try;
+mod hard_links;
 mod modes;
 mod partial;
 mod placement;
@@ -34,7 +36,7 @@ use answers::{Answer, Answers, FileStanding};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
-use deferred_work::DeferredWork;
+use deferred_work::{DeferredWork, PendingHardLink};
 pub use modes::Modes;
 use partial::{Key, Partials};
 use read_back::ReadBack;
@@ -385,6 +387,17 @@ impl Sink {
                     self.refuse(path.to_vec(), Reason::Name, error.to_string());
                 } else {
                     self.deferred_work.link(path, target, mtime, self.options.memory)?;
+                }
+            }
+            Record::HardLink { size, mtime, path, first } => {
+                self.note_top(path);
+                self.summary.announced.files += 1;
+                if let Err(error) = check_name(path).and_then(|()| check_name(first)) {
+                    self.refuse(path.to_vec(), Reason::Name, error.to_string());
+                } else {
+                    let (path, first) = (path.to_vec(), first.to_vec());
+                    let link = PendingHardLink { path, first, size, mtime };
+                    self.deferred_work.hard_link(link, self.options.memory)?;
                 }
             }
             Record::File { object, size, metadata, path } => {

@@ -36,6 +36,7 @@ impl Totals {
                     self.counts.files += 1;
                     self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 }
+                Some(Entry::HardLink { .. }) => self.counts.files += 1,
                 Some(Entry::Warning(warning)) => self.unsent += u64::from(warning.kind.is_loss()),
             }
         }

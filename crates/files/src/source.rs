@@ -9,6 +9,7 @@ use crate::manifest::{
     ChunkRanges, ComparePlan, Counts, MANIFEST_VERSION, MODE_MASK, Record, RecordCodec, Withdrawal,
 };
 use crate::name::Subdirectory;
+use crate::not_copied::NotCopied;
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
 use crate::source_options::SourceOptions;
@@ -342,6 +343,12 @@ impl Source {
         self.unsent
     }
 
+    /// What was met so far that is not copied.
+    #[must_use]
+    pub const fn not_copied(&self) -> NotCopied {
+        self.walk.not_copied
+    }
+
     /// Takes the warnings since the last call. Some are left out if there were very many in
     /// between.
     pub fn warnings(&mut self) -> Vec<Warning> {
@@ -379,6 +386,14 @@ impl Source {
                 let Some(path) = self.sent_path(&path) else { return };
                 self.counts.symlinks += 1;
                 let link = Record::Symlink { mtime, path: &path, target: &target };
+                self.codec.encode(&link, &mut self.out);
+            }
+            Entry::HardLink { path, size, mtime, first } => {
+                let (Some(path), Some(first)) = (self.sent_path(&path), self.sent_path(&first)) else {
+                    return;
+                };
+                self.counts.files += 1;
+                let link = Record::HardLink { size, mtime, path: &path, first: &first };
                 self.codec.encode(&link, &mut self.out);
             }
             Entry::File { path, start, status, file } => {

@@ -13,6 +13,8 @@ pub struct SourceOptions {
     pub replaces_newer: bool,
     /// Send what a named directory holds, without its name.
     pub into_root: bool,
+    /// Send further names of a file as hard links to the first.
+    pub hard_links: bool,
     /// Files held open at a time.
     pub open_files: usize,
 }
@@ -24,6 +26,7 @@ impl SourceOptions {
         compares_contents: false,
         replaces_newer: false,
         into_root: false,
+        hard_links: false,
         open_files: 64,
     };
 }

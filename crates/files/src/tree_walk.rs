@@ -5,11 +5,13 @@
 use crate::contained_dir::Beneath;
 use crate::error::SourceError;
 use crate::file_status::{FileStatus, metadata, mtime};
+use crate::linked_names::LinkedNames;
 use crate::manifest::{Metadata, Timestamp};
 use crate::name::{NameError, Printable, check_name, join, split};
+use crate::not_copied::NotCopied;
 use crate::source_options::SourceOptions;
 use rustix::fd::AsFd;
-use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -97,6 +99,14 @@ pub(crate) enum Entry {
         mtime: Timestamp,
         target: Vec<u8>,
     },
+    /// A further name of a file that the walk met before.
+    HardLink {
+        path: Vec<u8>,
+        size: u64,
+        mtime: Timestamp,
+        /// The path of the file.
+        first: Vec<u8>,
+    },
     Warning(Warning),
 }
 
@@ -144,8 +154,14 @@ pub(crate) struct Walk {
     late_warning: Option<Warning>,
     /// Whether files are opened, or only found to be readable: that takes fewer calls.
     pub opens: bool,
-    /// Whose files can be read without asking, if their owner may.
-    user: u32,
+    /// The user and the group of this process. Files of that user can be read without asking, if
+    /// their owner may.
+    process: (u32, u32),
+    special_modes: bool,
+    /// `None`: each name is a file of its own.
+    linked: Option<LinkedNames>,
+    /// What was met so far that is not copied.
+    pub not_copied: NotCopied,
 }
 
 impl Walk {
@@ -162,7 +178,10 @@ impl Walk {
             levels: Vec::new(),
             late_warning: None,
             opens: true,
-            user: rustix::process::geteuid().as_raw(),
+            process: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            special_modes: options.special_modes,
+            linked: options.hard_links.then(LinkedNames::default),
+            not_copied: NotCopied::default(),
         };
         // One descriptor per directory, however many of its files a shell's pattern names.
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
@@ -301,15 +320,16 @@ impl Walk {
     }
 
     fn look(&mut self, path: &[u8]) -> Result<Entry, Errno> {
-        let (start, user, opens) = (self.start, self.user, self.opens);
+        let (start, (user, _), opens) = (self.start, self.process, self.opens);
         let (base, local) = self.local(start, path)?;
         let (directory, leaf) = split(&local);
         let directory = base.directory(directory)?;
-        let stat = rustix::fs::statat(directory, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(match FileType::from_raw_mode(stat.st_mode) {
+        let mut stat = rustix::fs::statat(directory, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
+        let entry = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 // It has its place in the tree even if what it holds cannot be read.
                 self.late_warning = self.list(path.to_vec()).err();
+                self.note_set_id(&stat);
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
             FileType::RegularFile if !opens => {
@@ -325,7 +345,7 @@ impl Walk {
             }
             FileType::RegularFile => {
                 let file = open_file(directory, leaf)?;
-                let stat = rustix::fs::fstat(&file)?;
+                stat = rustix::fs::fstat(&file)?;
                 if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                     return Ok(warning(path, WarningKind::Changed));
                 }
@@ -335,14 +355,42 @@ impl Walk {
                 let target = rustix::fs::readlinkat(directory, leaf, Vec::new())?.into_bytes();
                 Entry::Symlink { path: path.to_vec(), mtime: mtime(&stat), target }
             }
-            _ => warning(path, WarningKind::Special),
+            _ => return Ok(warning(path, WarningKind::Special)),
+        };
+        self.not_copied.note_owner(&stat, self.process);
+        Ok(match entry {
+            Entry::File { .. } => self.link(&stat, path).unwrap_or(entry),
+            entry => entry,
         })
+    }
+
+    /// The link in place of a file that the walk has met under another name.
+    fn link(&mut self, stat: &Stat, path: &[u8]) -> Option<Entry> {
+        self.note_set_id(stat);
+        if stat.st_nlink <= 1 {
+            return None;
+        }
+        let Some(linked) = &mut self.linked else {
+            self.not_copied.hard_links += 1;
+            return None;
+        };
+        let first = linked.first(stat, path)?;
+        let status = FileStatus::new(stat);
+        Some(Entry::HardLink { path: path.to_vec(), size: status.size, mtime: status.metadata.mtime, first })
+    }
+
+    fn note_set_id(&mut self, stat: &Stat) {
+        let is_dropped = !self.special_modes && stat.st_mode & (Mode::SUID | Mode::SGID).bits() != 0;
+        self.not_copied.special_modes += u64::from(is_dropped);
     }
 
     /// Puts the names of the directory at `path` next in turn.
     fn list(&mut self, path: Vec<u8>) -> Result<(), Warning> {
-        let names = self.local(self.start, &path).and_then(|(base, local)| {
-            let opened = base.open(&local, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let opened = self
+            .local(self.start, &path)
+            .and_then(|(base, local)| base.open(&local, OFlags::RDONLY | OFlags::DIRECTORY));
+        let names = opened.and_then(|opened| {
+            self.not_copied.note_attributes(&opened);
             let mut names = Vec::new();
             for entry in Dir::new(opened)? {
                 let entry = entry?;
@@ -432,6 +480,9 @@ mod tests {
                 Entry::File { path, status, .. } => format!("{} {}", Printable(&path), status.size),
                 Entry::Symlink { path, target, .. } => {
                     format!("{} -> {}", Printable(&path), Printable(&target))
+                }
+                Entry::HardLink { path, first, .. } => {
+                    format!("{} = {}", Printable(&path), Printable(&first))
                 }
                 Entry::Warning(warning) => format!("! {warning}"),
             })

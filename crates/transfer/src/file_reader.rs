@@ -7,7 +7,7 @@ use crate::expired_leftovers::expire_sent;
 use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use bytes::Bytes;
-use byway_files::{Batch, Printable, Reason, Report, Reports, Source, SourceOptions, Totals};
+use byway_files::{Batch, NotCopied, Printable, Reason, Report, Reports, Source, SourceOptions, Totals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
@@ -101,6 +101,8 @@ pub(crate) struct TreeDone {
     pub unsent: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
+    /// What of the tree is not copied.
+    pub not_copied: NotCopied,
 }
 
 /// The thread that reads a tree.
@@ -273,6 +275,7 @@ impl TreeReader {
                     failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),
                     unsent: self.source.unsent(),
                     damaged: self.damaged,
+                    not_copied: self.source.not_copied(),
                 });
                 if failed == 0 && self.source.unsent() == 0 {
                     self.source.forget_journals();

@@ -26,7 +26,7 @@ use crate::sockets;
 use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
-use byway_files::Subdirectory;
+use byway_files::{NotCopied, Subdirectory};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
@@ -120,6 +120,8 @@ pub struct SentTransfer {
     pub unsent: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
+    /// What of the tree is not copied.
+    pub not_copied: NotCopied,
     /// Seconds from the start of the session to the receiver's last message.
     pub seconds: f64,
     /// Every path that was used.
@@ -211,7 +213,7 @@ impl Sending {
             tried: Vec::new(),
             leave_at: None,
         });
-        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, damaged } = ending.done;
+        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, damaged, not_copied } = ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.keeper.counter().paths();
         let relays = owner.keeper.log().tallies(&paths, &owner.locals);
@@ -225,6 +227,7 @@ impl Sending {
             failed,
             unsent,
             damaged,
+            not_copied,
             seconds,
             paths,
             relays,

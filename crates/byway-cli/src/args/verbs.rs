@@ -170,6 +170,9 @@ pub struct Send {
     /// Send what a named directory holds, without its name, as `photos/.` does [default: off]
     #[arg(long)]
     pub into_root: bool,
+    /// Keep hard links between the files sent [default: each name becomes a file]
+    #[arg(long)]
+    pub hard_links: bool,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -1,7 +1,7 @@
 //! What is said of every transfer: how far it is, how it ended, and what happens to its paths.
 
 use crate::units::{Bytes, Rate, Span};
-use byway_transfer::{NameStep, PauseReason};
+use byway_transfer::{NameStep, NotCopied, PauseReason};
 use std::fmt::Display;
 
 pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
@@ -112,6 +112,19 @@ pub fn complete(totals: &Totals) -> String {
         count => text += &format!("; the receiver has {count} files with the same size and time"),
     }
     text
+}
+
+/// `not copied: 3 owners or groups, 2 hard links (--hard-links keeps them)`
+pub fn not_copied(counts: &NotCopied) -> String {
+    let parts = [
+        (counts.owners, "owners or groups"),
+        (counts.hard_links, "hard links (--hard-links keeps them)"),
+        (counts.special_modes, "setuid or setgid bits (--keep-modes at both ends keeps them)"),
+        (counts.acls, "access control lists"),
+        (counts.xattrs, "files with extended attributes"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    format!("not copied: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`

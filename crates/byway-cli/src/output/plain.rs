@@ -112,6 +112,9 @@ fn summary(result: &ResultEvent) -> Option<String> {
     for path in &done.paths {
         let _ = write!(text, "\n{}", transfer::path_carried(&path.route, path.bytes, path.lost));
     }
+    if done.not_copied.sum() > 0 {
+        let _ = write!(text, "\n  {}", transfer::not_copied(&done.not_copied));
+    }
     if let Some(verdict) = &done.relays_verdict {
         let _ = write!(text, "\n  {}", printable(verdict));
     }

@@ -3,7 +3,7 @@
 
 use super::line_wrap::printable;
 use crate::messages::lending;
-use byway_transfer::PauseReason;
+use byway_transfer::{NotCopied, PauseReason};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -154,6 +154,9 @@ pub struct Transferred {
     /// as it says.
     #[serde(rename = "unchanged_files", skip_serializing_if = "is_zero")]
     pub unchanged: u64,
+    /// What of the tree is not copied, as far as a sender has met it.
+    #[serde(skip_serializing_if = "is_all_copied", serialize_with = "counts_not_copied")]
+    pub not_copied: NotCopied,
     /// Files, directories and links in place.
     pub entries: u64,
     /// From the first byte to the receiver's confirmation.
@@ -221,4 +224,19 @@ pub struct PathTotal {
     pub bytes: u64,
     /// Packets lost on the path.
     pub lost: u64,
+}
+
+fn is_all_copied(counts: &NotCopied) -> bool {
+    counts.sum() == 0
+}
+
+fn counts_not_copied<S: Serializer>(counts: &NotCopied, serializer: S) -> Result<S::Ok, S::Error> {
+    let NotCopied { owners, hard_links, special_modes, acls, xattrs } = *counts;
+    serializer.collect_map([
+        ("owners", owners),
+        ("hard_links", hard_links),
+        ("special_modes", special_modes),
+        ("acls", acls),
+        ("xattrs", xattrs),
+    ])
 }

@@ -199,6 +199,7 @@ fn conclude(
         bytes,
         kept: sent.kept,
         unchanged: sent.unchanged,
+        not_copied: sent.not_copied,
         entries: sent.entries,
         seconds,
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
@@ -228,6 +229,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         compares_contents: arguments.checksum,
         replaces_newer: arguments.replace_newer,
         into_root: arguments.into_root,
+        hard_links: arguments.hard_links,
         ..SourceOptions::DEFAULT
     }
 }
@@ -310,6 +312,7 @@ mod tests {
             failed: 0,
             unsent: 0,
             damaged: false,
+            not_copied: byway_transfer::NotCopied::default(),
             seconds,
             paths: Vec::new(),
             relays: Vec::new(),

@@ -247,3 +247,40 @@ fn an_interrupted_sender_stops_and_says_what_was_done() {
     sender.end().failed(130, "send all of it again");
     assert_eq!(pipe.wait().unwrap().code(), Some(5), "what came so far is not all");
 }
+
+#[test]
+fn a_directory_keeps_its_name_with_a_slash_and_hard_links_if_told() {
+    let place = Place::new();
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/a"), "one").unwrap();
+    fs::hard_link(place.path("tree/a"), place.path("tree/b")).unwrap();
+    std::os::unix::fs::symlink("tree", place.path("link")).unwrap();
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let send = |arguments: &[&str]| {
+        let sent = place.run("sender", &[&["send"], arguments, &[&ticket, "--json"]].concat());
+        sent.succeeded();
+        sent.result()
+    };
+    let inodes = |names: [&str; 2]| {
+        names.map(|name| std::os::unix::fs::MetadataExt::ino(&place.path(name).metadata().unwrap()))
+    };
+    let apart = send(&["tree/"]);
+    assert_eq!((&apart["not_copied"]["hard_links"], &apart["bytes"]), (&2.into(), &6.into()));
+    assert_same(&place.path("tree"), &place.path("in/tree"));
+    let [a, b] = inodes(["in/tree/a", "in/tree/b"]);
+    assert_ne!(a, b);
+    let linked = send(&["link/", "--hard-links"]);
+    assert_eq!((&linked["not_copied"], &linked["bytes"]), (&serde_json::Value::Null, &3.into()));
+    assert_same(&place.path("tree"), &place.path("in/link"));
+    let [a, b] = inodes(["in/link/a", "in/link/b"]);
+    assert_eq!(a, b);
+    assert!(!place.path("in/a").exists());
+    send(&["tree", "--into-root"]);
+    fs::write(place.path("tree/c"), "dot").unwrap();
+    send(&["tree/."]);
+    assert_eq!(fs::read_to_string(place.path("in/a")).unwrap(), "one");
+    assert_eq!(fs::read_to_string(place.path("in/c")).unwrap(), "dot");
+    let told = place.run("sender", &["send", "tree", &ticket]);
+    told.succeeded();
+    assert!(told.stderr.contains("not copied: 2 hard links (--hard-links keeps them)"), "{}", told.stderr);
+}

@@ -23,6 +23,11 @@ impl Sink {
         !self.fresh.is_empty() && rest.is_some_and(|rest| rest.first() == Some(&b'/'))
     }
 
+    /// Whether a newer file here is kept.
+    pub(super) fn keeps_newer(&self) -> bool {
+        self.plan.is_some_and(|plan| !plan.replaces_newer)
+    }
+
     /// Compares a file of the sender with what has its name here.
     pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> FileStanding {
         let Some(ComparePlan { resumes, contents, replaces_newer }) = self.plan else {

@@ -1,4 +1,4 @@
-//! What waits until every file is in place: links, and the metadata of directories.
+//! What waits until every file is in place: links of both kinds, and the metadata of directories.
 
 use crate::error::SinkError;
 use crate::manifest::{Metadata, Timestamp};
@@ -6,6 +6,7 @@ use crate::manifest::{Metadata, Timestamp};
 /// Links and directory times, which wait until every file is in place.
 #[derive(Debug, Default)]
 pub(super) struct DeferredWork {
+    hard_links: Vec<PendingHardLink>,
     links: Vec<PendingSymlink>,
     directories: Vec<Directory>,
     sorted: bool,
@@ -17,6 +18,18 @@ pub(super) struct DeferredWork {
 pub(super) struct PendingSymlink {
     pub path: Vec<u8>,
     pub target: Vec<u8>,
+    pub mtime: Timestamp,
+}
+
+/// A further name of a file.
+#[derive(Debug)]
+pub(super) struct PendingHardLink {
+    pub path: Vec<u8>,
+    /// The path of the file.
+    pub first: Vec<u8>,
+    /// The size that the file must have.
+    pub size: u64,
+    /// The modification time that the file must have.
     pub mtime: Timestamp,
 }
 
@@ -40,6 +53,12 @@ impl DeferredWork {
         Ok(())
     }
 
+    pub(super) fn hard_link(&mut self, link: PendingHardLink, limit: usize) -> Result<(), SinkError> {
+        self.charge(size_of::<PendingHardLink>() + link.path.len() + link.first.len(), limit)?;
+        self.hard_links.push(link);
+        Ok(())
+    }
+
     pub(super) fn directory(
         &mut self,
         path: &[u8],
@@ -56,7 +75,13 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// The next link to make.
+    /// The next further name to make.
+    pub(super) fn next_hard_link(&mut self) -> Option<PendingHardLink> {
+        self.sort();
+        self.hard_links.pop()
+    }
+
+    /// The next symbolic link to make.
     pub(super) fn next_link(&mut self) -> Option<PendingSymlink> {
         self.sort();
         self.links.pop()
@@ -73,6 +98,7 @@ impl DeferredWork {
     /// deny access. Of two records for one directory, the later one is taken last.
     fn sort(&mut self) {
         if !self.sorted {
+            self.hard_links.reverse();
             self.links.reverse();
             self.directories.reverse();
             self.directories.sort_by(|a, b| a.path.cmp(&b.path));

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// How often the directory is made again that another transfer, just complete, took away.
 const MAX_TRIES: u32 = 8;
-/// The name under which a symbolic link is made before it is moved into place. No key looks like
+/// The name under which a link is made before it is moved into place. No key looks like
 /// it.
 const LINK_NAME: &str = "link";
 
@@ -287,6 +287,19 @@ impl Partials {
         let _ = rustix::fs::unlinkat(&*self.directory, LINK_NAME, AtFlags::empty());
         rustix::fs::symlinkat(target, &*self.directory, LINK_NAME)?;
         rustix::fs::utimensat(&*self.directory, LINK_NAME, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::renameat(&*self.directory, LINK_NAME, directory, leaf)
+    }
+
+    /// Begins a further name of the file `leaf` in `directory`;
+    /// [`Self::place_hard_link`] ends it.
+    pub(super) fn begin_hard_link(&mut self, directory: BorrowedFd<'_>, leaf: &[u8]) -> Result<()> {
+        let _ = rustix::fs::unlinkat(&*self.directory, LINK_NAME, AtFlags::empty());
+        rustix::fs::linkat(directory, leaf, &*self.directory, LINK_NAME, AtFlags::empty())
+    }
+
+    /// Moves the further name to `leaf` in `directory` atomically. Replaces an existing file or
+    /// link.
+    pub(super) fn place_hard_link(&mut self, directory: BorrowedFd<'_>, leaf: &[u8]) -> Result<()> {
         rustix::fs::renameat(&*self.directory, LINK_NAME, directory, leaf)
     }
 

@@ -59,7 +59,7 @@ impl Sink {
         }
     }
 
-    fn refuse_io(&mut self, path: Vec<u8>, error: io::Error) -> Result<(), SinkError> {
+    pub(super) fn refuse_io(&mut self, path: Vec<u8>, error: io::Error) -> Result<(), SinkError> {
         let (reason, detail) = self.judge(error)?;
         self.refuse(path, reason, detail);
         Ok(())
@@ -141,8 +141,11 @@ impl Sink {
         Report::Verified { object }.encode(&mut self.out);
     }
 
-    /// Handles one link or directory, or else the end.
+    /// Handles one link of either kind or one directory, or else the end.
     fn settle_one(&mut self) -> Result<(), SinkError> {
+        if let Some(link) = self.deferred_work.next_hard_link() {
+            return self.make_hard_link(link);
+        }
         if let Some(link) = self.deferred_work.next_link() {
             let (directory, leaf) = split(&link.path);
             let placed = self

@@ -6,6 +6,7 @@ use crate::chunks::{Hash, Hashing, hole};
 use crate::file_status::FileStatus;
 use crate::manifest::{ChunkRanges, Record, Withdrawal};
 use crate::missing_ranges::FileRanges;
+use crate::not_copied::NotCopied;
 use crate::receiver_report::ObjectRange;
 use crate::tree_walk::{Warning, WarningKind};
 use byway_engine::data::RangeSet;
@@ -104,7 +105,11 @@ impl Source {
     /// Checks that an object's file has not changed since it was announced, and closes the file.
     /// Fails with `UnexpectedEof` if the file has changed. Called when the last chunk is hashed.
     fn check_unchanged(&mut self, object: ObjectId) -> io::Result<()> {
-        let status = FileStatus::of(self.opened(object, true)?)?;
+        let file = self.opened(object, true)?;
+        let status = FileStatus::of(file)?;
+        let mut found = NotCopied::default();
+        found.note_attributes(file);
+        self.walk.not_copied.add_attributes(found);
         if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -7,8 +7,8 @@
 )]
 
 use byway_files::{
-    Difference, Finish, Journals, Modes, Reason, Report, Reports, Sink, SinkOptions, Source, SourceOptions,
-    WarningKind, Written, compare,
+    Difference, Finish, Journals, Modes, NotCopied, Reason, Report, Reports, Sink, SinkOptions, Source,
+    SourceOptions, WarningKind, Written, compare,
 };
 use byway_wire::ObjectId;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,19 @@ pub struct Cut {
     pub seed: u64,
     /// Whether contents are compared where size and time are the same.
     pub contents: bool,
+    /// Whether further names of a file are sent as such.
+    pub hard_links: bool,
 }
 
-pub const PLAIN: Cut =
-    Cut { batch: 16 << 10, objects: 64, piece: 64 << 10, window: 1, seed: 1, contents: false };
+pub const PLAIN: Cut = Cut {
+    batch: 16 << 10,
+    objects: 64,
+    piece: 64 << 10,
+    window: 1,
+    seed: 1,
+    contents: false,
+    hard_links: false,
+};
 
 /// What may be done to a piece on its way.
 pub type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
@@ -39,6 +48,8 @@ pub type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
 pub struct Outcome {
     pub verified: usize,
     pub failed: Vec<(ObjectId, Reason)>,
+    /// Links that the receiver refused.
+    pub refused: Vec<(Vec<u8>, Reason)>,
     pub done: Option<(u64, u64, u64)>,
     pub warnings: Vec<WarningKind>,
     pub unsent: u64,
@@ -46,6 +57,7 @@ pub struct Outcome {
     pub travelled: u64,
     pub kept: u64,
     pub unchanged: u64,
+    pub not_copied: NotCopied,
 }
 
 /// A whole transfer.
@@ -63,8 +75,8 @@ pub fn attempt(
     stop: u64,
     meddle: Meddle<'_>,
 ) -> Outcome {
-    let options =
-        SourceOptions { open_files: 4, compares_contents: cut.contents, ..SourceOptions::default() };
+    let (compares_contents, hard_links) = (cut.contents, cut.hard_links);
+    let options = SourceOptions { open_files: 4, compares_contents, hard_links, ..SourceOptions::default() };
     let mut source = Source::open(paths, options).unwrap();
     if let Some(path) = journals {
         source = source.with_journals(Journals::open(path).unwrap());
@@ -145,6 +157,7 @@ pub fn attempt(
                     pieces.retain(|piece| piece.0 != object);
                     source.release(object);
                 }
+                Report::Refused { path, reason, .. } if hard_links => outcome.refused.push((path, reason)),
                 Report::Refused { .. } | Report::Limit { .. } => panic!("{report:?}"),
                 Report::Have { object, first, hashes, placed, last } => {
                     source.have(object, first, &hashes, placed, last).unwrap();
@@ -161,6 +174,7 @@ pub fn attempt(
             outcome.unsent = source.unsent();
             outcome.kept = source.kept();
             outcome.unchanged = source.unchanged();
+            outcome.not_copied = source.not_copied();
             assert_eq!(sink.summary().unchanged, outcome.unchanged);
             assert_eq!(sink.summary().kept, outcome.kept);
             if outcome.failed.is_empty() {

@@ -1,0 +1,55 @@
+//! Further names of files: hard links to what this transfer placed or found.
+
+use super::Sink;
+use super::deferred_work::PendingHardLink;
+use crate::contained_dir::mtime;
+use crate::error::SinkError;
+use crate::name::split;
+use crate::receiver_report::Reason;
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+impl Sink {
+    /// Gives a file one more name. It must have the announced size and time: the file may have
+    /// failed to arrive, and another may stand in its place.
+    pub(super) fn make_hard_link(&mut self, link: PendingHardLink) -> Result<(), SinkError> {
+        let first = self.tree.stat(&link.first).ok().filter(|stat| has_announced(stat, &link));
+        let Some(first) = first else {
+            self.refuse(link.path, Reason::Other, "the first name of the file did not arrive".to_owned());
+            return Ok(());
+        };
+        match self.tree.stat(&link.path) {
+            Ok(there) if (there.st_dev, there.st_ino) == (first.st_dev, first.st_ino) => {
+                self.summary.files += 1;
+                return Ok(());
+            }
+            Ok(there) if self.keeps_newer() && is_regular(&there) && mtime(&there) > link.mtime => {
+                self.refuse(link.path, Reason::Newer, String::new());
+                return Ok(());
+            }
+            _ => {}
+        }
+        match self.place_hard_link(&link) {
+            Ok(()) => {
+                self.summary.files += 1;
+                Ok(())
+            }
+            Err(errno) => self.refuse_io(link.path, errno.into()),
+        }
+    }
+
+    fn place_hard_link(&mut self, link: &PendingHardLink) -> Result<(), Errno> {
+        let (directory, leaf) = split(&link.first);
+        self.partials.begin_hard_link(self.tree.directory(directory)?, leaf)?;
+        let (directory, leaf) = split(&link.path);
+        self.partials.place_hard_link(self.tree.make_parents(directory)?, leaf)
+    }
+}
+
+fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+fn has_announced(stat: &Stat, link: &PendingHardLink) -> bool {
+    is_regular(stat) && u64::try_from(stat.st_size) == Ok(link.size) && mtime(stat) == link.mtime
+}
