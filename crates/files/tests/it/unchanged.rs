@@ -44,6 +44,26 @@ fn a_newer_file_of_the_receiver_is_kept_and_named() {
     assert_eq!(fs::read(into.path().join("b")).unwrap(), b"other");
 }
 
+#[test]
+fn times_far_from_today_are_times_as_others() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // 1906, the nanosecond before 1970, and 2110.
+    for (name, seconds, nanoseconds) in
+        [("a", -2_000_000_000, 1), ("b", -1, 999_999_999), ("c", 4_420_000_000, 5)]
+    {
+        let file = fs::File::create(from.path().join(name)).unwrap();
+        let time = rustix::fs::Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        let times = rustix::fs::Timestamps { last_access: time, last_modification: time };
+        rustix::fs::futimens(&file, &times).unwrap();
+    }
+    let tree = [from.path().join(".")];
+    let first = transfer(&tree, into.path(), PLAIN, &mut untouched);
+    assert_eq!((first.verified, first.unchanged), (3, 0));
+    same(from.path(), into.path());
+    let again = transfer(&tree, into.path(), PLAIN, &mut untouched);
+    assert_eq!((again.verified, again.unchanged), (0, 3));
+}
+
 /// What a receiver may not say of objects.
 #[test]
 fn answers_that_overlap_or_are_about_nothing_are_refused() {
