@@ -25,6 +25,7 @@ pub mod pairing;
 pub mod peers;
 #[cfg(feature = "registry")]
 pub mod registry;
+pub mod selection;
 pub mod sources;
 pub mod verbs;
 

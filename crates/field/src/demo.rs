@@ -26,6 +26,7 @@ use lines::PathSpec;
 use network::RelayLine;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Time between two looks at progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -108,6 +109,7 @@ pub fn transfer(
         payload: Payload::Tree {
             paths: vec![source.to_owned()],
             options: SourceOptions { special_modes: true, ..SourceOptions::default() },
+            selection: Arc::default(),
         },
         below: None,
         journals: None,

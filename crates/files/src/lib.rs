@@ -23,6 +23,7 @@ mod missing_ranges;
 mod name;
 mod not_copied;
 mod open_files;
+mod path_pattern;
 pub mod receiver_report;
 mod resume;
 mod sender_journals;
@@ -32,6 +33,7 @@ mod source;
 mod source_options;
 mod test_tree;
 mod tree_compare;
+mod tree_selection;
 mod tree_walk;
 
 pub use error::{SinkError, SourceError};
@@ -41,6 +43,7 @@ pub use name::{
     MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, check_name,
 };
 pub use not_copied::NotCopied;
+pub use path_pattern::MAX_PATTERN_LEN;
 pub use receiver_report::{ObjectRange, Reason, Report, Reports};
 pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
@@ -49,6 +52,9 @@ pub use source::{Batch, NewObject, Source};
 pub use source_options::SourceOptions;
 pub use test_tree::{Generated, generate};
 pub use tree_compare::{Difference, compare};
+pub use tree_selection::{
+    ListedPaths, MAX_PATTERN_BYTES, MAX_PATTERNS, SelectionError, TreeFilter, TreeSelection,
+};
 pub use tree_walk::{Warning, WarningKind, names_contents};
 
 /// Files that may be announced and not settled at one time. A [`Source`] announces no more; a

@@ -3,26 +3,34 @@
 use crate::error::SourceError;
 use crate::manifest::Counts;
 use crate::source_options::SourceOptions;
+use crate::tree_selection::TreeSelection;
 use crate::tree_walk::{Entry, Walk};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Counts a tree in steps, so that its owner may do so beside other work or stop.
 #[derive(Debug)]
 pub struct Totals {
     walk: Walk,
     counts: Counts,
+    excluded: u64,
     unsent: u64,
 }
 
 impl Totals {
-    /// Nothing counted yet. `paths` and `options` mean what they mean to [`crate::Source::open`].
+    /// Nothing counted yet. `paths` and `options` mean what they mean to [`crate::Source::open`],
+    /// and `selection` what it means to [`crate::Source::select`].
     ///
     /// # Errors
     /// As for [`crate::Source::open`].
-    pub fn new(paths: &[PathBuf], options: &SourceOptions) -> Result<Self, SourceError> {
-        let mut walk = Walk::open(paths, options)?;
+    pub fn new(
+        paths: &[PathBuf],
+        options: &SourceOptions,
+        selection: Arc<TreeSelection>,
+    ) -> Result<Self, SourceError> {
+        let mut walk = Walk::open(paths, options)?.select(selection);
         walk.opens = false;
-        Ok(Self { walk, counts: Counts::default(), unsent: 0 })
+        Ok(Self { walk, counts: Counts::default(), excluded: 0, unsent: 0 })
     }
 
     /// Counts up to `entries` more entries. Returns whether there are more.
@@ -37,6 +45,7 @@ impl Totals {
                     self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 }
                 Some(Entry::HardLink { .. }) => self.counts.files += 1,
+                Some(Entry::Excluded { .. }) => self.excluded += 1,
                 Some(Entry::Warning(warning)) => self.unsent += u64::from(warning.kind.is_loss()),
             }
         }
@@ -47,6 +56,12 @@ impl Totals {
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The number of entries so far that patterns exclude. A directory is one, with what it holds.
+    #[must_use]
+    pub const fn excluded(&self) -> u64 {
+        self.excluded
     }
 
     /// The number of entries so far that cannot be read.
@@ -64,7 +79,8 @@ mod tests {
     fn counting_in_steps_finds_what_was_made() {
         let top = tempfile::tempdir().unwrap();
         let made = crate::generate(top.path(), 3, 200_000).unwrap();
-        let mut totals = Totals::new(&[top.path().join(".")], &SourceOptions::DEFAULT).unwrap();
+        let paths = [top.path().join(".")];
+        let mut totals = Totals::new(&paths, &SourceOptions::DEFAULT, Arc::default()).unwrap();
         let mut steps = 0;
         while totals.step(7) {
             steps += 1;

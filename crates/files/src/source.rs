@@ -13,6 +13,7 @@ use crate::not_copied::NotCopied;
 use crate::open_files::OpenFiles;
 use crate::sender_journals::Journals;
 use crate::source_options::SourceOptions;
+use crate::tree_selection::TreeSelection;
 use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
@@ -21,6 +22,7 @@ use byway_wire::{ObjectId, frame};
 use outgoing::Outgoing;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The most warnings that are kept until [`Source::warnings`] takes them. Later ones are only
 /// counted.
@@ -72,6 +74,8 @@ pub struct Source {
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
+    /// Entries that patterns exclude.
+    excluded: u64,
     /// The journals of the transfer, for another try.
     journals: Option<Journals>,
     /// Whether the receiver is asked which chunks an earlier try left.
@@ -132,6 +136,7 @@ impl Source {
             counts: Counts::default(),
             warnings: VecDeque::new(),
             unsent: 0,
+            excluded: 0,
             journals: None,
             resuming: false,
             unchanged: 0,
@@ -140,6 +145,13 @@ impl Source {
             skipped: 0,
             told: false,
         })
+    }
+
+    /// Sends no more than what is selected.
+    #[must_use]
+    pub fn select(mut self, selection: Arc<TreeSelection>) -> Self {
+        self.walk = self.walk.select(selection);
+        self
     }
 
     /// Lets the tree land in a directory below the receiver's.
@@ -170,6 +182,12 @@ impl Source {
     #[must_use]
     pub const fn unchanged(&self) -> u64 {
         self.unchanged
+    }
+
+    /// How many entries patterns exclude, so far. A directory is one, with what it holds.
+    #[must_use]
+    pub const fn excluded(&self) -> u64 {
+        self.excluded
     }
 
     /// Bytes that are not sent because the receiver has them.
@@ -372,6 +390,7 @@ impl Source {
             if self.options.special_modes { (MODE_MASK, MODE_MASK) } else { (0o1777, 0o777) };
         match entry {
             Entry::Warning(warning) => self.warn(warning),
+            Entry::Excluded { .. } => self.excluded += 1,
             Entry::Directory { path, mut metadata } => {
                 let Some(path) = self.sent_path(&path) else { return };
                 metadata.mode &= of_directory;

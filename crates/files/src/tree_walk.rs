@@ -10,6 +10,7 @@ use crate::manifest::{Metadata, Timestamp};
 use crate::name::{NameError, Printable, check_name, join, split};
 use crate::not_copied::NotCopied;
 use crate::source_options::SourceOptions;
+use crate::tree_selection::{TreeSelection, below_root};
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -20,6 +21,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Something in the tree that is not sent, or not as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +109,11 @@ pub(crate) enum Entry {
         /// The path of the file.
         first: Vec<u8>,
     },
+    /// Patterns exclude it, and what it holds.
+    Excluded {
+        #[cfg_attr(not(test), expect(dead_code, reason = "what is excluded is only counted"))]
+        path: Vec<u8>,
+    },
     Warning(Warning),
 }
 
@@ -149,6 +156,9 @@ pub(crate) struct Walk {
     start: usize,
     /// Starts that were begun.
     begun: usize,
+    /// The path of the tree that is walked, to which patterns and lists relate.
+    root: Vec<u8>,
+    selection: Arc<TreeSelection>,
     levels: Vec<Level>,
     /// What is to be said of a directory after the directory itself.
     late_warning: Option<Warning>,
@@ -175,6 +185,8 @@ impl Walk {
             starts: Vec::new(),
             start: 0,
             begun: 0,
+            root: Vec::new(),
+            selection: Arc::default(),
             levels: Vec::new(),
             late_warning: None,
             opens: true,
@@ -272,6 +284,11 @@ impl Walk {
         Ok((beneath, start.local(path)))
     }
 
+    /// Walks over no more than what is selected.
+    pub(crate) fn select(self, selection: Arc<TreeSelection>) -> Self {
+        Self { selection, ..self }
+    }
+
     /// The next entry, if there is one.
     pub(crate) fn step(&mut self) -> Option<Entry> {
         if let Some(warning) = self.late_warning.take() {
@@ -281,8 +298,9 @@ impl Walk {
             let Some(level) = self.levels.last_mut() else {
                 let start = self.starts.get(self.begun)?;
                 (self.start, self.begun) = (self.begun, self.begun + 1);
-                if !start.name.is_empty() {
-                    let name = start.link.as_ref().unwrap_or(&start.name).clone();
+                let name = start.link.as_ref().unwrap_or(&start.name).clone();
+                self.root.clone_from(&name);
+                if !name.is_empty() {
                     return Some(named(self.visit(name)));
                 }
                 if let Err(warning) = self.list(Vec::new()) {
@@ -314,18 +332,37 @@ impl Walk {
             Err(_) => return warning(&path, WarningKind::LongPath),
         }
         self.look(&path).unwrap_or_else(|errno| match errno {
+            // It went away meanwhile.
+            _ if self.excludes(&path, false) && self.excludes(&path, true) => Entry::Excluded { path },
             Errno::NAMETOOLONG => warning(&path, WarningKind::LongPath),
             errno => warning(&path, unreadable(errno)),
         })
     }
 
+    fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
+        let below = below_root(&self.root, path);
+        below.is_some_and(|below| self.selection.filter.excludes(below, is_directory))
+    }
+
     fn look(&mut self, path: &[u8]) -> Result<Entry, Errno> {
         let (start, (user, _), opens) = (self.start, self.process, self.opens);
-        let (base, local) = self.local(start, path)?;
+        // Not by `local`, which borrows the selection too.
+        let named = self.starts.get(start).ok_or(Errno::NOENT)?;
+        let (base, local) = (self.bases.get_mut(named.base).ok_or(Errno::NOENT)?, named.local(path));
         let (directory, leaf) = split(&local);
         let directory = base.directory(directory)?;
         let mut stat = rustix::fs::statat(directory, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
-        let entry = match FileType::from_raw_mode(stat.st_mode) {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let below = below_root(&self.root, path);
+        if below.is_some_and(|it| self.selection.filter.excludes(it, kind == FileType::Directory)) {
+            return Ok(Entry::Excluded { path: path.to_vec() });
+        }
+        let listed = self.selection.listed.as_ref().zip(below);
+        if kind != FileType::Directory && listed.is_some_and(|(listed, below)| !listed.holds(below)) {
+            // Something below it is listed.
+            return Err(Errno::NOTDIR);
+        }
+        let entry = match kind {
             FileType::Directory => {
                 // It has its place in the tree even if what it holds cannot be read.
                 self.late_warning = self.list(path.to_vec()).err();
@@ -386,6 +423,13 @@ impl Walk {
 
     /// Puts the names of the directory at `path` next in turn.
     fn list(&mut self, path: Vec<u8>) -> Result<(), Warning> {
+        let below = if path == self.root { Some(&b""[..]) } else { below_root(&self.root, &path) };
+        let listed = self.selection.listed.as_ref().zip(below);
+        if let Some(mut names) = listed.and_then(|(listed, below)| listed.names(below)) {
+            names.reverse();
+            self.levels.push(Level { path, names });
+            return Ok(());
+        }
         let opened = self
             .local(self.start, &path)
             .and_then(|(base, local)| base.open(&local, OFlags::RDONLY | OFlags::DIRECTORY));
@@ -470,7 +514,11 @@ mod tests {
     const INTO_ROOT: SourceOptions = SourceOptions { into_root: true, ..SourceOptions::DEFAULT };
 
     fn walked(paths: &[PathBuf]) -> Vec<String> {
-        walked_by(Walk::open(paths, &SourceOptions::DEFAULT).unwrap())
+        selected(paths, TreeSelection::default())
+    }
+
+    fn selected(paths: &[PathBuf], selection: TreeSelection) -> Vec<String> {
+        walked_by(Walk::open(paths, &SourceOptions::DEFAULT).unwrap().select(Arc::new(selection)))
     }
 
     fn walked_by(mut walk: Walk) -> Vec<String> {
@@ -484,6 +532,7 @@ mod tests {
                 Entry::HardLink { path, first, .. } => {
                     format!("{} = {}", Printable(&path), Printable(&first))
                 }
+                Entry::Excluded { path } => format!("- {}", Printable(&path)),
                 Entry::Warning(warning) => format!("! {warning}"),
             })
             .collect()
@@ -560,6 +609,48 @@ mod tests {
             let refused = Walk::open(&[at(path)], &SourceOptions::DEFAULT);
             assert!(matches!(refused, Err(SourceError::Unreadable { .. })), "{path}");
         }
+    }
+
+    #[test]
+    fn what_patterns_exclude_is_not_walked_and_what_was_named_is() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("tree/cache/deep")).unwrap();
+        fs::create_dir_all(at("tree/tree")).unwrap();
+        for file in ["tree/a.o", "tree/b", "tree/cache/c", "tree/tree/keep.o", "tree/tree/b"] {
+            fs::write(at(file), "1").unwrap();
+        }
+        let mut selection = TreeSelection::default();
+        for (pattern, excludes) in [("*.o", true), ("cache/", true), ("/b", true), ("keep.o", false)] {
+            selection.filter.add(pattern.as_bytes(), excludes).unwrap();
+        }
+        let named = ["tree/", "- tree/a.o", "- tree/b", "- tree/cache", "tree/tree/", "tree/tree/b 1"];
+        let named = [&named[..], &["tree/tree/keep.o 1"]].concat();
+        assert_eq!(selected(&[at("tree")], selection.clone()), named);
+        let contents = ["- a.o", "- b", "- cache", "tree/", "tree/b 1", "tree/keep.o 1"];
+        assert_eq!(selected(&[at("tree/.")], selection.clone()), contents);
+        assert_eq!(selected(&[at("tree/a.o")], selection), ["a.o 1"]);
+    }
+
+    #[test]
+    fn of_a_list_each_path_is_walked_or_missed() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("tree/a/b/c")).unwrap();
+        for file in ["tree/a/x", "tree/a/b/y", "tree/a/b/c/z", "tree/w"] {
+            fs::write(at(file), "1").unwrap();
+        }
+        let mut listed = crate::tree_selection::ListedPaths::default();
+        for path in ["a/b/c", "a/x", "gone", "w/below"] {
+            listed.add(path.as_bytes()).unwrap();
+        }
+        let selection = TreeSelection { listed: Some(listed), ..TreeSelection::default() };
+        let expected = ["tree/", "tree/a/", "tree/a/b/", "tree/a/b/c/", "tree/a/b/c/z 1", "tree/a/x 1"];
+        let walked = selected(&[at("tree")], selection);
+        assert_eq!(walked[..6], expected);
+        assert!(walked[6].starts_with("! tree/gone: not sent, cannot be read (No such file"), "{walked:?}");
+        assert!(walked[7].starts_with("! tree/w: not sent, cannot be read (Not a directory"), "{walked:?}");
+        assert_eq!(walked.len(), 8);
     }
 
     #[test]

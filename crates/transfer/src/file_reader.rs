@@ -7,7 +7,9 @@ use crate::expired_leftovers::expire_sent;
 use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use bytes::Bytes;
-use byway_files::{Batch, NotCopied, Printable, Reason, Report, Reports, Source, SourceOptions, Totals};
+use byway_files::{
+    Batch, NotCopied, Printable, Reason, Report, Reports, Source, SourceOptions, Totals, TreeSelection,
+};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
@@ -99,6 +101,8 @@ pub(crate) struct TreeDone {
     pub failed: u64,
     /// How many entries could not be read.
     pub unsent: u64,
+    /// How many entries patterns excluded.
+    pub excluded: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
     /// What of the tree is not copied.
@@ -274,6 +278,7 @@ impl TreeReader {
                     // What was withdrawn is counted as unsent already.
                     failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),
                     unsent: self.source.unsent(),
+                    excluded: self.source.excluded(),
                     damaged: self.damaged,
                     not_copied: self.source.not_copied(),
                 });
@@ -317,24 +322,27 @@ pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, w
 
 /// Work beside the transfer: counts the bytes to send, and removes expired journals.
 pub(crate) fn aside(
-    paths: &[PathBuf],
-    options: &SourceOptions,
+    (paths, options, selection): (&[PathBuf], &SourceOptions, Arc<TreeSelection>),
     total: &Arc<AtomicU64>,
     journals: Option<&Path>,
 ) {
     if let Some(directory) = journals {
         expire_sent(directory);
     }
-    count(paths, options, total);
+    count((paths, options, selection), total);
 }
 
 /// Counts the bytes to send, and stores their sum in `total` at the end.
-fn count(paths: &[PathBuf], options: &SourceOptions, total: &Arc<AtomicU64>) {
+fn count(
+    (paths, options, selection): (&[PathBuf], &SourceOptions, Arc<TreeSelection>),
+    total: &Arc<AtomicU64>,
+) {
     std::thread::sleep(COUNT_DELAY);
     // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all
     // there is.
     let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN_TOTAL;
-    let Some(mut totals) = is_wanted().then(|| Totals::new(paths, options).ok()).flatten() else { return };
+    let totals = || Totals::new(paths, options, selection).ok();
+    let Some(mut totals) = is_wanted().then(totals).flatten() else { return };
     while totals.step(256) {
         if !is_wanted() {
             return;

@@ -3,11 +3,15 @@
 //!
 //! ```no_run
 //! use byway_transfer::{Identity, Payload, Sending, SendingPlan, SourceOptions, TransferEvent};
-//! use std::time::Duration;
+//! use std::{sync::Arc, time::Duration};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let ticket = std::env::var("TICKET")?.parse()?;
-//! let payload = Payload::Tree { paths: vec!["photos".into()], options: SourceOptions::default() };
+//! let payload = Payload::Tree {
+//!     paths: vec!["photos".into()],
+//!     options: SourceOptions::default(),
+//!     selection: Arc::default(), // all of them
+//! };
 //! let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket, payload)?)?;
 //! while !sending.is_over() {
 //!     if let Some(TransferEvent::Progress(tally)) = sending.next(Duration::from_millis(100)) {

@@ -118,6 +118,8 @@ pub struct SentTransfer {
     pub failed: u64,
     /// How many entries could not be read.
     pub unsent: u64,
+    /// How many entries patterns excluded. A directory is one, with what it holds.
+    pub excluded: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
     /// What of the tree is not copied.
@@ -213,7 +215,8 @@ impl Sending {
             tried: Vec::new(),
             leave_at: None,
         });
-        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, damaged, not_copied } = ending.done;
+        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, excluded, damaged, not_copied } =
+            ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.keeper.counter().paths();
         let relays = owner.keeper.log().tallies(&paths, &owner.locals);
@@ -226,6 +229,7 @@ impl Sending {
             entries,
             failed,
             unsent,
+            excluded,
             damaged,
             not_copied,
             seconds,

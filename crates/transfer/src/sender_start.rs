@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::outbound_transfer::{MAX_QUEUED_MESSAGES, Outbound, OutboundPipe, OutboundTree};
 use crate::thread_channel::batch_channel;
 use crate::ticket::Ticket;
-use byway_files::{Journals, Source, SourceOptions, Subdirectory};
+use byway_files::{Journals, Source, SourceOptions, Subdirectory, TreeSelection};
 use byway_net::Control;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
@@ -30,6 +30,8 @@ pub enum Payload {
         paths: Vec<PathBuf>,
         /// How it is read, and how it is compared with what the receiver has.
         options: SourceOptions,
+        /// Which of the entries are sent: all of them by default.
+        selection: Arc<TreeSelection>,
     },
     /// A stream, for example standard input.
     Pipe(Box<dyn Read + Send>),
@@ -48,8 +50,8 @@ pub(crate) fn start_outbound(
 ) -> Result<Started, Error> {
     let waker = control.waker().clone();
     match payload {
-        Payload::Tree { paths, options } => {
-            let mut source = Source::open(&paths, options)?;
+        Payload::Tree { paths, options, selection } => {
+            let mut source = Source::open(&paths, options)?.select(Arc::clone(&selection));
             let transfer = transfer_of(identity, &paths, options.into_root, below.as_ref());
             source = source.below(below);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
@@ -75,7 +77,8 @@ pub(crate) fn start_outbound(
                 .map_err(Error::Thread)?;
             let counted = Arc::clone(&total);
             let journals = journals.map(|(directory, _)| directory.to_owned());
-            let aside = move || file_reader::aside(&paths, &options, &counted, journals.as_deref());
+            let aside =
+                move || file_reader::aside((&paths, &options, selection), &counted, journals.as_deref());
             Builder::new().name("byway count".into()).spawn(aside).map_err(Error::Thread)?;
             let outbound = Outbound::Tree(Box::new(OutboundTree::new(asks, answered, total)));
             Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))

@@ -2,6 +2,7 @@
 
 use super::help_layout::EXPERT_OPTIONS;
 use super::lending::Lending;
+use super::selection::{Selection, TREE_OPTIONS};
 use crate::address::{Advertised, Endpoint};
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
@@ -138,7 +139,7 @@ pub struct Send {
     /// [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
     pub registry: Vec<WordArgument<registry::RegistryWord>>,
-    /// Use the direct path only, whatever the ticket and the environment name [default: off]
+    /// Use the direct path alone [default: off]
     #[arg(long)]
     pub no_relay: bool,
     /// How much to ask of lines that others use too: background (yield to others) or normal (a
@@ -154,38 +155,39 @@ pub struct Send {
     /// Of UP:DOWN a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
-    /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes
-    /// [default: off]
-    #[arg(long)]
-    pub keep_modes: bool,
-    /// Wait for a receiver that is away. Not for `-`. Off: --no-retry [default: off]
+    /// Wait for a receiver that is away. Off: --no-retry [default: off]
     #[arg(long)]
     pub retry: bool,
-    /// Compare contents, not size and time alone [default: off]
-    #[arg(long)]
+    /// Outside address of a router that forwards UDP to the relay of --also-relay; repeatable
+    /// [default: this host's own addresses, the port listened on]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", hide_env = true, value_delimiter = ',')]
+    pub advertise: Vec<Endpoint>,
+    /// Which entries are sent.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Compare contents, not size and time [default: off]
+    #[arg(long, help_heading = TREE_OPTIONS)]
     pub checksum: bool,
     /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
-    #[arg(long)]
+    #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,
     /// Send what a named directory holds, without its name, as `photos/.` does [default: off]
-    #[arg(long)]
+    #[arg(long, help_heading = TREE_OPTIONS)]
     pub into_root: bool,
     /// Keep hard links between the files sent [default: each name becomes a file]
-    #[arg(long)]
+    #[arg(long, help_heading = TREE_OPTIONS)]
     pub hard_links: bool,
-    /// List what would be sent, and send nothing [default: off]
-    #[arg(short = 'n', long)]
+    /// Send setuid and setgid bits too, which `recv --keep-modes` sets [default: off]
+    #[arg(long, help_heading = TREE_OPTIONS)]
+    pub keep_modes: bool,
+    /// List what would be sent, send nothing [default: off]
+    #[arg(short = 'n', long, help_heading = TREE_OPTIONS)]
     pub dry_run: bool,
-    /// Outside address of a router that forwards UDP to what --also-relay listens on; repeatable
-    /// [default: this host's own addresses]
-    #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
-    pub advertise: Vec<Endpoint>,
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
-    /// Congestion controller by name: background, mpath or newreno. In the full program `byway lab
-    /// controllers` lists more, and the options of each, as in hir:packets=20:delta=0.2 [default:
-    /// the one of the priority]
+    /// Congestion controller: background, mpath or newreno. `byway lab controllers` lists more, and
+    /// options: hir:packets=20 [default: that of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION", help_heading = EXPERT_OPTIONS)]
     pub congestion: Option<String>,
     /// Mark of what is sent (DSCP): le (lower effort, RFC 8622) or none [default: le in the class
@@ -193,11 +195,10 @@ pub struct Send {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "NAME", env = "BYWAY_DSCP")]
     #[arg(help_heading = EXPERT_OPTIONS)]
     pub dscp: Option<Marking>,
-    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
-    /// place]
+    /// Never use TCP [default: it replaces UDP where that brings far less]
     #[arg(long, help_heading = EXPERT_OPTIONS)]
     pub no_tcp: bool,
-    /// The kernel's congestion controller of TCP connections: cubic or reno (NewReno)
+    /// What governs the kernel's TCP: cubic or reno
     #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
     #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,

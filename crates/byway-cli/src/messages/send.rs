@@ -2,6 +2,8 @@
 
 use crate::units::{Bytes, Span};
 use byway_transfer::secret_words::shortened;
+use std::fmt::Display;
+use std::path::Path;
 
 pub const NO_PATH: &str = "the command names nothing to send: name at least one path, and then the ticket";
 pub const NO_PATH_BEFORE_TICKET: &str =
@@ -10,6 +12,10 @@ pub const STREAM_WITH_FILES: &str =
     "`-` is standard input, which cannot be sent together with files: send it with a command of its own";
 pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read again: --retry is for files";
 pub const STREAM_WITH_DIRECTORY: &str = "`-` is standard input, which lands in no directory: write the peer's name and a colon, and nothing behind it";
+pub const STREAM_WITH_SELECTION: &str =
+    "`-` is standard input, of which all is sent: --exclude, --include and --files-from are for directories";
+pub const LIST_WITHOUT_DIRECTORY: &str =
+    "--files-from lists paths in one directory: name this directory, and nothing else, before the ticket";
 pub const RECEIVER_RESTARTED: &str =
     "the receiver was started anew: this command goes on and sends what is missing there";
 
@@ -44,9 +50,37 @@ pub fn away(reason: &str, seconds: u64) -> String {
     format!("the receiver is away{since} ({reason}): trying again until it answers")
 }
 
+pub fn bad_pattern(pattern: &str, error: impl Display) -> String {
+    format!("the pattern `{pattern}` matches nothing: {error}")
+}
+
+/// An `--include` that no `--exclude` stands before.
+pub fn include_of_nothing(pattern: &str) -> String {
+    format!(
+        "--include {pattern} stands before every --exclude, and all is sent anyway: write it behind the --exclude that it makes an exception of"
+    )
+}
+
+pub fn unreadable_list(file: &Path, error: impl Display) -> String {
+    format!("the list {} cannot be read ({error}): check its name and permissions", file.display())
+}
+
+pub fn bad_list(file: &Path, error: impl Display) -> String {
+    format!("the list {}: {error}", file.display())
+}
+
 /// The answer of a dry run.
 pub fn would_send(bytes: u64, files: u64, directories: u64, links: u64) -> String {
     format!("{} in {files} files, {directories} directories and {links} symbolic links", Bytes(bytes))
+}
+
+/// The end of that answer.
+pub fn excluded(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        1 => "; 1 entry is excluded".into(),
+        _ => format!("; {count} entries are excluded"),
+    }
 }
 
 pub fn cannot_read_entries(count: u64) -> String {

@@ -91,6 +91,7 @@ pub struct Totals {
     pub failed_entries: u64,
     pub kept_bytes: u64,
     pub unchanged_files: u64,
+    pub excluded_entries: u64,
 }
 
 /// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
@@ -111,7 +112,7 @@ pub fn complete(totals: &Totals) -> String {
         1 => text += "; the receiver has 1 file with the same size and time",
         count => text += &format!("; the receiver has {count} files with the same size and time"),
     }
-    text
+    text + &super::send::excluded(totals.excluded_entries)
 }
 
 /// `not copied: 3 owners or groups, 2 hard links (--hard-links keeps them)`

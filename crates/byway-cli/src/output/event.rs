@@ -5,7 +5,7 @@
 //! in another unit (`rtt_ms`).
 
 use super::json_fields::{Fields, always};
-use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};
+use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred, is_zero};
 use crate::exit::Exit;
 use crate::messages::relay;
 use byway_transfer::receiver_addresses::DirectAddresses;
@@ -154,6 +154,9 @@ pub enum Outcome {
         directories: u64,
         /// How many symbolic links would be sent.
         links: u64,
+        /// Entries that patterns exclude. A directory is one, with what it holds.
+        #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
+        excluded: u64,
         /// Entries that cannot be read and would be left out.
         unreadable: u64,
     },

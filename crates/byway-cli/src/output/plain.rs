@@ -103,6 +103,7 @@ fn summary(result: &ResultEvent) -> Option<String> {
         failed_entries: done.failed,
         kept_bytes: done.kept,
         unchanged_files: done.unchanged,
+        excluded_entries: done.excluded,
     };
     let how = match done.arrived {
         Some(arrived) => transfer::broken_off(arrived, done.total, &totals),

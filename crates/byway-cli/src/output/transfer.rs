@@ -154,6 +154,9 @@ pub struct Transferred {
     /// as it says.
     #[serde(rename = "unchanged_files", skip_serializing_if = "is_zero")]
     pub unchanged: u64,
+    /// Entries that patterns excluded. A directory is one, with what it holds.
+    #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
+    pub excluded: u64,
     /// What of the tree is not copied, as far as a sender has met it.
     #[serde(skip_serializing_if = "is_all_copied", serialize_with = "counts_not_copied")]
     pub not_copied: NotCopied,
@@ -192,7 +195,7 @@ pub struct Transferred {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
-const fn is_zero(count: &u64) -> bool {
+pub(super) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

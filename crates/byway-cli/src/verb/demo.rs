@@ -71,7 +71,8 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
 fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
     match &arguments.path {
         Some(path) => {
-            let mut totals = Totals::new(std::slice::from_ref(path), &SourceOptions::DEFAULT)?;
+            let paths = std::slice::from_ref(path);
+            let mut totals = Totals::new(paths, &SourceOptions::DEFAULT, std::sync::Arc::default())?;
             while totals.step(4096) {}
             let counts = totals.counts();
             if counts.files + counts.directories + counts.symlinks == 0 {

@@ -15,7 +15,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
-use byway_files::{SourceOptions, Totals};
+use byway_files::{SourceOptions, Totals, TreeSelection};
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::local_address::local_addresses;
@@ -28,6 +28,7 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Time between two looks at signals and progress.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -59,8 +60,12 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if piped && below.is_some() {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_DIRECTORY).into());
     }
+    if piped && arguments.selection.is_given() {
+        return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_SELECTION).into());
+    }
+    let selection = arguments.selection.read(&paths)?;
     if arguments.dry_run {
-        return dry_run(&paths, arguments, piped, output);
+        return dry_run(&paths, arguments, selection, piped, output);
     }
     // It is known before anything is begun if there is none of that name.
     drop(controller(arguments)?);
@@ -73,7 +78,11 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let plan = || -> Result<SendingPlan> {
         let payload = match piped {
             true => Payload::Pipe(Box::new(io::stdin())),
-            false => Payload::Tree { paths: paths.clone(), options: source_options(arguments) },
+            false => Payload::Tree {
+                paths: paths.clone(),
+                options: source_options(arguments),
+                selection: Arc::clone(&selection),
+            },
         };
         let asked = registry.as_ref().map(|plan| &plan.word);
         let destinations = looked_up_destinations(&ticket, &relays, asked);
@@ -200,6 +209,7 @@ fn conclude(
         kept: sent.kept,
         unchanged: sent.unchanged,
         not_copied: sent.not_copied,
+        excluded: sent.excluded,
         entries: sent.entries,
         seconds,
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
@@ -272,16 +282,24 @@ pub(super) const fn class_of(priority: Priority) -> Class {
     }
 }
 
-fn dry_run(paths: &[PathBuf], arguments: &Send, piped: bool, output: &mut Output) -> Result<Exit> {
+fn dry_run(
+    paths: &[PathBuf],
+    arguments: &Send,
+    selection: Arc<TreeSelection>,
+    piped: bool,
+    output: &mut Output,
+) -> Result<Exit> {
     if piped {
         output.answer(messages::send::STREAM_TO_ITS_END)?;
         return Ok(Exit::Ok);
     }
-    let mut totals = Totals::new(paths, &source_options(arguments))?;
+    let mut totals = Totals::new(paths, &source_options(arguments), selection)?;
     while totals.step(4096) {}
     let counts = totals.counts();
     let (files, directories, links) = (counts.files, counts.directories, counts.symlinks);
-    output.answer(&messages::send::would_send(counts.bytes, files, directories, links))?;
+    let excluded = totals.excluded();
+    let answer = messages::send::would_send(counts.bytes, files, directories, links);
+    output.answer(&(answer + &messages::send::excluded(excluded)))?;
     let exit = if totals.unsent() > 0 {
         output.complain(&messages::send::cannot_read_entries(totals.unsent()));
         Exit::Partial
@@ -291,7 +309,14 @@ fn dry_run(paths: &[PathBuf], arguments: &Send, piped: bool, output: &mut Output
     output.emit(&Event::result(
         "send",
         exit,
-        Outcome::Plan { bytes: counts.bytes, files, directories, links, unreadable: totals.unsent() },
+        Outcome::Plan {
+            bytes: counts.bytes,
+            files,
+            directories,
+            links,
+            excluded,
+            unreadable: totals.unsent(),
+        },
     ));
     Ok(exit)
 }
@@ -311,6 +336,7 @@ mod tests {
             entries,
             failed: 0,
             unsent: 0,
+            excluded: 0,
             damaged: false,
             not_copied: byway_transfer::NotCopied::default(),
             seconds,

@@ -2,7 +2,9 @@
 //! cannot be.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
-use byway_files::{ObjectRange, Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};
+use byway_files::{
+    ObjectRange, Sink, SinkError, SinkOptions, Source, SourceOptions, TreeFilter, WarningKind,
+};
 use byway_wire::ObjectId;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::fs::{self, Permissions};
@@ -22,7 +24,9 @@ fn main() -> ExitCode {
     let root = rustix::process::geteuid().is_root();
     let proc = Path::new("/proc/self/fd").exists();
     let disks = on_small_disk("true").is_ok_and(|status| status.success());
+    let git = Command::new("git").arg("--version").output().is_ok();
     let trials = vec![
+        test("patterns_match_as_git_says", git, "it needs git", as_git_says),
         test("a_sink_without_permission_is_found_at_open", !root, "it binds anyone but root", no_permission),
         test("unreadable_files_are_warned_of_and_counted", !root, "it binds anyone but root", unreadable),
         test("a_sink_that_cannot_be_made_is_named", proc, "it needs /proc", unmakeable),
@@ -46,6 +50,58 @@ fn test(name: &'static str, possible: bool, needs: &'static str, test: fn() -> R
         let _ = std::io::stderr().write_all(format!("skipped: {name}: {needs}\n").as_bytes());
         Ok(Completion::ignored_with(needs))
     })
+}
+
+/// Patterns and paths of a few letters, drawn from a seed, and the word of git on each.
+fn as_git_says() -> Result<(), Failed> {
+    const PARTS: [&str; 14] =
+        ["a", "b", "c", "?", "*", "**", "/", "/", "[ab]", "[!a-b]", "[[:alpha:]]", "\\a", "/**/", "b"];
+    let top = tempfile::tempdir()?;
+    let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(top.path()).output();
+    assert!(git(&["init", "-q"])?.status.success());
+    let mut seed = 88_172_645_463_325_252_u64;
+    let mut draw = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 11) as usize % below
+    };
+    let mut compared = 0;
+    for _ in 0..60 {
+        let mut filter = TreeFilter::default();
+        let mut lines = String::new();
+        for _ in 0..=draw(3) {
+            let parts = (0..=draw(5)).map(|_| PARTS[draw(PARTS.len())]).collect::<String>();
+            let line = if draw(4) == 0 { format!("!{parts}") } else { parts };
+            // What git makes of two slashes, and of `**` behind letters, its page leaves open.
+            let is_open = line.contains("//") || line.contains("***") || line.starts_with("!!");
+            let behind_letters =
+                line.match_indices("**").any(|(at, _)| !line[..at].ends_with(['/', '!']) && at > 0);
+            if !is_open && !behind_letters && filter.add(line.as_bytes(), true).is_ok() {
+                lines += &format!("{line}\n");
+            }
+        }
+        fs::write(top.path().join(".gitignore"), &lines)?;
+        let name = |draw: &mut dyn FnMut(usize) -> usize| -> String {
+            (0..=draw(2)).map(|_| ["a", "b", "c"][draw(3)]).collect()
+        };
+        for _ in 0..10 {
+            let names: Vec<String> = (0..=draw(3)).map(|_| name(&mut draw)).collect();
+            let path = names.join("/");
+            let is_directory = draw(2) == 0;
+            let asked = if is_directory { format!("{path}/") } else { path.clone() };
+            let said = git(&["check-ignore", "-q", "--no-index", &asked])?.status.code() == Some(0);
+            // What lies in an excluded directory is excluded.
+            let above = path.match_indices('/').map(|(at, _)| (&path[..at], true));
+            let ours = above
+                .chain([(path.as_str(), is_directory)])
+                .any(|(path, is_directory)| filter.excludes(path.as_bytes(), is_directory));
+            assert_eq!(ours, said, "{asked}:\n{lines}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 600);
+    Ok(())
 }
 
 fn no_permission() -> Result<(), Failed> {

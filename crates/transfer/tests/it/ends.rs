@@ -4,6 +4,7 @@ use byway_transfer::{
     Identity, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, SourceOptions, Ticket, TransferEvent,
 };
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -40,7 +41,8 @@ fn two_bytes(waits: [bool; 2]) {
         received.send(transfers).unwrap();
     });
     thread::spawn(move || {
-        let payload = Payload::Tree { paths: vec![file], options: SourceOptions::default() };
+        let payload =
+            Payload::Tree { paths: vec![file], options: SourceOptions::default(), selection: Arc::default() };
         let plan = SendingPlan::new(Identity::generate().unwrap(), ticket, payload).unwrap();
         let sending = Sending::start(plan).unwrap();
         let mut begun = false;
