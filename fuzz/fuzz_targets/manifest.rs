@@ -27,6 +27,12 @@ enum Step {
         size: u8,
         mode: u16,
     },
+    /// A further name of a file, or of nothing.
+    HardLink {
+        path: u8,
+        first: u8,
+        size: u8,
+    },
     /// The right hash, or another file's.
     Hash {
         object: u8,
@@ -135,6 +141,12 @@ fuzz_target!(|steps: Vec<Step>| {
                     &Record::File { object, size, metadata: metadata(*mode), path: path(*at) },
                     &mut bytes,
                 );
+            }
+            Step::HardLink { path: at, first, size } => {
+                counts.files += 1;
+                let size = SIZES[usize::from(*size) % SIZES.len()];
+                let (mtime, path, first) = (metadata(0).mtime, path(*at), path(*first));
+                codec.encode(&Record::HardLink { size, mtime, path, first }, &mut bytes);
             }
             Step::Hash { object, of } => {
                 let of = u32::from(*of) % 8;
