@@ -43,7 +43,14 @@ enum Step {
         resumes: bool,
         contents: bool,
         replaces_newer: bool,
+        deletes: bool,
     },
+    Filter {
+        excludes: bool,
+        pattern: Vec<u8>,
+    },
+    Root(u8),
+    Keep(u8),
     End {
         honest: bool,
     },
@@ -67,8 +74,21 @@ enum Step {
     Again,
 }
 
-const PATHS: [&[u8]; 12] =
-    [b"a", b"b", b"a/b", b"a/b/c", b"..", b"../x", b"/x", b"", b"l", b"l/x", b".byway-partial/x", b"a//b"];
+const PATHS: [&[u8]; 13] = [
+    b"a",
+    b"b",
+    b"a/b",
+    b"a/b/c",
+    b"..",
+    b"../x",
+    b"/x",
+    b"",
+    b"l",
+    b"l/x",
+    b".byway-partial/x",
+    b".byway-trash/x",
+    b"a//b",
+];
 const TARGETS: [&[u8]; 5] = [b"..", b"../outside", b"/", b"a", b""];
 /// Below and above a chunk, whose bounds are what differs.
 const SIZES: [u64; 6] = [0, 1, 5_000, 262_144, 262_145, 600_000];
@@ -159,11 +179,21 @@ fuzz_target!(|steps: Vec<Step>| {
                 let why = byway_files::manifest::Withdrawal::Changed;
                 codec.encode(&Record::Withdrawn { object: ObjectId((*object % 8).into()), why }, &mut bytes);
             }
-            Step::Compare { resumes, contents, replaces_newer } => {
-                let plan =
-                    ComparePlan { resumes: *resumes, contents: *contents, replaces_newer: *replaces_newer };
+            Step::Compare { resumes, contents, replaces_newer, deletes } => {
+                let plan = ComparePlan {
+                    resumes: *resumes,
+                    contents: *contents,
+                    replaces_newer: *replaces_newer,
+                    deletes: *deletes,
+                };
                 codec.encode(&Record::Compare(plan), &mut bytes);
             }
+            Step::Filter { excludes, pattern } => {
+                let pattern = pattern.get(..100).unwrap_or(pattern);
+                codec.encode(&Record::Filter { excludes: *excludes, pattern }, &mut bytes);
+            }
+            Step::Root(at) => codec.encode(&Record::Root { path: path(*at) }, &mut bytes),
+            Step::Keep(at) => codec.encode(&Record::Keep { path: path(*at) }, &mut bytes),
             Step::End { honest } => {
                 codec.encode(&Record::End(if *honest { counts } else { Counts::default() }), &mut bytes)
             }

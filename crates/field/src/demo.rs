@@ -16,8 +16,8 @@ use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    Destination, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, SentTransfer, TicketOwner,
-    TransferEvent,
+    Destination, Payload, Receiving, ReceivingDirectory, ReceivingPlan, Sending, SendingPlan, SentTransfer,
+    TicketOwner, TransferEvent,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -91,7 +91,11 @@ pub fn transfer(
         permission,
         allow: Vec::new(),
         owner: TicketOwner::default(),
-        destination: Destination::Directory(sink.to_owned(), Modes::Kept),
+        destination: Destination::Directory(ReceivingDirectory {
+            path: sink.to_owned(),
+            modes: Modes::Kept,
+            deletes: false,
+        }),
         forwards: Default::default(),
         most_forwards: 0,
         once: true,

@@ -71,6 +71,27 @@ impl Beneath {
         rustix::fs::openat(from, leaf, flags, Mode::empty())
     }
 
+    /// As [`Self::open`], but fails with `EXDEV` if `path` leads to another mount than the root's.
+    pub(crate) fn open_unmounted(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+        if !self.by_component && !path.is_empty() {
+            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH
+                | ResolveFlags::NO_SYMLINKS
+                | ResolveFlags::NO_MAGICLINKS
+                | ResolveFlags::NO_XDEV;
+            for _ in 0..MAX_TRIES {
+                match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
+                    Err(Errno::AGAIN) => {}
+                    Err(Errno::NOSYS | Errno::PERM) => break,
+                    result => return result,
+                }
+            }
+        }
+        let opened = self.open(path, flags)?;
+        let device = rustix::fs::fstat(&self.root)?.st_dev;
+        if rustix::fs::fstat(&opened)?.st_dev == device { Ok(opened) } else { Err(Errno::XDEV) }
+    }
+
     /// The directory at `path` (checked or empty), for calls that name something directly in it.
     pub(crate) fn directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
         if path.is_empty() {

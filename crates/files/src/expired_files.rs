@@ -1,9 +1,13 @@
 //! Removes what sender and receiver kept of an unfinished transfer, 30 days after the latest change
-//! in its directory. Changes are dated by the status change time (ctime), because byway sets the
+//! in its directory, and what a receiver moved to its trash.
+//!
+//! Changes are dated by the status change time (ctime), because byway sets the
 //! modification time to the original file's.
 
+use crate::contained_dir::Beneath;
 use crate::manifest::Timestamp;
-use crate::name::PARTIAL_DIRECTORY;
+use crate::name::{PARTIAL_DIRECTORY, TRASH_DIRECTORY, join};
+use crate::trash::is_trash_name;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Result;
@@ -11,7 +15,8 @@ use std::ffi::CString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the files of an unfinished transfer are kept after they were touched last.
+/// How long the files of an unfinished transfer are kept after they were touched last, and how long
+/// the trash of a transfer is kept.
 pub const RETENTION_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Entries of one directory that are looked at; what there is beyond is for another day.
@@ -33,6 +38,56 @@ pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
 /// Returns of how many transfers.
 pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
+}
+
+/// Removes from the trash of the sink's `directory` what transfers moved there over
+/// [`RETENTION_TIME`] ago. Returns of how many transfers.
+pub fn expire_trash(directory: &Path, now: Timestamp) -> usize {
+    let Ok(root) = open(directory) else { return 0 };
+    let Ok(all) = open_at(&root, TRASH_DIRECTORY) else { return 0 };
+    let Some(limit) = now.seconds.checked_sub(RETENTION_TIME.as_secs().cast_signed()) else { return 0 };
+    let is_expired = |name: &CString| {
+        is_trash_name(name.to_bytes()) && remove_folder(&all, name, limit).is_ok_and(|removed| removed)
+    };
+    let expired = names(&all).iter().filter(|name| is_expired(name)).count();
+    drop(all);
+    // Only if nothing is left in it.
+    let _ = rustix::fs::unlinkat(&root, TRASH_DIRECTORY, AtFlags::REMOVEDIR);
+    expired
+}
+
+/// Removes a folder of the trash that is older than `limit`, if no transfer uses it. Only the
+/// folder is dated: what it holds may be as old as it likes. Nothing is removed that is mounted
+/// there.
+fn remove_folder(all: &OwnedFd, name: &CString, limit: i64) -> Result<bool> {
+    let folder = open_at(all, name)?;
+    if rustix::fs::fstat(&folder)?.st_ctime >= limit {
+        return Ok(false);
+    }
+    rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    let mut tree = Beneath::new(folder);
+    let (mut directories, mut at) = (vec![Vec::new()], 0);
+    while let Some(path) = directories.get(at).cloned() {
+        at += 1;
+        let opened = tree.open_unmounted(&path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        // Its owner could not remove what it holds otherwise.
+        let _ = rustix::fs::fchmod(&opened, Mode::RWXU);
+        let held = Dir::read_from(&opened)?.map(|entry| Ok(entry?.file_name().to_owned()));
+        let held = held.collect::<Result<Vec<CString>>>()?;
+        for name in held.iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")) {
+            let stat = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => directories.push(join(&path, name.to_bytes())),
+                _ => rustix::fs::unlinkat(&opened, name, AtFlags::empty())?,
+            }
+        }
+    }
+    for path in directories.iter().skip(1).rev() {
+        let (directory, leaf) = crate::name::split(path);
+        rustix::fs::unlinkat(tree.directory(directory)?, leaf, AtFlags::REMOVEDIR)?;
+    }
+    rustix::fs::unlinkat(all, name, AtFlags::REMOVEDIR)?;
+    Ok(true)
 }
 
 /// Removes expired transfers below a directory. What cannot be removed stays for another run.
@@ -147,5 +202,47 @@ mod tests {
         std::os::unix::fs::symlink(&outside, sending.join("00".repeat(16))).unwrap();
         assert_eq!(expire_journals(&sending, after(40)), 0);
         assert!(outside.join("treasure").exists());
+    }
+
+    #[test]
+    fn the_trash_is_kept_for_a_month_however_old_its_files_are() {
+        let top = tempfile::tempdir().unwrap();
+        let trash = top.path().join(TRASH_DIRECTORY);
+        let folder = trash.join("2026-11-29-195005");
+        let outside = top.path().join("outside");
+        for directory in [&folder.join("a/b"), &folder.join("empty"), &trash.join("notes"), &outside] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(outside.join("treasure"), "gold").unwrap();
+        std::os::unix::fs::symlink("../../../outside", folder.join("a/link")).unwrap();
+        let file = File::create(folder.join("a/b/file")).unwrap();
+        rustix::fs::futimens(&file, &crate::contained_dir::times(Timestamp::default())).unwrap();
+        fs::write(trash.join("file"), "of the owner").unwrap();
+        for (days, expired) in [(0, 0), (29, 0), (31, 1), (62, 0)] {
+            assert_eq!(expire_trash(top.path(), after(days)), expired, "{days}");
+            assert_eq!(folder.exists(), days < 30);
+        }
+        assert_eq!(fs::read_dir(&trash).unwrap().count(), 2, "what is no transfer's stays");
+        assert_eq!(fs::read(outside.join("treasure")).unwrap(), b"gold");
+        fs::remove_dir(trash.join("notes")).unwrap();
+        fs::remove_file(trash.join("file")).unwrap();
+        assert_eq!(expire_trash(top.path(), after(99)), 0);
+        assert!(!trash.exists());
+    }
+
+    #[test]
+    fn a_trash_in_use_is_not_removed_and_a_link_not_followed() {
+        let top = tempfile::tempdir().unwrap();
+        let root = || File::open(top.path()).unwrap();
+        let folder = crate::trash::TrashFolder::make(root().as_fd(), 0).unwrap();
+        let later = after(40);
+        assert_eq!(expire_trash(top.path(), later), 0);
+        drop(folder);
+        assert_eq!(expire_trash(top.path(), later), 1);
+        let other = tempfile::tempdir().unwrap();
+        fs::create_dir_all(other.path().join("2026-11-29-195005")).unwrap();
+        std::os::unix::fs::symlink(other.path(), top.path().join(TRASH_DIRECTORY)).unwrap();
+        assert_eq!(expire_trash(top.path(), later), 0);
+        assert!(other.path().join("2026-11-29-195005").exists());
     }
 }

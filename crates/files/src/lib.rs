@@ -32,15 +32,17 @@ mod size_totals;
 mod source;
 mod source_options;
 mod test_tree;
+mod trash;
 mod tree_compare;
 mod tree_selection;
 mod tree_walk;
 
 pub use error::{SinkError, SourceError};
-pub use expired_files::{RETENTION_TIME, expire_journals, expire_partials};
+pub use expired_files::{RETENTION_TIME, expire_journals, expire_partials, expire_trash};
 pub use manifest::{Counts, Metadata, Timestamp};
 pub use name::{
-    MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, check_name,
+    MAX_COMPONENT_LEN, MAX_PATH_LEN, NameError, PARTIAL_DIRECTORY, Printable, Subdirectory, TRASH_DIRECTORY,
+    check_name,
 };
 pub use not_copied::NotCopied;
 pub use path_pattern::MAX_PATTERN_LEN;
@@ -51,6 +53,7 @@ pub use size_totals::Totals;
 pub use source::{Batch, NewObject, Source};
 pub use source_options::SourceOptions;
 pub use test_tree::{Generated, generate};
+pub use trash::TrashName;
 pub use tree_compare::{Difference, compare};
 pub use tree_selection::{
     ListedPaths, MAX_PATTERN_BYTES, MAX_PATTERNS, SelectionError, TreeFilter, TreeSelection,

@@ -15,6 +15,9 @@
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0b | HARDLINK | shared, size, time, length of the rest, rest of the path, path of the file's first name |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
+//! | 0c | FILTER | flags, pattern; only where the receiver deletes, before the first entry: what it protects, in order |
+//! | 0d | ROOT | shared, rest of the path; only where the receiver deletes: of the tree that follows, to which patterns relate |
+//! | 0e | KEEP | shared, rest of the path; only where the receiver deletes: an entry that is here and not sent, in its place in the order |
 //!
 //! | field | encoding |
 //! |---|---|
@@ -29,9 +32,18 @@
 //! | 1 | chunks that an earlier try left are to be offered by HAVE |
 //! | 2 | a file of the same size and time is not taken for the same: its contents are compared by HAVE |
 //! | 4 | a file of the receiver that is newer is replaced |
+//! | 8 | what the receiver has below a ROOT, and the sender has not, is moved to the receiver's trash |
+//!
+//! | flag of FILTER | meaning |
+//! |---|---|
+//! | 1 | what the pattern matches is excluded, and otherwise included again |
+//!
+//! A KEEP with the path of the directory whose entries are coming keeps all that it holds at the
+//! receiver.
 
 use crate::chunks;
 use crate::name::MAX_PATH_LEN;
+use crate::path_pattern::MAX_PATTERN_LEN;
 use byway_engine::data::RangeSet;
 use byway_wire::codec::{unzigzag, zigzag};
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
@@ -61,10 +73,16 @@ const COMPARE_RECORD: u8 = 0x08;
 const HOLES_RECORD: u8 = 0x09;
 const TOTAL_RECORD: u8 = 0x0a;
 const HARD_LINK_RECORD: u8 = 0x0b;
+const FILTER_RECORD: u8 = 0x0c;
+const ROOT_RECORD: u8 = 0x0d;
+const KEEP_RECORD: u8 = 0x0e;
 // Flags of COMPARE.
 const RESUMES_FLAG: u8 = 0x01;
 const CONTENTS_FLAG: u8 = 0x02;
 const REPLACES_NEWER_FLAG: u8 = 0x04;
+const DELETES_FLAG: u8 = 0x08;
+// The flag of FILTER.
+const EXCLUDES_FLAG: u8 = 0x01;
 
 /// The modification time of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,6 +202,23 @@ pub enum Record<'a> {
     },
     /// Chunks of the next file that contain only zeros, and are not sent.
     Holes(ChunkRanges<'a>),
+    /// A pattern for entries of the receiver that are not deleted.
+    Filter {
+        /// Whether it excludes entries, or includes them again.
+        excludes: bool,
+        /// The pattern.
+        pattern: &'a [u8],
+    },
+    /// A tree follows, in which the receiver deletes what it has alone.
+    Root {
+        /// The path of the tree; empty for the receiver's directory.
+        path: &'a [u8],
+    },
+    /// An entry of the sender that is not sent, so that the receiver deletes nothing there.
+    Keep {
+        /// The path of the entry, or of the directory being listed for all that it holds.
+        path: &'a [u8],
+    },
 }
 
 /// How files that the receiver has are compared with the sender's.
@@ -195,6 +230,8 @@ pub struct ComparePlan {
     pub contents: bool,
     /// A file of the receiver that is newer is replaced, too.
     pub replaces_newer: bool,
+    /// What the receiver has below a root, and the sender has not, is moved to the trash.
+    pub deletes: bool,
 }
 
 /// Ranges of chunks, ascending, that do not touch.
@@ -325,17 +362,37 @@ impl RecordCodec {
             },
             COMPARE_RECORD => {
                 let flags = reader.u8()?;
-                if flags > RESUMES_FLAG | CONTENTS_FLAG | REPLACES_NEWER_FLAG {
+                if flags > RESUMES_FLAG | CONTENTS_FLAG | REPLACES_NEWER_FLAG | DELETES_FLAG {
                     return Err(DecodeError::Range("flags"));
                 }
                 Record::Compare(ComparePlan {
                     resumes: flags & RESUMES_FLAG != 0,
                     contents: flags & CONTENTS_FLAG != 0,
                     replaces_newer: flags & REPLACES_NEWER_FLAG != 0,
+                    deletes: flags & DELETES_FLAG != 0,
                 })
             }
             HOLES_RECORD => Record::Holes(ChunkRanges::read(reader.take_rest())?),
             TOTAL_RECORD => Record::Total { bytes: reader.varint()? },
+            FILTER_RECORD => {
+                let flags = reader.u8()?;
+                if flags > EXCLUDES_FLAG {
+                    return Err(DecodeError::Range("flags"));
+                }
+                let pattern = reader.take_rest();
+                if pattern.len() > MAX_PATTERN_LEN {
+                    return Err(DecodeError::Range("pattern"));
+                }
+                Record::Filter { excludes: flags == EXCLUDES_FLAG, pattern }
+            }
+            ROOT_RECORD => {
+                let shared = reader.varint()?;
+                Record::Root { path: self.read_path(shared, reader.take_rest())? }
+            }
+            KEEP_RECORD => {
+                let shared = reader.varint()?;
+                Record::Keep { path: self.read_path(shared, reader.take_rest())? }
+            }
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
@@ -345,7 +402,11 @@ impl RecordCodec {
     /// record has the next object, whatever it says.
     pub fn encode(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
         let variable = match record {
-            Record::Directory { path, .. } | Record::File { path, .. } => path.len(),
+            Record::Directory { path, .. }
+            | Record::File { path, .. }
+            | Record::Root { path }
+            | Record::Keep { path } => path.len(),
+            Record::Filter { pattern, .. } => pattern.len(),
             Record::Symlink { path, target, .. } | Record::HardLink { path, first: target, .. } => {
                 path.len() + target.len()
             }
@@ -424,6 +485,7 @@ impl RecordCodec {
                     (plan.resumes, RESUMES_FLAG),
                     (plan.contents, CONTENTS_FLAG),
                     (plan.replaces_newer, REPLACES_NEWER_FLAG),
+                    (plan.deletes, DELETES_FLAG),
                 ];
                 writer.u8(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
             }
@@ -435,7 +497,21 @@ impl RecordCodec {
                 writer.u8(HOLES_RECORD);
                 writer.bytes(holes.0);
             }
+            Record::Filter { excludes, pattern } => {
+                writer.u8(FILTER_RECORD);
+                writer.u8(if excludes { EXCLUDES_FLAG } else { 0 });
+                writer.bytes(pattern);
+            }
+            Record::Root { path } => self.write_path_record(writer, ROOT_RECORD, path),
+            Record::Keep { path } => self.write_path_record(writer, KEEP_RECORD, path),
         });
+    }
+
+    fn write_path_record(&mut self, writer: &mut Writer<'_>, kind: u8, path: &[u8]) {
+        writer.u8(kind);
+        let (shared, rest) = self.share_path(path);
+        writer.varint(shared);
+        writer.bytes(rest);
     }
 
     /// The bytes that a path shares with the one before, and the rest.
@@ -596,10 +672,13 @@ mod tests {
                 Record::Symlink { mtime, path: b"a/l", target: b"../x" },
                 Record::Directory { metadata: META, path: b"c" },
                 Record::HardLink { size: 20_000, mtime: META.mtime, path: b"c/b3", first: b"a/b1" },
+                Record::Root { path: b"" },
+                Record::Keep { path: b"c/d" },
+                Record::Keep { path: b"c/e" },
             ]),
             "00020003 00020802 000e010041edc0000000caa7e2000561 000d020180004e2041a400052f6231 \
              000a020380004e2000000532 000d030202bb9ac9ff016c2e2e2f78 000701004049010563 \
-             00100b0180004e200005032f6233612f6231"
+             00100b0180004e200005032f6233612f6231 00020d00 00050e00632f64 00030e0265"
         );
     }
 
@@ -623,6 +702,8 @@ mod tests {
             "0006 09 00 02 4043 00".replace(' ', "")
         );
         assert_eq!(hex(&[Record::Total { bytes: 64 }]), "00030a4040");
+        let filter = |excludes| Record::Filter { excludes, pattern: b"*.o" };
+        assert_eq!(hex(&[filter(true), filter(false)]), "00050c012a2e6f 00050c002a2e6f");
     }
 
     #[test]
@@ -641,7 +722,7 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        let bad: [&[u8]; 13] = [
+        let bad: [&[u8]; 15] = [
             b"",
             b"\x00\x01\x00",                                      // left over
             b"\x01\x00\x50\x00\x00\x00a",                         // mode 0o10000
@@ -654,7 +735,9 @@ mod tests {
             b"\x07\x01\x00",                 // half a range
             b"\x07\x01\x00\x00\x00\x00",     // ranges that touch
             b"\x07\x01\x00\x80\x01\x00\x00", // chunk 65536
-            b"\x08\x08",                     // flag nobody knows
+            b"\x08\x10",                     // flag nobody knows
+            b"\x0c\x02a",                    // flag nobody knows
+            b"\x0e\x01",                     // shares a byte with no path
         ];
         for body in bad {
             assert!(RecordCodec::default().decode(body).is_err(), "{body:?}");
@@ -702,6 +785,9 @@ mod tests {
                 Record::Compare(ComparePlan { resumes: true, ..ComparePlan::default() }),
                 Record::Holes(ChunkRanges::written(&kept)),
                 Record::Total { bytes: size },
+                Record::Filter { excludes: size % 2 == 0, pattern: &path },
+                Record::Root { path: &path },
+                Record::Keep { path: &target },
             ];
             let mut bytes = Vec::new();
             let (mut encoder, mut decoder) = (RecordCodec::default(), RecordCodec::default());

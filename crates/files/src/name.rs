@@ -14,6 +14,10 @@ pub const MAX_COMPONENT_LEN: usize = 255;
 /// this name at its top.
 pub const PARTIAL_DIRECTORY: &str = ".byway-partial";
 
+/// The directory below the sink to which is moved what senders no longer have. No tree may hold
+/// this name at its top.
+pub const TRASH_DIRECTORY: &str = ".byway-trash";
+
 /// Why a name was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
@@ -32,8 +36,8 @@ pub enum NameError {
     /// Holds a NUL byte.
     #[error("the name has a NUL byte")]
     Nul,
-    /// [`PARTIAL_DIRECTORY`] at the top.
-    #[error("the name is reserved for unfinished files")]
+    /// [`PARTIAL_DIRECTORY`] or [`TRASH_DIRECTORY`] at the top.
+    #[error("the name is reserved for byway's own files")]
     Reserved,
 }
 
@@ -54,11 +58,15 @@ pub fn check_name(path: &[u8]) -> Result<(), NameError> {
             b"" => return Err(NameError::EmptyComponent),
             b"." | b".." => return Err(NameError::Dots),
             _ if component.len() > MAX_COMPONENT_LEN => return Err(NameError::Long),
-            _ if index == 0 && component == PARTIAL_DIRECTORY.as_bytes() => return Err(NameError::Reserved),
+            _ if index == 0 && is_reserved(component) => return Err(NameError::Reserved),
             _ => {}
         }
     }
     Ok(())
+}
+
+fn is_reserved(name: &[u8]) -> bool {
+    name == PARTIAL_DIRECTORY.as_bytes() || name == TRASH_DIRECTORY.as_bytes()
 }
 
 /// A directory strictly below another one, by its path from there.
@@ -115,7 +123,7 @@ mod tests {
     fn only_names_strictly_below_are_taken() {
         let long = vec![b'x'; 256];
         let deep = "ab/".repeat(1_400) + "c";
-        let refused: [(&[u8], NameError); 14] = [
+        let refused: [(&[u8], NameError); 16] = [
             (b"", NameError::Empty),
             (b"/etc/passwd", NameError::EmptyComponent),
             (b"a//b", NameError::EmptyComponent),
@@ -130,6 +138,8 @@ mod tests {
             (deep.as_bytes(), NameError::Long),
             (b".byway-partial", NameError::Reserved),
             (b".byway-partial/x", NameError::Reserved),
+            (b".byway-trash", NameError::Reserved),
+            (b".byway-trash/x", NameError::Reserved),
         ];
         for (name, why) in refused {
             assert_eq!(check_name(name), Err(why), "{}", Printable(name));

@@ -13,6 +13,7 @@
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //! | 06 | SAME | first object, number of objects - 1: these files are here, with the same size and time |
 //! | 07 | WANTED | first object, number of objects - 1: these files are to be sent whole |
+//! | 08 | TRASHED | entries that were moved to the trash, its folder: seconds since 1970, number; at most once |
 //!
 //! | flag of HAVE | meaning |
 //! |---|---|
@@ -22,6 +23,7 @@
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};
 use crate::name::{MAX_PATH_LEN, Printable};
+use crate::trash::TrashName;
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 use std::fmt;
@@ -35,6 +37,7 @@ const HAVE_REPORT: u8 = 0x04;
 const LIMIT_REPORT: u8 = 0x05;
 const SAME_REPORT: u8 = 0x06;
 const WANTED_REPORT: u8 = 0x07;
+const TRASHED_REPORT: u8 = 0x08;
 // Flags of HAVE.
 const HAVE_LAST_FLAG: u8 = 0x01;
 const HAVE_PLACED_FLAG: u8 = 0x02;
@@ -98,6 +101,20 @@ reasons! {
     Other = 11, "the receiver could not write it";
     /// The receiver's file was modified later than the sender's.
     Newer = 12, "the receiver has a newer file, which is kept: --replace-newer replaces it";
+    /// What the sender no longer has cannot be moved to the trash.
+    NotDeleted = 13, "the sender does not have it, and it cannot be moved to the receiver's trash: remove it there";
+    /// What the sender no longer has was changed at the receiver after the transfer began.
+    ChangedMeanwhile = 14, "the sender does not have it, and it was changed at the receiver meanwhile, so it stays";
+    /// The receiver deletes nothing.
+    DeletesNothing = 15, "the receiver runs with --no-delete: what the sender no longer has stays there";
+}
+
+impl Reason {
+    /// Whether something stays that was to be deleted. Else something did not arrive.
+    #[must_use]
+    pub const fn is_of_deletion(self) -> bool {
+        matches!(self, Self::NotDeleted | Self::ChangedMeanwhile | Self::DeletesNothing)
+    }
 }
 
 /// A report of the receiver to the sender.
@@ -117,7 +134,7 @@ pub enum Report {
         /// More, for a person; may be empty. Safe to print.
         detail: String,
     },
-    /// A directory or symbolic link is not in place.
+    /// A directory or symbolic link is not in place, or an entry is not deleted.
     Refused {
         /// The path of the entry in the manifest.
         path: Vec<u8>,
@@ -152,6 +169,13 @@ pub enum Report {
     Same(ObjectRange),
     /// Files that are to be sent whole.
     Wanted(ObjectRange),
+    /// What the sender no longer has was moved to the trash.
+    Trashed {
+        /// How many files, directories and links.
+        entries: u64,
+        /// Where in the trash.
+        folder: TrashName,
+    },
     /// The receiver limits the rate from now on. Flow control holds the sender to it as well.
     Limit {
         /// The limit in bytes per second. 0: no limit.
@@ -255,6 +279,12 @@ impl Report {
                 writer.u8(WANTED_REPORT);
                 objects.write(writer);
             }),
+            Self::Trashed { entries, folder } => append(out, 0, |writer| {
+                writer.u8(TRASHED_REPORT);
+                writer.varint(*entries);
+                writer.varint(folder.seconds.min(VARINT_MAX));
+                writer.varint(folder.number.into());
+            }),
             Self::Limit { bytes_per_second } => append(out, 0, |writer| {
                 writer.u8(LIMIT_REPORT);
                 writer.varint((*bytes_per_second).min(VARINT_MAX));
@@ -298,6 +328,13 @@ impl Report {
             }
             SAME_REPORT => Self::Same(ObjectRange::read(&mut reader)?),
             WANTED_REPORT => Self::Wanted(ObjectRange::read(&mut reader)?),
+            TRASHED_REPORT => Self::Trashed {
+                entries: reader.varint()?,
+                folder: TrashName {
+                    seconds: reader.varint()?,
+                    number: u16::try_from(reader.varint()?).map_err(|_| DecodeError::Range("number"))?,
+                },
+            },
             LIMIT_REPORT => Self::Limit { bytes_per_second: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
@@ -366,6 +403,7 @@ mod tests {
             Report::Limit { bytes_per_second: 9 },
             Report::Same(ObjectRange { first: ObjectId(70), count: 20_000 }),
             Report::Wanted(ObjectRange::one(ObjectId(frame::MAX_OBJECT_ID))),
+            Report::Trashed { entries: 64, folder: TrashName { seconds: 1, number: 2 } },
         ]
     }
 
@@ -376,11 +414,11 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let have = format!("0025 04 01 01 4046 {}", "09".repeat(32));
         let all = format!(
-            "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509 0007 06 4046 80004e1f 0006 07 bfffffff 00"
+            "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509 0007 06 4046 80004e1f 0006 07 bfffffff 00 0005 08 4040 01 02"
         );
         assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
-        assert_eq!(codes, (1..=12).collect::<Vec<u8>>());
+        assert_eq!(codes, (1..=15).collect::<Vec<u8>>());
     }
 
     #[test]

@@ -9,13 +9,17 @@
 //! | which files are here already, and which are wanted | `sink/comparing.rs` |
 //! | further names of files | `sink/hard_links.rs` |
 //! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
+//! | what is here and no longer at the sender | `sink/mirror.rs` |
+//! | moving it to the trash | `sink/deleting.rs` |
 
 mod answers;
 mod comparing;
 mod contents;
 mod deferred_work;
+mod deleting;
 mod earlier_try;
 mod hard_links;
+mod mirror;
 mod modes;
 mod partial;
 mod placement;
@@ -30,6 +34,8 @@ use crate::error::SinkError;
 use crate::manifest::{ComparePlan, Counts, Framer, MANIFEST_VERSION, Metadata, Record, RecordCodec};
 use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
+use crate::trash::TrashName;
+use crate::tree_selection::SelectionError;
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
 use answers::{Answer, Answers, FileStanding};
@@ -37,6 +43,7 @@ use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
 use deferred_work::{DeferredWork, PendingHardLink};
+use mirror::Mirror;
 pub use modes::Modes;
 use partial::{Key, Partials};
 use read_back::ReadBack;
@@ -69,6 +76,8 @@ pub struct SinkOptions {
     pub durable: bool,
     /// Whether the whole tree is synced to stable storage before it is reported complete.
     pub sync: bool,
+    /// Whether what a sender no longer has is moved to the trash, if the sender asks for it.
+    pub deletes: bool,
     /// Files held open at a time.
     pub open_files: usize,
     /// Memory for directories and links, which wait until the end, in bytes.
@@ -82,6 +91,7 @@ impl Default for SinkOptions {
             modes: Modes::Masked(0o022),
             durable: false,
             sync: true,
+            deletes: true,
             // Small files wait for their hash, which comes a piece of the manifest later.
             open_files: 256,
             memory: 256 << 20,
@@ -146,6 +156,12 @@ pub struct Summary {
     pub skipped: u64,
     /// The size of all files in bytes, as the sender claims. `None`: it did not tell.
     pub total: Option<u64>,
+    /// How many entries were moved to the trash, because the sender no longer has them.
+    pub deleted: u64,
+    /// How many entries should have been moved and were not.
+    pub undeleted: u64,
+    /// Where in the trash they are.
+    pub trash: Option<TrashName>,
 }
 
 /// The longest name of a tree's first entry that is shown with the directory before it, in bytes.
@@ -180,6 +196,8 @@ pub struct Sink {
     /// How files that are here are compared with the sender's. `None`: all come whole.
     plan: Option<ComparePlan>,
     answers: Answers,
+    /// What the sender no longer has. `None`: nothing is deleted.
+    mirror: Option<Box<Mirror>>,
     /// A directory that this transfer has made, so that nothing below it needs a look. Empty: none.
     fresh: Vec<u8>,
     /// Objects whose existing chunks are to be reported to the sender, in order.
@@ -269,6 +287,7 @@ impl Sink {
             orphans: BTreeMap::new(),
             plan: None,
             answers: Answers::default(),
+            mirror: None,
             fresh: Vec::new(),
             asked: VecDeque::new(),
             read_back: None,
@@ -369,18 +388,41 @@ impl Sink {
         }
         match record {
             Record::Holes(holes) => self.holes = Some(holes.set()),
-            Record::Compare(plan) if self.summary.announced == Counts::default() => self.plan = Some(plan),
-            Record::Start { .. } | Record::Compare(_) => {
+            Record::Compare(plan) if self.plan.is_none() && self.summary.announced == Counts::default() => {
+                self.begin_comparing(plan)?;
+            }
+            Record::Filter { excludes, pattern } if self.summary.announced == Counts::default() => {
+                self.protect(|mirror| match mirror.filter.add(pattern, excludes) {
+                    Ok(()) => Ok(()),
+                    Err(SelectionError::TooManyPatterns) => Err(SinkError::TooMany("patterns")),
+                    Err(_) => Err(DecodeError::Range("pattern").into()),
+                })?;
+            }
+            Record::Root { path } => {
+                if !path.is_empty() && check_name(path).is_err() {
+                    return Err(DecodeError::Range("path").into());
+                }
+                self.protect(|mirror| Ok(mirror.enter_root(path)?))?;
+            }
+            Record::Keep { path } => {
+                if check_name(path).is_err() {
+                    return Err(DecodeError::Range("path").into());
+                }
+                self.protect(|mirror| Ok(mirror.keep(path)?))?;
+            }
+            Record::Start { .. } | Record::Compare(_) | Record::Filter { .. } => {
                 return Err(DecodeError::Range("order of records").into());
             }
             Record::Total { bytes } => self.summary.total = Some(bytes),
             Record::Directory { metadata, path } => {
+                self.arrive(path)?;
                 self.note_top(path);
                 self.summary.announced.directories += 1;
                 let mode = self.options.modes.of_directory(metadata.mode);
                 self.make_directory(path, Metadata { mode, ..metadata })?;
             }
             Record::Symlink { mtime, path, target } => {
+                self.arrive(path)?;
                 self.note_top(path);
                 self.summary.announced.symlinks += 1;
                 if let Err(error) = check_name(path).and_then(|()| check_target(target)) {
@@ -391,6 +433,7 @@ impl Sink {
             }
             Record::HardLink { size, mtime, path, first } => {
                 self.note_top(path);
+                self.arrive(path)?;
                 self.summary.announced.files += 1;
                 if let Err(error) = check_name(path).and_then(|()| check_name(first)) {
                     self.refuse(path.to_vec(), Reason::Name, error.to_string());
@@ -405,6 +448,7 @@ impl Sink {
                     return Err(SinkError::TooMany("unfinished files"));
                 }
                 self.next_object += 1;
+                self.arrive(path)?;
                 self.note_top(path);
                 self.summary.announced.files += 1;
                 self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
@@ -445,6 +489,7 @@ impl Sink {
                 if self.objects.values().any(|incoming| incoming.hash.is_none()) {
                     return Err(DecodeError::Range("end before every hash").into());
                 }
+                self.mirror.iter_mut().for_each(|mirror| mirror.leave_all());
                 self.state = SinkState::Ended;
             }
         }
@@ -556,6 +601,10 @@ impl Sink {
     fn note(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
         self.summary.failed += 1;
         self.last_failure = reason;
+        self.keep_problem(path, reason, detail);
+    }
+
+    fn keep_problem(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push_back(Problem { path: to_path(path), reason, detail });
         }

@@ -46,6 +46,7 @@ impl Totals {
                 }
                 Some(Entry::HardLink { .. }) => self.counts.files += 1,
                 Some(Entry::Excluded { .. }) => self.excluded += 1,
+                Some(Entry::Root { .. }) => {}
                 Some(Entry::Warning(warning)) => self.unsent += u64::from(warning.kind.is_loss()),
             }
         }

@@ -21,6 +21,7 @@ use byway_wire::codec::VARINT_MAX;
 use byway_wire::{ObjectId, frame};
 use outgoing::Outgoing;
 use std::collections::{BTreeSet, VecDeque};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -223,8 +224,14 @@ impl Source {
                 resumes: self.resuming,
                 contents: self.options.compares_contents,
                 replaces_newer: self.options.replaces_newer,
+                deletes: self.options.deletes,
             };
             self.codec.encode(&Record::Compare(plan), &mut self.out);
+            if self.options.deletes {
+                for (pattern, excludes) in self.walk.filter().patterns() {
+                    self.codec.encode(&Record::Filter { excludes, pattern }, &mut self.out);
+                }
+            }
             self.state = SourceState::Walking;
         }
         self.catch_up();
@@ -378,6 +385,7 @@ impl Source {
         let Some(below) = &self.below else { return Some(path.to_vec()) };
         let sent = below.holds(path);
         if check_name(&sent).is_err() {
+            self.keep(path);
             let path = crate::tree_walk::to_path(path.to_vec());
             self.warn(Warning { path, kind: WarningKind::LongPath });
             return None;
@@ -385,12 +393,44 @@ impl Source {
         Some(sent)
     }
 
+    /// The receiver keeps what it has at the path of an entry that is not sent. If no path can be
+    /// so long, it keeps all that is in a directory above.
+    fn keep(&mut self, path: &[u8]) {
+        if !self.options.deletes {
+            return;
+        }
+        let path = self.below.as_ref().map_or_else(|| path.to_vec(), |below| below.holds(path));
+        let mut path = path.as_slice();
+        while check_name(path) == Err(NameError::Long) {
+            path = crate::name::split(path).0;
+        }
+        if check_name(path).is_ok() {
+            self.codec.encode(&Record::Keep { path }, &mut self.out);
+        }
+    }
+
     fn announce(&mut self, entry: Entry) {
         let (of_directory, of_file) =
             if self.options.special_modes { (MODE_MASK, MODE_MASK) } else { (0o1777, 0o777) };
         match entry {
-            Entry::Warning(warning) => self.warn(warning),
-            Entry::Excluded { .. } => self.excluded += 1,
+            Entry::Warning(warning) => {
+                self.keep(warning.path.as_os_str().as_bytes());
+                self.warn(warning);
+            }
+            Entry::Excluded { path } => {
+                self.excluded += 1;
+                self.keep(&path);
+            }
+            Entry::Root { path } => {
+                let path = match &self.below {
+                    Some(below) if path.is_empty() => below.as_bytes().to_vec(),
+                    Some(below) => below.holds(&path),
+                    None => path,
+                };
+                if path.is_empty() || check_name(&path).is_ok() {
+                    self.codec.encode(&Record::Root { path: &path }, &mut self.out);
+                }
+            }
             Entry::Directory { path, mut metadata } => {
                 let Some(path) = self.sent_path(&path) else { return };
                 metadata.mode &= of_directory;
@@ -399,6 +439,7 @@ impl Source {
             }
             Entry::Symlink { path, mtime, target } => {
                 if check_name(&target) == Err(NameError::Long) {
+                    self.keep(&path);
                     let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::LongPath });
                 }
@@ -417,6 +458,7 @@ impl Source {
             }
             Entry::File { path, start, status, file } => {
                 if self.next_object > frame::MAX_OBJECT_ID || status.size > VARINT_MAX {
+                    self.keep(&path);
                     let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::TooMany });
                 }

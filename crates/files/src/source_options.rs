@@ -11,6 +11,9 @@ pub struct SourceOptions {
     pub compares_contents: bool,
     /// Replace files of the receiver that are newer.
     pub replaces_newer: bool,
+    /// Have the receiver move to its trash what it has below a directory that is sent, and this
+    /// side has not.
+    pub deletes: bool,
     /// Send what a named directory holds, without its name.
     pub into_root: bool,
     /// Send further names of a file as hard links to the first.
@@ -25,6 +28,7 @@ impl SourceOptions {
         special_modes: false,
         compares_contents: false,
         replaces_newer: false,
+        deletes: false,
         into_root: false,
         hard_links: false,
         open_files: 64,

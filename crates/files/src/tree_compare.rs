@@ -87,8 +87,11 @@ impl TreeSide {
                     continue;
                 }
                 Entry::Directory { path, metadata } => (path, ItemContent::Directory(metadata)),
-                // This walk opens files, excludes nothing, and takes each name for a file.
-                Entry::File { file: None, .. } | Entry::Excluded { .. } | Entry::HardLink { .. } => continue,
+                // This walk opens files, and was told nothing of patterns, links and roots.
+                Entry::File { file: None, .. }
+                | Entry::Excluded { .. }
+                | Entry::HardLink { .. }
+                | Entry::Root { .. } => continue,
                 Entry::File { path, status, file: Some(file), .. } => {
                     (path, ItemContent::File(status.size, status.metadata, file))
                 }

@@ -34,6 +34,7 @@ pub struct TreeFilter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FilterPattern {
+    text: Vec<u8>,
     excludes: bool,
     pattern: PathPattern,
 }
@@ -54,7 +55,7 @@ impl TreeFilter {
         if self.patterns.len() == MAX_PATTERNS || self.bytes > MAX_PATTERN_BYTES {
             return Err(SelectionError::TooManyPatterns);
         }
-        self.patterns.push(FilterPattern { excludes, pattern });
+        self.patterns.push(FilterPattern { text: text.to_vec(), excludes, pattern });
         Ok(())
     }
 
@@ -64,6 +65,11 @@ impl TreeFilter {
     pub fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
         let last = self.patterns.iter().rev().find(|it| it.pattern.matches(path, is_directory));
         last.is_some_and(|pattern| pattern.excludes)
+    }
+
+    /// Each pattern, and whether it excludes.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.patterns.iter().map(|pattern| (pattern.text.as_slice(), pattern.excludes))
     }
 
     /// Whether any pattern excludes.

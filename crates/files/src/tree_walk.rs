@@ -10,7 +10,7 @@ use crate::manifest::{Metadata, Timestamp};
 use crate::name::{NameError, Printable, check_name, join, split};
 use crate::not_copied::NotCopied;
 use crate::source_options::SourceOptions;
-use crate::tree_selection::{TreeSelection, below_root};
+use crate::tree_selection::{TreeFilter, TreeSelection, below_root};
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -52,6 +52,8 @@ pub enum WarningKind {
     LongPath,
     /// More files than objects can be numbered.
     TooMany,
+    /// A named directory is empty, and the receiver is to delete what is not in it.
+    EmptyTree,
 }
 
 impl WarningKind {
@@ -70,14 +72,19 @@ impl fmt::Display for Warning {
             WarningKind::NamedSpecial => f.write_str(
                 "not sent, neither file nor directory nor link: to send what can be read from it, use `byway send -`",
             ),
-            WarningKind::Leftover => f.write_str("skipped, unfinished files of an earlier transfer"),
-            WarningKind::NamedLeftover => f.write_str("not sent, unfinished files of an earlier transfer"),
+            WarningKind::Leftover => f.write_str("skipped, files of byway's own from earlier transfers"),
+            WarningKind::NamedLeftover => {
+                f.write_str("not sent, files of byway's own from earlier transfers")
+            }
             WarningKind::Unreadable(cause) => write!(f, "not sent, cannot be read ({cause})"),
             WarningKind::Changed => {
                 f.write_str("not sent, it changed while it was read: send it again at rest")
             }
             WarningKind::LongPath => f.write_str("not sent, its path is too long"),
             WarningKind::TooMany => f.write_str("not sent, too many files for one transfer"),
+            WarningKind::EmptyTree => f.write_str(
+                "empty, so nothing is deleted at the receiver: is a disk missing that is mounted there?",
+            ),
         }
     }
 }
@@ -111,7 +118,10 @@ pub(crate) enum Entry {
     },
     /// Patterns exclude it, and what it holds.
     Excluded {
-        #[cfg_attr(not(test), expect(dead_code, reason = "what is excluded is only counted"))]
+        path: Vec<u8>,
+    },
+    /// A tree begins. Its path is empty for all that a directory holds.
+    Root {
         path: Vec<u8>,
     },
     Warning(Warning),
@@ -160,6 +170,10 @@ pub(crate) struct Walk {
     root: Vec<u8>,
     selection: Arc<TreeSelection>,
     levels: Vec<Level>,
+    /// Whether each tree begins with [`Entry::Root`].
+    tells_roots: bool,
+    /// Whether the next tree has begun so.
+    has_told_root: bool,
     /// What is to be said of a directory after the directory itself.
     late_warning: Option<Warning>,
     /// Whether files are opened, or only found to be readable: that takes fewer calls.
@@ -188,6 +202,8 @@ impl Walk {
             root: Vec::new(),
             selection: Arc::default(),
             levels: Vec::new(),
+            tells_roots: options.deletes,
+            has_told_root: false,
             late_warning: None,
             opens: true,
             process: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
@@ -289,6 +305,11 @@ impl Walk {
         Self { selection, ..self }
     }
 
+    /// What is left out.
+    pub(crate) fn filter(&self) -> &TreeFilter {
+        &self.selection.filter
+    }
+
     /// The next entry, if there is one.
     pub(crate) fn step(&mut self) -> Option<Entry> {
         if let Some(warning) = self.late_warning.take() {
@@ -297,8 +318,12 @@ impl Walk {
         loop {
             let Some(level) = self.levels.last_mut() else {
                 let start = self.starts.get(self.begun)?;
-                (self.start, self.begun) = (self.begun, self.begun + 1);
                 let name = start.link.as_ref().unwrap_or(&start.name).clone();
+                if self.tells_roots && !std::mem::replace(&mut self.has_told_root, true) {
+                    return Some(Entry::Root { path: name });
+                }
+                self.has_told_root = false;
+                (self.start, self.begun) = (self.begun, self.begun + 1);
                 self.root.clone_from(&name);
                 if !name.is_empty() {
                     return Some(named(self.visit(name)));
@@ -367,6 +392,11 @@ impl Walk {
                 // It has its place in the tree even if what it holds cannot be read.
                 self.late_warning = self.list(path.to_vec()).err();
                 self.note_set_id(&stat);
+                let is_empty = || self.levels.last().is_some_and(|level| level.names.is_empty());
+                if self.tells_roots && path == self.root && self.late_warning.is_none() && is_empty() {
+                    self.late_warning =
+                        Some(Warning { path: to_path(path.to_vec()), kind: WarningKind::EmptyTree });
+                }
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
             FileType::RegularFile if !opens => {
@@ -533,6 +563,7 @@ mod tests {
                     format!("{} = {}", Printable(&path), Printable(&first))
                 }
                 Entry::Excluded { path } => format!("- {}", Printable(&path)),
+                Entry::Root { path } => format!("root {}", Printable(&path)),
                 Entry::Warning(warning) => format!("! {warning}"),
             })
             .collect()
@@ -551,7 +582,7 @@ mod tests {
         std::os::unix::fs::symlink("photos", at("alias")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("photos/sock")).unwrap();
         let contents = [
-            "! .byway-partial: skipped, unfinished files of an earlier transfer",
+            "! .byway-partial: skipped, files of byway's own from earlier transfers",
             "b/",
             "b/x 3",
             "b.txt 2",

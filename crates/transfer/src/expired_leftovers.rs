@@ -2,26 +2,30 @@
 //! it.
 
 use crate::allowed_sender::AllowedSender;
-use byway_files::{Timestamp, expire_journals, expire_partials};
+use byway_files::{Timestamp, expire_journals, expire_partials, expire_trash};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Removes expired unfinished files below a receiver's directory, and below those of its senders,
-/// in a thread of its own.
+/// Removes expired unfinished files and expired trash below a receiver's directory, and below those
+/// of its senders, in a thread of its own.
 pub(crate) fn expire_beside(directory: PathBuf, senders: &[AllowedSender]) {
     let below = senders.iter().filter_map(|sender| sender.below.as_ref());
     let below: Vec<PathBuf> =
         below.map(|place| Path::new(OsStr::from_bytes(place.as_bytes())).into()).collect();
     let expire = move || {
-        expire_partials(&directory, wall_clock());
+        let expire = |directory: &Path| {
+            expire_partials(directory, wall_clock());
+            expire_trash(directory, wall_clock());
+        };
+        expire(&directory);
         let Ok(whole) = directory.canonicalize() else { return };
         // A symbolic link may have been put where a sender's directory was.
         let places = below.iter().map(|below| whole.join(below));
         for place in places.filter(|place| place.canonicalize().is_ok_and(|real| real == *place)) {
-            expire_partials(&place, wall_clock());
+            expire(&place);
         }
     };
     // Without a thread it waits for another run.

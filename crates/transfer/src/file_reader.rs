@@ -8,7 +8,8 @@ use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use bytes::Bytes;
 use byway_files::{
-    Batch, NotCopied, Printable, Reason, Report, Reports, Source, SourceOptions, Totals, TreeSelection,
+    Batch, NotCopied, Printable, Reason, Report, Reports, Source, SourceOptions, Totals, TrashName,
+    TreeSelection,
 };
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
@@ -103,6 +104,12 @@ pub(crate) struct TreeDone {
     pub unsent: u64,
     /// How many entries patterns excluded.
     pub excluded: u64,
+    /// How many entries the receiver moved to its trash.
+    pub deleted: u64,
+    /// How many entries the receiver should have moved there and did not.
+    pub undeleted: u64,
+    /// Where in the trash they are.
+    pub trash: Option<TrashName>,
     /// Whether a hash disagreed.
     pub damaged: bool,
     /// What of the tree is not copied.
@@ -128,6 +135,10 @@ pub(crate) struct TreeReader {
     withdrawn: u64,
     /// Whether a hash disagreed.
     damaged: bool,
+    /// How many entries the receiver moved to its trash, and where they are.
+    trashed: Option<(u64, TrashName)>,
+    /// How many entries the receiver should have moved there and did not.
+    undeleted: u64,
 }
 
 /// The owner's end of the channel is closed.
@@ -154,6 +165,8 @@ impl TreeReader {
             counted,
             withdrawn: 0,
             damaged: false,
+            trashed: None,
+            undeleted: 0,
         }
     }
 
@@ -265,8 +278,10 @@ impl TreeReader {
                 lost.push(object);
             }
             Report::Refused { path, reason, detail } => {
+                self.undeleted += u64::from(reason.is_of_deletion());
                 self.warnings.give(|| refused(&path, reason, &detail))
             }
+            Report::Trashed { entries, folder } => self.trashed = Some((entries, folder)),
             Report::Done { files: _, bytes, failed } => {
                 let counts = self.source.counts();
                 let announced = counts.files + counts.directories + counts.symlinks;
@@ -279,6 +294,9 @@ impl TreeReader {
                     failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),
                     unsent: self.source.unsent(),
                     excluded: self.source.excluded(),
+                    deleted: self.trashed.map_or(0, |(entries, _)| entries),
+                    undeleted: self.undeleted,
+                    trash: self.trashed.map(|(_, folder)| folder),
                     damaged: self.damaged,
                     not_copied: self.source.not_copied(),
                 });
@@ -292,6 +310,9 @@ impl TreeReader {
 }
 
 fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
+    if path.is_empty() {
+        return reason.to_string();
+    }
     let path = Printable(path);
     if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
 }

@@ -2,12 +2,13 @@
 
 use crate::error::TransferError;
 use crate::file_thread::FileThread;
+use crate::received_output::ReceivingDirectory;
 use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, MadeFile, Modes, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile,
-    Subdirectory, Summary, TreeTop, Written,
+    Finish, MadeFile, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile, Subdirectory,
+    Summary, TreeTop, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -153,8 +154,8 @@ impl DiskChannels {
 
 /// Writes a tree until it is complete or the owner closes the channel.
 pub(crate) fn write_tree(
-    (directory, below): (&Path, Option<&Subdirectory>),
-    modes: Modes,
+    directory: &ReceivingDirectory,
+    below: Option<&Subdirectory>,
     transfer: [u8; 16],
     channels: DiskChannels,
 ) {
@@ -162,8 +163,9 @@ pub(crate) fn write_tree(
         // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
     }
-    let options = SinkOptions { transfer, modes, ..SinkOptions::default() };
-    match Sink::open_below(directory, below, options) {
+    let ReceivingDirectory { modes, deletes, .. } = *directory;
+    let options = SinkOptions { transfer, modes, deletes, ..SinkOptions::default() };
+    match Sink::open_below(&directory.path, below, options) {
         Ok(sink) => {
             let mut writer = TreeWriter {
                 file_thread: FileThread::start(),
@@ -388,7 +390,10 @@ impl TreeWriter {
             }
         }
         for problem in self.sink.problems() {
-            self.channels.warnings.give(|| format!("{}: {}", shown(&problem.path), problem.reason));
+            self.channels.warnings.give(|| match problem.path.as_os_str().is_empty() {
+                true => problem.reason.to_string(),
+                false => format!("{}: {}", shown(&problem.path), problem.reason),
+            });
         }
         Ok(reports)
     }

@@ -112,9 +112,9 @@ impl Inbound {
         };
         let thread = Builder::new().name("byway write".into());
         match destination {
-            Destination::Directory(directory, modes) => {
-                let (directory, below, modes) = (directory.clone(), below.cloned(), *modes);
-                let write = move || write_tree((&directory, below.as_ref()), modes, id.transfer, ends);
+            Destination::Directory(directory) => {
+                let (directory, below) = (directory.clone(), below.cloned());
+                let write = move || write_tree(&directory, below.as_ref(), id.transfer, ends);
                 thread.spawn(write)?;
             }
             Destination::Pipe(open) => {
@@ -286,6 +286,9 @@ impl Inbound {
             unchanged: summary.unchanged,
             entries,
             failed: summary.failed,
+            deleted: summary.deleted,
+            undeleted: summary.undeleted,
+            trash: summary.trash,
             seconds,
             broken_off: (broken_off && !self.is_pipe).then_some(PartialTransfer {
                 arrived: amount.bytes,

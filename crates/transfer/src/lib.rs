@@ -111,7 +111,7 @@ pub mod units;
 mod warnings;
 
 pub use allowed_sender::{AllowedSender, AllowedSenderError};
-pub use byway_files::{NotCopied, Printable, SourceOptions};
+pub use byway_files::{NotCopied, Printable, SourceOptions, TrashName};
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};
 pub use endpoint::endpoint;
@@ -132,7 +132,7 @@ pub use pipe_bridge::PipedConnection;
 pub use progress::{
     ForwardCounters, PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress,
 };
-pub use received_output::{Destination, PartialTransfer, ReceivedTransfer};
+pub use received_output::{Destination, PartialTransfer, ReceivedTransfer, ReceivingDirectory};
 pub use receiver::access::TicketOwner;
 pub use receiver::relays::{GreetedRelays, greet_relays};
 pub use receiver::{Receiving, ReceivingPlan};

@@ -3,25 +3,36 @@
 use crate::error::TransferError;
 use crate::hello_preamble::ConnectionPurpose;
 use crate::progress::{PathCounters, TransferId};
-use byway_files::Modes;
+use byway_files::{Modes, TrashName};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Where received data are written.
 #[derive(Clone, Debug)]
 pub enum Destination {
-    /// A directory, made if it is missing; and which bits of modes are set there.
-    Directory(PathBuf, Modes),
+    /// A directory, made if it is missing.
+    Directory(ReceivingDirectory),
     /// A stream, and no more than one: what opens where it is written to, once for each try of its
     /// sender.
     Pipe(fn() -> Box<dyn Write + Send>),
+}
+
+/// A directory that trees are received into.
+#[derive(Clone, Debug)]
+pub struct ReceivingDirectory {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which bits of modes are set there.
+    pub modes: Modes,
+    /// Whether senders may have moved to its trash what they no longer have.
+    pub deletes: bool,
 }
 
 impl Destination {
     /// The kind of transfer that the destination takes.
     pub(crate) const fn kind(&self) -> ConnectionPurpose {
         match self {
-            Self::Directory(..) => ConnectionPurpose::Tree,
+            Self::Directory(_) => ConnectionPurpose::Tree,
             Self::Pipe(_) => ConnectionPurpose::Pipe,
         }
     }
@@ -48,6 +59,12 @@ pub struct ReceivedTransfer {
     pub entries: u64,
     /// How many entries are not in place.
     pub failed: u64,
+    /// How many entries were moved to the trash, because the sender no longer has them.
+    pub deleted: u64,
+    /// How many entries should have been moved there and were not.
+    pub undeleted: u64,
+    /// Where in the trash they are. `None`: none was moved.
+    pub trash: Option<TrashName>,
     /// Seconds from the first contact to the end.
     pub seconds: f64,
     /// What has arrived of a tree whose transfer broke off. `None`: the transfer is complete.

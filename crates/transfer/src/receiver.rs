@@ -19,7 +19,7 @@ use crate::inbound_relays::StandingRelays;
 use crate::inbound_transfer::{Inbound, InboundId};
 use crate::memory_limit::receiving_config;
 use crate::receive_limit::ReceiveLimit;
-use crate::received_output::{Destination, ReceivedTransfer};
+use crate::received_output::{Destination, ReceivedTransfer, ReceivingDirectory};
 use crate::secret::Secret;
 use crate::session::dialers::ANSWER_TIMEOUT;
 use crate::session::tcp_dialer::TcpDialer;
@@ -103,7 +103,11 @@ impl ReceivingPlan {
             permission: Secret::new(byway_net::seed()?),
             allow: Vec::new(),
             owner: TicketOwner::default(),
-            destination: Destination::Directory(directory, Modes::Kept),
+            destination: Destination::Directory(ReceivingDirectory {
+                path: directory,
+                modes: Modes::Kept,
+                deletes: true,
+            }),
             forwards: Allow::default(),
             most_forwards: DEFAULT_MAX_FORWARDS,
             once: false,
@@ -181,8 +185,8 @@ impl Receiving {
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
-        if let Destination::Directory(directory, _) = &owner.destination {
-            expire_beside(directory.clone(), &owner.allow);
+        if let Destination::Directory(directory) = &owner.destination {
+            expire_beside(directory.path.clone(), &owner.allow);
         }
         let driver =
             byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())

@@ -26,7 +26,7 @@ use crate::sockets;
 use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
-use byway_files::{NotCopied, Subdirectory};
+use byway_files::{NotCopied, Subdirectory, TrashName};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
@@ -120,6 +120,12 @@ pub struct SentTransfer {
     pub unsent: u64,
     /// How many entries patterns excluded. A directory is one, with what it holds.
     pub excluded: u64,
+    /// How many entries the receiver moved to its trash, because they are no longer here.
+    pub deleted: u64,
+    /// How many entries the receiver should have moved there and did not.
+    pub undeleted: u64,
+    /// Where in the trash they are. `None`: none was moved.
+    pub trash: Option<TrashName>,
     /// Whether a hash disagreed.
     pub damaged: bool,
     /// What of the tree is not copied.
@@ -215,8 +221,8 @@ impl Sending {
             tried: Vec::new(),
             leave_at: None,
         });
-        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, excluded, damaged, not_copied } =
-            ending.done;
+        let TreeDone { bytes, kept, unchanged, entries, failed, unsent, excluded, damaged, .. } = ending.done;
+        let TreeDone { deleted, undeleted, trash, not_copied, .. } = ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.keeper.counter().paths();
         let relays = owner.keeper.log().tallies(&paths, &owner.locals);
@@ -230,6 +236,9 @@ impl Sending {
             failed,
             unsent,
             excluded,
+            deleted,
+            undeleted,
+            trash,
             damaged,
             not_copied,
             seconds,

@@ -33,21 +33,22 @@ pub const RELAY_PORT: u16 = 4748;
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/recv.txt").trim_end())]
 pub struct Recv {
-    /// Directory to write into, or `-` for one stream to standard output. What an unfinished
-    /// transfer leaves in it, in `.byway-partial`, is removed when nobody touched it for 30 days
+    /// Directory to write into, or `-` for one stream to standard output. Unfinished files (in
+    /// .byway-partial) and deleted ones (.byway-trash) are kept 30 days
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// End after one complete transfer, with a ticket that is good for that one [default: go on
     /// until stopped]
     #[arg(long)]
     pub once: bool,
-    /// Set modes as they were sent, also writable for all. The same holds for setuid and setgid, if
-    /// the sender too is told to keep them [default: what this process's umask leaves of them; a
-    /// directory's sticky bit always]
+    /// Set modes as they were sent, also writable for all; setuid and setgid if the sender keeps
+    /// them, too [default: what this process's umask leaves]
     #[arg(long)]
     pub keep_modes: bool,
-    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the
-    /// run before]
+    /// Delete nothing, though senders may ask for it [default: off]
+    #[arg(long)]
+    pub no_delete: bool,
+    /// Print a new ticket; all printed before become worthless [default: the one of the run before]
     #[arg(long)]
     pub new_ticket: bool,
     /// Local address or interface (eth0), with or without port, to be reached at; repeatable
@@ -131,8 +132,7 @@ pub struct Send {
     /// [env: BYWAY_TICKET]
     #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
-    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
-    /// the ticket names]
+    /// Relay to send through, as a word or @FILE; repeatable [default: those of the ticket]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
     /// Registry to ask for relays, as a word or @FILE; with --also-relay a word for joining, too
@@ -165,16 +165,20 @@ pub struct Send {
     /// Which entries are sent.
     #[command(flatten)]
     pub selection: Selection,
+    /// Delete in directories sent what is no longer here; the receiver keeps it in .byway-trash for
+    /// 30 days [default: off]
+    #[arg(long, help_heading = TREE_OPTIONS)]
+    pub delete: bool,
     /// Compare contents, not size and time [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub checksum: bool,
     /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,
-    /// Send what a named directory holds, without its name, as `photos/.` does [default: off]
+    /// Send directories without their names, as `photos/.` [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub into_root: bool,
-    /// Keep hard links between the files sent [default: each name becomes a file]
+    /// Keep hard links [default: each name becomes a file]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub hard_links: bool,
     /// Send setuid and setgid bits too, which `recv --keep-modes` sets [default: off]

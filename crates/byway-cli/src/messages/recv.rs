@@ -9,6 +9,8 @@ pub const STREAM_WITH_DIRECTORY: &str =
     "`byway recv -` writes no files, so --allow KEY=SUBDIR has no meaning: leave out the directory";
 pub const RECEIVER_STOPPED: &str = "stopped";
 pub const PARTIAL_ARRIVAL: &str = "not everything arrived: the warnings name what is missing";
+pub const NOT_ALL_DELETED: &str =
+    "not everything that the sender no longer has was deleted: the warnings name what is left";
 pub const SENDER_COULD_NOT_READ: &str =
     "not everything arrived: the sender could not read all of it, and names there what is missing";
 

@@ -20,6 +20,12 @@ pub const RECEIVER_RESTARTED: &str =
     "the receiver was started anew: this command goes on and sends what is missing there";
 
 pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
+pub const NOT_ALL_DELETED: &str =
+    "not everything that is gone here was deleted at the receiver: the warnings name what is left";
+pub const STREAM_WITH_DELETE: &str =
+    "`-` is standard input, beside which nothing is deleted: --delete is for directories";
+pub const LIST_WITH_DELETE: &str =
+    "--files-from names but some files, so --delete would remove all others: use one of both";
 pub const PARTIAL_TRANSFER: &str = "not everything was transferred: the warnings name what is missing";
 
 /// The answer of a dry run.

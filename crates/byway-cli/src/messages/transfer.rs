@@ -82,7 +82,7 @@ pub fn tried(address: impl Display) -> String {
 }
 
 /// What a transfer came to.
-pub struct Totals {
+pub struct Totals<'a> {
     pub bytes: u64,
     pub entries: u64,
     pub seconds: f64,
@@ -92,11 +92,14 @@ pub struct Totals {
     pub kept_bytes: u64,
     pub unchanged_files: u64,
     pub excluded_entries: u64,
+    /// Entries that were moved to the receiver's trash, and where they are.
+    pub deleted: (u64, Option<&'a str>),
+    pub undeleted_entries: u64,
 }
 
 /// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
 /// arrived before`
-pub fn complete(totals: &Totals) -> String {
+pub fn complete(totals: &Totals<'_>) -> String {
     let verified = if totals.verified { "verified" } else { "NOT verified" };
     let (bytes, span, rate) = (Bytes(totals.bytes), Span(totals.seconds), Rate(totals.goodput_bps));
     let mut text = format!("{bytes} in {}, {span}, {rate}, {verified}", entries(totals.entries));
@@ -111,6 +114,13 @@ pub fn complete(totals: &Totals) -> String {
         0 => {}
         1 => text += "; the receiver has 1 file with the same size and time",
         count => text += &format!("; the receiver has {count} files with the same size and time"),
+    }
+    if let (count, Some(trash)) = totals.deleted {
+        let verb = if count == 1 { "was" } else { "were" };
+        text += &format!("; {} {verb} moved to {trash} at the receiver", entries(count));
+    }
+    if totals.undeleted_entries > 0 {
+        text += &format!("; {} to be deleted stayed there", entries(totals.undeleted_entries));
     }
     text + &super::send::excluded(totals.excluded_entries)
 }
@@ -129,7 +139,7 @@ pub fn not_copied(counts: &NotCopied) -> String {
 }
 
 /// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`
-pub fn broken_off(arrived: u64, total: Option<u64>, totals: &Totals) -> String {
+pub fn broken_off(arrived: u64, total: Option<u64>, totals: &Totals<'_>) -> String {
     let total = total.map(|total| format!(" of {}", Bytes(total))).unwrap_or_default();
     let verb = if totals.entries == 1 { "is" } else { "are" };
     let (span, rate, entries) = (Span(totals.seconds), Rate(totals.goodput_bps), entries(totals.entries));

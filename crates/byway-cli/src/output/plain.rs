@@ -104,6 +104,8 @@ fn summary(result: &ResultEvent) -> Option<String> {
         kept_bytes: done.kept,
         unchanged_files: done.unchanged,
         excluded_entries: done.excluded,
+        deleted: (done.deleted, done.trash.as_deref()),
+        undeleted_entries: done.undeleted,
     };
     let how = match done.arrived {
         Some(arrived) => transfer::broken_off(arrived, done.total, &totals),

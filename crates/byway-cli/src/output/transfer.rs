@@ -157,6 +157,15 @@ pub struct Transferred {
     /// Entries that patterns excluded. A directory is one, with what it holds.
     #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
     pub excluded: u64,
+    /// Entries that the receiver moved to its trash, because the sender no longer has them.
+    #[serde(rename = "deleted_entries", skip_serializing_if = "is_zero")]
+    pub deleted: u64,
+    /// Entries that the receiver should have moved there and did not.
+    #[serde(rename = "undeleted_entries", skip_serializing_if = "is_zero")]
+    pub undeleted: u64,
+    /// Where they are, from the receiver's directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trash: Option<String>,
     /// What of the tree is not copied, as far as a sender has met it.
     #[serde(skip_serializing_if = "is_all_copied", serialize_with = "counts_not_copied")]
     pub not_copied: NotCopied,

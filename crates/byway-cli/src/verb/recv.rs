@@ -21,8 +21,8 @@ use byway_transfer::receiver_addresses::{self, DirectAddresses};
 use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::MAX_ENTRIES;
 use byway_transfer::{
-    Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent,
-    greet_relays, receiving_config, secret_words, sockets,
+    Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingDirectory, ReceivingPlan, TicketOwner,
+    TransferEvent, greet_relays, receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -96,7 +96,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             Destination::Pipe(|| Box::new(io::stdout()))
         } else {
             let modes = if arguments.keep_modes { Modes::Kept } else { Modes::Masked(own_umask()) };
-            Destination::Directory(arguments.directory.clone(), modes)
+            let (path, deletes) = (arguments.directory.clone(), !arguments.no_delete);
+            Destination::Directory(ReceivingDirectory { path, modes, deletes })
         },
         forwards: Allow::new(arguments.allow_forward.clone()),
         most_forwards,
@@ -269,7 +270,7 @@ fn serve(
             Some(TransferEvent::Received(received)) => {
                 running = running.saturating_sub(1);
                 // Its sender would need the ticket again, if it does not know that all is there.
-                let is_whole = received.failed == 0 && !received.is_partial;
+                let is_whole = received.failed + received.undeleted == 0 && !received.is_partial;
                 let is_done = received.outcome.is_ok() && is_whole && received.confirmed;
                 if once && is_done && running == 0 {
                     held.state.forget();
@@ -316,7 +317,10 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
     let travelled =
         received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
     let (exit, error) = match &received.outcome {
-        Ok(()) if received.failed == 0 && !received.is_partial => (Exit::Ok, None),
+        Ok(()) if received.failed == 0 && !received.is_partial => match received.undeleted {
+            0 => (Exit::Ok, None),
+            _ => (Exit::Partial, Some(messages::recv::NOT_ALL_DELETED.to_owned())),
+        },
         Ok(()) if received.failed == 0 => {
             (Exit::Partial, Some(messages::recv::SENDER_COULD_NOT_READ.to_owned()))
         }
@@ -327,10 +331,13 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
         bytes,
         kept: received.kept,
         unchanged: received.unchanged,
+        deleted: received.deleted,
+        undeleted: received.undeleted,
+        trash: received.trash.map(super::transfer_events::trash),
         entries: received.entries,
         seconds,
         goodput_bps: Rate::of(travelled, seconds).0,
-        verified: exit == Exit::Ok,
+        verified: received.outcome.is_ok() && received.failed == 0 && !received.is_partial,
         paths: super::transfer_events::totals(&received.paths),
         failed: if received.broken_off.is_none() { received.failed } else { 0 },
         arrived: received.broken_off.map(|broken| broken.arrived),

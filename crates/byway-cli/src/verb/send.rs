@@ -63,6 +63,14 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if piped && arguments.selection.is_given() {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_SELECTION).into());
     }
+    let without_delete = match () {
+        () if piped => Some(messages::send::STREAM_WITH_DELETE),
+        () if arguments.selection.is_listed() => Some(messages::send::LIST_WITH_DELETE),
+        () => None,
+    };
+    if let Some(sentence) = without_delete.filter(|_| arguments.delete) {
+        return Err(Failure::new(Exit::Usage, sentence).into());
+    }
     let selection = arguments.selection.read(&paths)?;
     if arguments.dry_run {
         return dry_run(&paths, arguments, selection, piped, output);
@@ -201,6 +209,8 @@ fn conclude(
         (Exit::Integrity, Some(messages::send::CONTENTS_DIFFER))
     } else if sent.failed + sent.unsent > 0 {
         (Exit::Partial, Some(messages::send::PARTIAL_TRANSFER))
+    } else if sent.undeleted > 0 {
+        (Exit::Partial, Some(messages::send::NOT_ALL_DELETED))
     } else {
         (Exit::Ok, None)
     };
@@ -210,6 +220,9 @@ fn conclude(
         unchanged: sent.unchanged,
         not_copied: sent.not_copied,
         excluded: sent.excluded,
+        deleted: sent.deleted,
+        undeleted: sent.undeleted,
+        trash: sent.trash.map(super::transfer_events::trash),
         entries: sent.entries,
         seconds,
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
@@ -240,6 +253,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         replaces_newer: arguments.replace_newer,
         into_root: arguments.into_root,
         hard_links: arguments.hard_links,
+        deletes: arguments.delete,
         ..SourceOptions::DEFAULT
     }
 }
@@ -337,6 +351,9 @@ mod tests {
             failed: 0,
             unsent: 0,
             excluded: 0,
+            deleted: 0,
+            undeleted: 0,
+            trash: None,
             damaged: false,
             not_copied: byway_transfer::NotCopied::default(),
             seconds,
@@ -358,6 +375,7 @@ mod tests {
         assert_eq!(exit(sent(), None), Exit::Ok);
         assert_eq!(exit(SentTransfer { unsent: 1, ..sent() }, None), Exit::Partial);
         assert_eq!(exit(SentTransfer { failed: 1, ..sent() }, None), Exit::Partial);
+        assert_eq!(exit(SentTransfer { undeleted: 1, ..sent() }, None), Exit::Partial);
         assert_eq!(exit(SentTransfer { failed: 1, damaged: true, ..sent() }, None), Exit::Integrity);
         let lost = || Err(TransferError::ConnectionLost);
         assert_eq!(exit(SentTransfer { outcome: lost(), ..sent() }, None), Exit::Network);

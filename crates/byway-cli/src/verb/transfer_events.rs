@@ -6,9 +6,10 @@ use crate::output::{
     Event, LendingReport, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Progress,
     RelayChange, RelayTotal, ResultEvent, TriedAddress,
 };
+use byway_files::TRASH_DIRECTORY;
 use byway_transfer::{
     AttemptReply, AttemptResult, HostName, NameStep, NotConnected, PathCounters, RelayOutcome, TransferError,
-    TransferEvent, TransferProgress, UselessRelay, carrier,
+    TransferEvent, TransferProgress, TrashName, UselessRelay, carrier,
 };
 use serde::Serialize;
 
@@ -137,6 +138,11 @@ fn path(path: PathCounters) -> PathProgress {
 /// Whose transfer it is, at a receiver.
 pub(super) fn origin(origin: byway_transfer::TransferId) -> Origin {
     Origin { transfer: origin.transfer, from: origin.from.to_string(), name: origin.name }
+}
+
+/// Where deleted entries are, from the receiver's directory.
+pub(super) fn trash(folder: TrashName) -> String {
+    format!("{TRASH_DIRECTORY}/{folder}")
 }
 
 /// What each path did in all.

@@ -7,6 +7,7 @@ mod circles;
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod deleted;
 mod filters;
 mod first_use;
 mod forward;

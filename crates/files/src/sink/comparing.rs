@@ -18,9 +18,16 @@ impl Sink {
     }
 
     /// Whether a path lies below a directory that this transfer made.
-    fn is_fresh(&self, path: &[u8]) -> bool {
+    pub(super) fn is_fresh(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(self.fresh.as_slice());
         !self.fresh.is_empty() && rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+    }
+
+    /// Notes a file here that the sender has, and that may have other names.
+    pub(super) fn note_shared(&mut self, stat: &rustix::fs::Stat) {
+        if let Some(mirror) = self.mirror.as_mut().filter(|_| stat.st_nlink > 1) {
+            mirror.note_shared(stat);
+        }
     }
 
     /// Whether a newer file here is kept.
@@ -30,7 +37,7 @@ impl Sink {
 
     /// Compares a file of the sender with what has its name here.
     pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> FileStanding {
-        let Some(ComparePlan { resumes, contents, replaces_newer }) = self.plan else {
+        let Some(ComparePlan { resumes, contents, replaces_newer, .. }) = self.plan else {
             return FileStanding::Wanted;
         };
         let resumed = if resumes && size > 0 { FileStanding::Chunks } else { FileStanding::Wanted };
@@ -40,6 +47,7 @@ impl Sink {
             return resumed;
         }
         let Some(stat) = self.tree.stat(path).ok().filter(is_regular) else { return resumed };
+        self.note_shared(&stat);
         let has_size = u64::try_from(stat.st_size) == Ok(size);
         if mtime(&stat) > metadata.mtime && !replaces_newer {
             return FileStanding::Newer;

@@ -27,9 +27,14 @@ impl Sink {
                 self.refuse(link.path, Reason::Newer, String::new());
                 return Ok(());
             }
-            _ => {}
+            Ok(there) => self.note_shared(&there),
+            Err(_) => {}
         }
-        match self.place_hard_link(&link) {
+        let placed = match self.place_hard_link(&link) {
+            Err(Errno::ISDIR) if self.clear_for_file(&link.path) => self.place_hard_link(&link),
+            placed => placed,
+        };
+        match placed {
             Ok(()) => {
                 self.summary.files += 1;
                 Ok(())

@@ -315,6 +315,12 @@ impl Partials {
         rustix::fs::syncfs(&*self.directory)
     }
 
+    /// Dates the directory of the transfer by the clock of its file system.
+    pub(super) fn touch(&self) -> Result<rustix::fs::Stat> {
+        crate::trash::touch(self.directory.as_fd())?;
+        rustix::fs::fstat(&*self.directory)
+    }
+
     /// Removes all that is left of this transfer, and the common directory if no other transfer
     /// uses it.
     pub(super) fn clean(&mut self) -> Result<()> {

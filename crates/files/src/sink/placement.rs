@@ -2,6 +2,7 @@
 //! there.
 
 use super::contents::{Contents, Incoming};
+use super::deferred_work::PendingSymlink;
 use super::{Finish, Sink, SinkState};
 use crate::contained_dir::{mtime, times};
 use crate::error::SinkError;
@@ -9,7 +10,6 @@ use crate::manifest::Metadata;
 use crate::name::{check_name, split};
 use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
-use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -52,9 +52,13 @@ impl Sink {
             self.refuse(path.to_vec(), Reason::Name, error.to_string());
             return Ok(());
         }
+        self.clear_for_directory(path);
         self.note_fresh(path);
         match self.tree.make_directory(path).map(drop) {
-            Ok(()) => self.deferred_work.directory(path, metadata, self.options.memory),
+            Ok(()) => {
+                self.enter_mirrored(path);
+                self.deferred_work.directory(path, metadata, self.options.memory)
+            }
             Err(errno) => self.refuse_io(path.to_vec(), errno.into()),
         }
     }
@@ -87,17 +91,16 @@ impl Sink {
     }
 
     fn put_in_place(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
-            return Ok(());
-        };
-        let (name, partials) = ((*key, &hashes.layout), &mut self.partials);
-        let (directory, leaf) = split(path);
-        let mut place = |directory: BorrowedFd<'_>| partials.place(object, name, directory, leaf);
-        let placed = match self.tree.make_parents(directory).and_then(&mut place) {
+        let placed = match self.place(object) {
             // The directory held open was removed by somebody: look again.
             Err(Errno::NOENT) => {
                 self.tree.forget();
-                self.tree.make_parents(directory).and_then(&mut place)
+                self.place(object)
+            }
+            Err(Errno::ISDIR) => {
+                let path = self.objects.get(&object).map(|incoming| incoming.path.clone());
+                let is_free = path.is_some_and(|path| self.clear_for_file(&path));
+                if is_free { self.place(object) } else { Err(Errno::ISDIR) }
             }
             placed => placed,
         };
@@ -106,6 +109,16 @@ impl Sink {
             Err(errno) => return self.fail_io(object, errno.into()),
         }
         Ok(())
+    }
+
+    /// Gives a complete file its name.
+    fn place(&mut self, object: ObjectId) -> rustix::io::Result<()> {
+        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
+            return Err(Errno::NOENT);
+        };
+        let (directory, leaf) = split(path);
+        let directory = self.tree.make_parents(directory)?;
+        self.partials.place(object, (*key, &hashes.layout), directory, leaf)
     }
 
     /// A file that was in place before has the right contents. Its mode and time may have changed.
@@ -141,17 +154,25 @@ impl Sink {
         Report::Verified { object }.encode(&mut self.out);
     }
 
-    /// Handles one link of either kind or one directory, or else the end.
+    fn place_link(&mut self, link: &PendingSymlink) -> rustix::io::Result<()> {
+        let (directory, leaf) = split(&link.path);
+        let directory = self.tree.make_parents(directory)?;
+        self.partials.place_link(&link.target, link.mtime, directory, leaf)
+    }
+
+    /// Makes one link of either kind, deletes one entry, or handles one directory, or else the end.
     fn settle_one(&mut self) -> Result<(), SinkError> {
         if let Some(link) = self.deferred_work.next_hard_link() {
             return self.make_hard_link(link);
         }
+        if self.delete_next() {
+            return Ok(());
+        }
         if let Some(link) = self.deferred_work.next_link() {
-            let (directory, leaf) = split(&link.path);
-            let placed = self
-                .tree
-                .make_parents(directory)
-                .and_then(|directory| self.partials.place_link(&link.target, link.mtime, directory, leaf));
+            let placed = match self.place_link(&link) {
+                Err(Errno::ISDIR) if self.clear_for_file(&link.path) => self.place_link(&link),
+                placed => placed,
+            };
             return match placed {
                 Ok(()) => Ok(()),
                 Err(errno) => self.refuse_io(link.path, errno.into()),
@@ -175,6 +196,7 @@ impl Sink {
         }
         // Leftovers that cannot be removed harm nobody: the tree is complete.
         let _ = self.partials.clean();
+        self.report_trash();
         let summary = self.summary;
         Report::Done { files: summary.files, bytes: summary.bytes, failed: summary.failed }
             .encode(&mut self.out);

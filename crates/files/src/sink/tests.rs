@@ -1,5 +1,6 @@
 //! What a hostile sender may try.
 
+mod deleting;
 mod holes;
 mod resume;
 mod unchanged;
@@ -25,7 +26,8 @@ struct Host {
 }
 
 /// A transfer that was begun before, by a sender that believes no size and no time.
-const AGAIN: ComparePlan = ComparePlan { resumes: true, contents: true, replaces_newer: true };
+const AGAIN: ComparePlan =
+    ComparePlan { resumes: true, contents: true, replaces_newer: true, deletes: false };
 
 impl Host {
     fn new() -> Self {

@@ -8,10 +8,12 @@
 
 use byway_files::{
     Difference, Finish, Journals, Modes, NotCopied, Reason, Report, Reports, Sink, SinkOptions, Source,
-    SourceOptions, WarningKind, Written, compare,
+    SourceOptions, TreeSelection, WarningKind, Written, compare,
 };
 use byway_wire::ObjectId;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a transfer is cut up.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +31,10 @@ pub struct Cut {
     pub contents: bool,
     /// Whether further names of a file are sent as such.
     pub hard_links: bool,
+    /// Whether the receiver deletes what the sender has not.
+    pub deletes: bool,
+    /// Patterns of what is left out.
+    pub excluded: &'static [&'static str],
 }
 
 pub const PLAIN: Cut = Cut {
@@ -39,7 +45,11 @@ pub const PLAIN: Cut = Cut {
     seed: 1,
     contents: false,
     hard_links: false,
+    deletes: false,
+    excluded: &[],
 };
+
+pub const MIRROR: Cut = Cut { deletes: true, ..PLAIN };
 
 /// What may be done to a piece on its way.
 pub type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
@@ -58,6 +68,9 @@ pub struct Outcome {
     pub kept: u64,
     pub unchanged: u64,
     pub not_copied: NotCopied,
+    /// How many entries the receiver moved to its trash, and what it refused to move or make.
+    pub deleted: u64,
+    pub stayed: Vec<(String, Reason)>,
 }
 
 /// A whole transfer.
@@ -75,9 +88,17 @@ pub fn attempt(
     stop: u64,
     meddle: Meddle<'_>,
 ) -> Outcome {
-    let (compares_contents, hard_links) = (cut.contents, cut.hard_links);
-    let options = SourceOptions { open_files: 4, compares_contents, hard_links, ..SourceOptions::default() };
-    let mut source = Source::open(paths, options).unwrap();
+    let options = SourceOptions {
+        open_files: 4,
+        compares_contents: cut.contents,
+        hard_links: cut.hard_links,
+        deletes: cut.deletes,
+        replaces_newer: cut.deletes,
+        ..SourceOptions::default()
+    };
+    let mut selection = TreeSelection::default();
+    cut.excluded.iter().for_each(|pattern| selection.filter.add(pattern.as_bytes(), true).unwrap());
+    let mut source = Source::open(paths, options).unwrap().select(Arc::new(selection));
     if let Some(path) = journals {
         source = source.with_journals(Journals::open(path).unwrap());
     }
@@ -157,7 +178,16 @@ pub fn attempt(
                     pieces.retain(|piece| piece.0 != object);
                     source.release(object);
                 }
-                Report::Refused { path, reason, .. } if hard_links => outcome.refused.push((path, reason)),
+                Report::Refused { path, reason, .. } if cut.hard_links && !reason.is_of_deletion() => {
+                    outcome.refused.push((path, reason));
+                }
+                Report::Refused { path, reason, .. } if cut.deletes => {
+                    outcome.stayed.push((String::from_utf8(path).unwrap(), reason));
+                }
+                Report::Trashed { entries, folder } => {
+                    outcome.deleted = entries;
+                    assert!(into.join(".byway-trash").join(folder.to_string()).is_dir());
+                }
                 Report::Refused { .. } | Report::Limit { .. } => panic!("{report:?}"),
                 Report::Have { object, first, hashes, placed, last } => {
                     source.have(object, first, &hashes, placed, last).unwrap();
@@ -177,6 +207,9 @@ pub fn attempt(
             outcome.not_copied = source.not_copied();
             assert_eq!(sink.summary().unchanged, outcome.unchanged);
             assert_eq!(sink.summary().kept, outcome.kept);
+            assert_eq!(sink.summary().deleted, outcome.deleted);
+            let undeleted = outcome.stayed.iter().filter(|(_, reason)| reason.is_of_deletion()).count();
+            assert_eq!(sink.summary().undeleted, undeleted as u64);
             if outcome.failed.is_empty() {
                 source.forget_journals();
             }
@@ -184,6 +217,20 @@ pub fn attempt(
         }
     }
     panic!("no end: {outcome:?}");
+}
+
+/// Waits until the clock of the file system has ticked, so that what was made before is older than
+/// what is made from now on.
+pub fn tick(directory: &Path) {
+    let path = directory.join("tick");
+    let made = || {
+        std::fs::write(&path, "").unwrap();
+        let metadata = path.metadata().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        (metadata.ctime(), metadata.ctime_nsec())
+    };
+    let first = made();
+    while made() == first {}
 }
 
 pub fn untouched(_: ObjectId, _: u64, _: &mut Vec<u8>) {}

@@ -70,6 +70,29 @@ fn separate_copies_become_one_file_and_the_reverse() {
 }
 
 #[test]
+fn a_name_that_became_another_is_deleted_and_the_file_stays() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (tree, copy) = (from.path().join("tree"), into.path().join("tree"));
+    write_tree(&tree);
+    let cut = Cut { deletes: true, ..LINKED };
+    transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+    // The name of a file with three; and a file with two, whose other name is written anew.
+    fs::rename(tree.join("b/a"), tree.join("b/new")).unwrap();
+    fs::remove_file(tree.join("two")).unwrap();
+    fs::write(tree.join("b/two"), "other").unwrap();
+    let outcome = transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+    assert_eq!((outcome.deleted, outcome.stayed), (2, Vec::new()));
+    same(&tree, &copy);
+    assert_eq!([inode(&copy.join("b/new")), inode(&copy.join("b/c/z"))], [inode(&copy.join("a")); 2]);
+    // A directory here that is a further name there makes room for it.
+    fs::remove_file(copy.join("b/c/z")).unwrap();
+    fs::create_dir(copy.join("b/c/z")).unwrap();
+    let outcome = transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+    assert_eq!((outcome.deleted, outcome.stayed, outcome.refused), (1, Vec::new(), Vec::new()));
+    same(&tree, &copy);
+}
+
+#[test]
 fn a_name_is_not_made_of_another_file_nor_in_place_of_a_newer_one() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (tree, copy) = (from.path().join("tree"), into.path().join("tree"));

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod deleted;
 mod kept_links;
 mod resume;
 mod transfer;

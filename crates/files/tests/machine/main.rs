@@ -2,6 +2,10 @@
 //! cannot be.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
+#[path = "../common/mod.rs"]
+mod common;
+mod deleted;
+
 use byway_files::{
     ObjectRange, Sink, SinkError, SinkOptions, Source, SourceOptions, TreeFilter, WarningKind,
 };
@@ -13,29 +17,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
-/// Set for the run of this program inside a mount namespace: the small disk to fill.
+/// Set for the run of this program inside a mount namespace: the small disk to fill, and the test.
 const SMALL_DISK: &str = "BYWAY_TEST_SMALL_DISK";
+const DISK_TEST: &str = "BYWAY_TEST_OF_DISK";
 
 fn main() -> ExitCode {
     if let Some(disk) = std::env::var_os(SMALL_DISK) {
-        fill(Path::new(&disk));
+        match std::env::var(DISK_TEST).unwrap_or_default().as_str() {
+            "inodes" => deleted::without_inodes(Path::new(&disk)),
+            "mounts" => deleted::over_mounts(Path::new(&disk)),
+            _ => fill(Path::new(&disk)),
+        }
         return ExitCode::SUCCESS;
     }
     let root = rustix::process::geteuid().is_root();
     let proc = Path::new("/proc/self/fd").exists();
-    let disks = on_small_disk("true").is_ok_and(|status| status.success());
+    let disks = on_small_disk("true", "").is_ok_and(|status| status.success());
+    let rsync = Command::new("rsync").arg("--version").output().is_ok();
+    const NAMESPACES: &str = "it needs user and mount namespaces";
     let git = Command::new("git").arg("--version").output().is_ok();
     let trials = vec![
         test("patterns_match_as_git_says", git, "it needs git", as_git_says),
         test("a_sink_without_permission_is_found_at_open", !root, "it binds anyone but root", no_permission),
         test("unreadable_files_are_warned_of_and_counted", !root, "it binds anyone but root", unreadable),
         test("a_sink_that_cannot_be_made_is_named", proc, "it needs /proc", unmakeable),
-        test(
-            "a_full_disk_ends_the_transfer_and_says_so",
-            disks,
-            "it needs user and mount namespaces",
-            full_disk,
-        ),
+        test("a_full_disk_ends_the_transfer_and_says_so", disks, NAMESPACES, || in_namespace("fill")),
+        test("without_inodes_nothing_is_deleted", disks, NAMESPACES, || in_namespace("inodes")),
+        test("nothing_is_deleted_over_a_mount", disks, NAMESPACES, || in_namespace("mounts")),
+        test("what_the_sender_cannot_read_is_kept", !root, "it binds anyone but root", deleted::unreadable),
+        test("deleting_does_what_rsync_does", rsync, "it needs rsync", deleted::as_rsync_does),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -139,19 +149,26 @@ fn unmakeable() -> Result<(), Failed> {
 }
 
 /// Runs `program` where a disk of one megabyte is mounted that nobody else sees.
-fn on_small_disk(program: &str) -> std::io::Result<ExitStatus> {
+fn on_small_disk(program: &str, test: &str) -> std::io::Result<ExitStatus> {
     let disk = tempfile::tempdir()?;
     Command::new("unshare")
-        .args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=1m none \"$1\" && exec \"$0\"", program])
+        .args([
+            "-Urm",
+            "sh",
+            "-c",
+            "mount -t tmpfs -o size=1m,nr_inodes=64 none \"$1\" && exec \"$0\"",
+            program,
+        ])
         .arg(disk.path())
         .env(SMALL_DISK, disk.path())
+        .env(DISK_TEST, test)
         .stderr(std::process::Stdio::inherit())
         .status()
 }
 
-fn full_disk() -> Result<(), Failed> {
+fn in_namespace(test: &str) -> Result<(), Failed> {
     let program = std::env::current_exe()?;
-    let status = on_small_disk(program.to_str().ok_or("the program's path is not UTF-8")?)?;
+    let status = on_small_disk(program.to_str().ok_or("the program's path is not UTF-8")?, test)?;
     if status.success() { Ok(()) } else { Err(format!("{status}").into()) }
 }
 

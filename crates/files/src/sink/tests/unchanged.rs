@@ -4,7 +4,8 @@ use super::*;
 use crate::receiver_report::ObjectRange;
 
 /// The sender believes size and time.
-const PLAN: ComparePlan = ComparePlan { resumes: false, contents: false, replaces_newer: false };
+const PLAN: ComparePlan =
+    ComparePlan { resumes: false, contents: false, replaces_newer: false, deletes: false };
 
 /// A receiver that has these files, and is told how to compare.
 fn having(files: &[(&str, &[u8], i64)], plan: ComparePlan) -> Host {

@@ -1,0 +1,268 @@
+//! Which entries of the receiver the sender no longer has. The records of a directory come in the
+//! order of its names, and all of them before those of a later one. So only the names of the
+//! directories above the current record are held.
+
+use crate::contained_dir::Beneath;
+use crate::name::{join, split};
+use crate::trash::TrashFolder;
+use crate::tree_selection::{TreeFilter, below_root};
+use byway_wire::DecodeError;
+use rustix::fs::{Dir, FileType, OFlags, Stat};
+use rustix::io::{Errno, Result};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Bytes of paths that may wait until every file is in place. Further ones do not wait.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// Files with several names that are noted at most. A name of a further one may stay for one more
+/// transfer.
+const MAX_SHARED_FILES: usize = 1 << 20;
+/// The most roots of one transfer.
+const MAX_ROOTS: usize = 65_536;
+/// Entries with such names are byway's own, and never moved.
+const OWN_PREFIX: &[u8] = b".byway-";
+
+/// A mirror under way.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    pub filter: TreeFilter,
+    /// When the transfer began, by the clock of the file system: seconds and nanoseconds.
+    begin: (i64, i64),
+    /// The paths of the trees so far, the current one at the end.
+    roots: Vec<Vec<u8>>,
+    levels: Vec<MirrorLevel>,
+    /// What the sender no longer has, and what has not been moved yet.
+    gone: VecDeque<GoneEntry>,
+    /// Bytes of the paths in `gone`.
+    queued_bytes: usize,
+    /// Files with several names that the sender has, by device and inode.
+    shared: BTreeSet<(u64, u64)>,
+    folder: Option<TrashFolder>,
+}
+
+/// A directory whose records are coming.
+#[derive(Debug)]
+struct MirrorLevel {
+    path: Vec<u8>,
+    /// Names here that no record has had yet.
+    names: BTreeSet<Vec<u8>>,
+    /// The name of the last record.
+    last: Vec<u8>,
+}
+
+/// An entry that the sender no longer has.
+#[derive(Debug)]
+pub(super) struct GoneEntry {
+    pub path: Vec<u8>,
+    /// The length of the path of its tree.
+    root_len: usize,
+}
+
+/// What is to be done with an entry.
+pub(super) enum EntryFate {
+    /// All of it goes: so many entries.
+    Goes(u64),
+    /// A directory that holds something that stays. These are its entries.
+    GoesInPart(Vec<Vec<u8>>),
+    /// It stays: patterns exclude it, or it is byway's own.
+    Stays,
+    /// It stays: somebody has changed it since the transfer began.
+    Changed,
+}
+
+impl Mirror {
+    /// A mirror of a transfer that began when `stat` says so of what was made for it.
+    pub(super) fn new(stat: &Stat) -> Self {
+        Self { begin: status_change(stat), ..Self::default() }
+    }
+
+    /// A tree begins.
+    pub(super) fn enter_root(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
+        self.leave_all();
+        if self.roots.len() == MAX_ROOTS {
+            return Err(DecodeError::Range("roots"));
+        }
+        self.roots.push(path.to_vec());
+        Ok(())
+    }
+
+    /// A record names an entry, which is therefore not gone.
+    pub(super) fn arrive(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
+        while let Some(level) = self.levels.last_mut() {
+            let Some(below) = below_root(&level.path, path) else {
+                self.leave();
+                continue;
+            };
+            let name = below.split(|byte| *byte == b'/').next().unwrap_or_default();
+            if name < level.last.as_slice() {
+                return Err(DecodeError::Range("order of records"));
+            }
+            level.names.remove(name);
+            level.last = name.to_vec();
+            break;
+        }
+        Ok(())
+    }
+
+    /// An entry is kept; or all that is in a directory, if its records are coming.
+    pub(super) fn keep(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
+        while self.levels.last().is_some_and(|it| it.path != path && below_root(&it.path, path).is_none()) {
+            self.leave();
+        }
+        match self.levels.last_mut() {
+            Some(level) if level.path == path => {
+                level.names.clear();
+                Ok(())
+            }
+            _ => self.arrive(path),
+        }
+    }
+
+    /// The records of a directory begin. `is_new`: nothing is in it yet.
+    ///
+    /// # Errors
+    /// It cannot be listed, so that nothing in it is known to be gone.
+    pub(super) fn enter(&mut self, tree: &mut Beneath, path: &[u8], is_new: bool) -> Result<()> {
+        let Some(root) = self.roots.last() else { return Ok(()) };
+        if path != root && below_root(root, path).is_none() {
+            return Ok(());
+        }
+        let names = if is_new { Vec::new() } else { names(tree, path)? };
+        let names = names.into_iter().filter(|name| !name.starts_with(OWN_PREFIX)).collect();
+        self.levels.push(MirrorLevel { path: path.to_vec(), names, last: Vec::new() });
+        Ok(())
+    }
+
+    /// The records end: all that no record named is gone.
+    pub(super) fn leave_all(&mut self) {
+        while !self.levels.is_empty() {
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
+        let Some(MirrorLevel { path, names, .. }) = self.levels.pop() else { return };
+        let root_len = self.roots.last().map_or(0, Vec::len);
+        for name in names {
+            let path = join(&path, &name);
+            self.queued_bytes += path.len();
+            self.gone.push_back(GoneEntry { path, root_len });
+        }
+    }
+
+    /// The next entry to move. With `all` false only if too many wait.
+    pub(super) fn next_gone(&mut self, all: bool) -> Option<GoneEntry> {
+        if !all && self.queued_bytes <= MAX_QUEUED_BYTES {
+            return None;
+        }
+        let gone = self.gone.pop_front()?;
+        self.queued_bytes -= gone.path.len();
+        Some(gone)
+    }
+
+    /// What stands in the way of a record, if that is in a directory that is mirrored.
+    pub(super) fn in_the_way(&self, path: &[u8]) -> Option<GoneEntry> {
+        let (directory, _) = split(path);
+        let covers = |root: &&Vec<u8>| {
+            !directory.is_empty() && (directory == root.as_slice() || below_root(root, directory).is_some())
+        };
+        let root = self.roots.iter().find(covers)?;
+        Some(GoneEntry { path: path.to_vec(), root_len: root.len() })
+    }
+
+    /// What is to be done with an entry at `path`, in the tree of `gone`.
+    pub(super) fn fate(&self, tree: &mut Beneath, gone: &GoneEntry, path: &[u8]) -> Result<EntryFate> {
+        let stat = tree.stat(path)?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if self.is_protected(gone, path, is_directory) {
+            return Ok(EntryFate::Stays);
+        }
+        if !is_directory {
+            return Ok(if self.is_changed(&stat) { EntryFate::Changed } else { EntryFate::Goes(1) });
+        }
+        let own = list(tree, path)?;
+        let (mut entries, mut listed) = (1, vec![(path.to_vec(), own.clone())]);
+        let mut is_whole = !self.is_changed(&stat);
+        while let Some((directory, names)) = listed.pop().filter(|_| is_whole) {
+            for name in names {
+                let path = join(&directory, &name);
+                let stat = tree.stat(&path)?;
+                let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+                entries += 1;
+                is_whole &= !self.is_changed(&stat) && !self.is_protected(gone, &path, is_directory);
+                if is_directory && is_whole {
+                    // What cannot be looked into may hold what stays.
+                    match list(tree, &path) {
+                        Ok(names) => listed.push((path, names)),
+                        Err(_) => is_whole = false,
+                    }
+                }
+            }
+        }
+        Ok(match is_whole {
+            true => EntryFate::Goes(entries),
+            false => EntryFate::GoesInPart(own.iter().map(|name| join(path, name)).collect()),
+        })
+    }
+
+    /// Moves an entry to the trash.
+    pub(super) fn discard(&mut self, tree: &mut Beneath, path: &[u8]) -> Result<()> {
+        if self.folder.is_none() {
+            let seconds = u64::try_from(self.begin.0).unwrap_or_default();
+            self.folder = Some(TrashFolder::make(tree.directory(b"")?, seconds)?);
+        }
+        let taken = self.folder.as_mut().map_or(Err(Errno::NOENT), |folder| folder.take(tree, path));
+        // A directory that was moved may be held open, or one in it.
+        tree.forget();
+        taken
+    }
+
+    pub(super) const fn folder(&self) -> Option<&TrashFolder> {
+        self.folder.as_ref()
+    }
+
+    fn is_protected(&self, gone: &GoneEntry, path: &[u8], is_directory: bool) -> bool {
+        let root = gone.path.get(..gone.root_len).unwrap_or_default();
+        let below = below_root(root, path).unwrap_or(path);
+        split(path).1.starts_with(OWN_PREFIX) || self.filter.excludes(below, is_directory)
+    }
+
+    /// Notes a file with several names that the sender has under one of them. What the transfer
+    /// does to that name changes the status of the others.
+    pub(super) fn note_shared(&mut self, stat: &Stat) {
+        if self.shared.len() < MAX_SHARED_FILES {
+            self.shared.insert((stat.st_dev, stat.st_ino));
+        }
+    }
+
+    /// Whether somebody changed an entry, moved it here or made it since the transfer began.
+    fn is_changed(&self, stat: &Stat) -> bool {
+        let written = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default());
+        let is_shared = || self.shared.contains(&(stat.st_dev, stat.st_ino));
+        status_change(stat) > self.begin && (written > self.begin || !is_shared())
+    }
+}
+
+fn status_change(stat: &Stat) -> (i64, i64) {
+    (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or_default())
+}
+
+fn names(tree: &mut Beneath, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+    read_names(tree.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?)
+}
+
+/// The names in a directory. `EXDEV` if something is mounted there.
+fn list(tree: &mut Beneath, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+    read_names(tree.open_unmounted(path, OFlags::RDONLY | OFlags::DIRECTORY)?)
+}
+
+fn read_names(directory: rustix::fd::OwnedFd) -> Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    for entry in Dir::new(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(name.to_vec());
+        }
+    }
+    Ok(names)
+}
