@@ -6,7 +6,7 @@
 //! | block | what is done with it |
 //! |---|---|
 //! | `sh` | its lines run from top to bottom, all blocks of a page in one session of one host |
-//! | `toml NAME`, `json NAME` | written to the file NAME in the session before its first line runs; read by what it is for |
+//! | `toml NAME`, `json NAME`, `ini NAME`, `sshconfig NAME` | written to the file NAME in the session before its first line runs; read by what it is for |
 //! | `text` | nothing: a picture, or what a program prints |
 //!
 //! The lines of `sh` blocks run in this environment:
@@ -24,6 +24,7 @@
 //! | `byway lab run PLAN.toml` | runs one seed, unless the line sets `--seeds` |
 //! | `byway lab harm` | makes 40 requests, unless the line sets `--requests` |
 //! | a line of the page [`TOOLS`] | runs on two hosts, see `tests/machine/forward.rs` |
+//! | a line of the page [`BACKUP`] | runs on two hosts, see `tests/machine/backup.rs` |
 //! | a line in [`NOT_RUN`] | does not run; byway's parser must still accept the arguments |
 
 use std::fs::{self, File};
@@ -39,6 +40,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("sudo crates/byway-cli/benches/gateway.sh ", "it measures, with a release build"),
     ("EACH=4 ONE=1 SEED=1 crates/byway-cli/benches/chance.sh ", "it measures, with a release build"),
     ("crates/rivals/benches/tcp.sh ", "it measures, with a release build"),
+    ("sudo crates/byway-cli/benches/backup.py ", "it measures, with a release build"),
     ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
     ("crates/byway-cli/benches/unchanged.sh", "it measures, with a release build"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
@@ -70,8 +72,9 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// The page whose lines run on two hosts.
+/// The pages whose lines run on two hosts.
 pub const TOOLS: &str = "docs/tools.md";
+pub const BACKUP: &str = "docs/backup.md";
 
 /// A page.
 pub struct Page {

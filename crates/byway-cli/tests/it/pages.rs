@@ -14,8 +14,10 @@ use std::fs;
 use std::path::Path;
 
 /// Programs that lines may use, and that every host of a test has.
-const PROGRAMS: [&str; 11] =
-    ["byway", "tar", "ls", "cat", "mkdir", "sudo", "rsync", "pg_dump", "rclone", "curl", "ssh"];
+const PROGRAMS: [&str; 19] = [
+    "base64", "borg", "byway", "cat", "chmod", "curl", "export", "git", "head", "ls", "mkdir", "pg_dump",
+    "printf", "rclone", "restic", "rsync", "ssh", "sudo", "tar",
+];
 
 const WHAT_TO_DO: &str = "crates/byway-cli/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \
                           NOT_RUN there, with its reason";
@@ -27,13 +29,13 @@ fn every_block_says_what_it_is() {
             let place = format!("{}:{}", page.name, block.line);
             let known = match block.language.as_str() {
                 "sh" | "text" => block.file.is_none(),
-                "toml" | "json" => block.file.is_some(),
+                "toml" | "json" | "ini" | "sshconfig" => block.file.is_some(),
                 _ => false,
             };
             let found = (&block.language, &block.file);
             assert!(
                 known,
-                "{place}: expected `sh`, `text`, `toml NAME` or `json NAME`: {found:?}. {WHAT_TO_DO}"
+                "{place}: expected `sh`, `text`, or `toml`, `json`, `ini` or `sshconfig` with a name: {found:?}. {WHAT_TO_DO}"
             );
         }
     }
@@ -190,6 +192,8 @@ fn every_file_is_what_it_is_for() {
                 () if name.ends_with(".json") => serde_json::from_str::<serde_json::Value>(text)
                     .map(|_| ())
                     .map_err(|error| error.to_string()),
+                // Other programs read them, in tests/machine/backup.rs and units.rs.
+                () if ["ini", "sshconfig"].contains(&block.language.as_str()) => Ok(()),
                 () if name.ends_with("expect.toml") => {
                     Expectation::read(name, text).map(|_| ()).map_err(|error| error.to_string())
                 }

@@ -5,7 +5,7 @@
 //! Needs root and these programs.
 
 mod connections;
-mod services;
+pub mod services;
 mod stdio;
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, must, run, test, wait_for, works};

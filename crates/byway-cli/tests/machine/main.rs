@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod addresses;
+mod backup;
 mod broken_hops;
 #[path = "../common/mod.rs"]
 mod common;
@@ -83,6 +84,7 @@ fn main() {
         relay_crowd::tests(),
         files::tests(),
         forward::tests(),
+        backup::tests(),
         floods::tests(),
         refusals::tests(),
         plumbing::tests(),

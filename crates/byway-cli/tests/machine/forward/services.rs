@@ -104,6 +104,13 @@ impl<'a> Services<'a> {
         services
     }
 
+    /// Starts a PostgreSQL alone, with the database `shop`.
+    pub fn database(spaces: &'a Spaces, host: &'static str) -> Self {
+        let mut services = Self { spaces, host, running: Vec::new(), postgres: tempfile::tempdir().unwrap() };
+        services.postgres();
+        services
+    }
+
     fn serve(&mut self, command: &[&str]) {
         let mut child = self.spaces.on(self.host);
         child.args(command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
