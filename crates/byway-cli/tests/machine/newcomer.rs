@@ -1,5 +1,6 @@
-//! A new user's first file. The hosts have empty home directories, and run only commands from
-//! README.md.
+//! A new user's first backup and first file. The hosts have empty home directories, and run only
+//! commands from README.md and docs/reach.md. The backup goes from a home to a NAS in one network,
+//! and the file goes this way:
 //!
 //! ```text
 //!   sender ── router ──┐                  ┌── router ── receiver
@@ -11,7 +12,8 @@
 //! Both routers do NAT, and drop packets that answer no packet from inside. Needs root and `ip`,
 //! `nft`.
 
-use crate::common::machine::{missing, test};
+use crate::backup::homes::{self, HOME, Homes, NAS};
+use crate::common::machine::{missing, test, works};
 use crate::common::spaces::Spaces;
 use crate::common::{Running, assert_same};
 use libtest_mimic::{Failed, Trial};
@@ -20,19 +22,44 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../../../../README.md");
+const REACH: &str = include_str!("../../../../docs/reach.md");
 
 pub fn tests() -> Vec<Trial> {
     let lacks = missing(Spaces::possible(&["nft -v"]), "it needs root and the programs ip and nft");
+    let ssh = Spaces::possible(&["ss -V"]) && ["restic version", "ssh -V"].into_iter().all(works);
+    let tools = missing(
+        ssh && Path::new("/usr/sbin/sshd").exists(),
+        "it needs root and the programs ip, ss, restic, ssh and sshd",
+    );
     vec![
+        test("newcomer::the_first_screen_protects_a_home", tools, first_backup),
         test("newcomer::the_first_file_arrives_through_a_relay", lacks, through_a_relay),
         test("newcomer::the_first_file_arrives_by_a_forwarded_port", lacks, by_a_forwarded_port),
     ]
 }
 
+/// What the first screen says, on two hosts of which one may log in to the other.
+fn first_backup() -> Result<(), Failed> {
+    let spaces = homes::hosts("nb");
+    let mut homes = Homes::new(&spaces);
+    let lines = section(README, "A backup that yields");
+    let (on_the_nas, here) = lines.split_first().unwrap();
+    homes.types(NAS, on_the_nas);
+    // The ticket's name, what ssh is told of it, and two of restic.
+    assert_eq!(here.len(), 4, "{here:?}");
+    for line in here {
+        homes.types(HOME, line);
+    }
+    homes.types(HOME, "restic -r sftp:nas:backup restore latest --target restored");
+    homes.same("photos", homes.home(HOME).join("restored/root/photos"));
+    assert!(homes.home(NAS).join("backup/config").exists());
+    Ok(())
+}
+
 /// Both hosts are behind NAT, so the section about relays has to do.
 fn through_a_relay() -> Result<(), Failed> {
     let world = World::new("nr", "45.2.0.2");
-    let lines = section("With a relay");
+    let lines = section(README, "With a relay");
     let [relay, recv, send] = lines.as_slice() else { panic!("other lines than expected: {lines:?}") };
     let (relay, word) = world.starts("rly", relay);
     let (receiver, ticket) = world.starts("rcv", &recv.replace("WORD", &word));
@@ -56,12 +83,12 @@ fn by_a_forwarded_port() -> Result<(), Failed> {
                    add rule ip nat pre iifname wan udp dport 4747 dnat to 192.168.2.10; \
                    insert rule ip nat inside iifname wan udp dport 4747 accept";
     world.hosts.says("nat2", &["nft", forward]);
-    let firewall = section("If the receiver has a firewall");
+    let firewall = section(REACH, "If the receiver has a firewall");
     let nft = firewall.iter().find_map(|line| line.strip_prefix("sudo nft ")).expect("a line for nftables");
     world.types("rcv", &format!("nft {nft}"));
-    let router = section("If the receiver is behind a router");
+    let router = section(REACH, "If the receiver is behind a router");
     let (receiver, ticket) = world.starts("rcv", &router[0]);
-    let first = section("Sixty seconds to the first file");
+    let first = section(README, "Sixty seconds to the first file");
     world.types("snd", &first[1].replace("TICKET", &ticket));
     assert_same(&world.home("snd").join("photos"), &world.home("rcv").join("in/photos"));
     receiver.interrupt();
@@ -69,10 +96,9 @@ fn by_a_forwarded_port() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The lines to type of the README's section with this heading, without those of the sections after
-/// it.
-fn section(heading: &str) -> Vec<String> {
-    let from = README.lines().skip_while(|line| line.trim_start_matches('#').trim() != heading);
+/// The lines to type of a page's section with this heading, without those of the sections after it.
+fn section(page: &str, heading: &str) -> Vec<String> {
+    let from = page.lines().skip_while(|line| line.trim_start_matches('#').trim() != heading);
     let mut typed = false;
     let mut lines = Vec::new();
     for line in from.skip(1) {
@@ -84,7 +110,7 @@ fn section(heading: &str) -> Vec<String> {
             _ => {}
         }
     }
-    assert!(!lines.is_empty(), "README.md has no section {heading:?} with lines to type");
+    assert!(!lines.is_empty(), "no section {heading:?} with lines to type");
     lines
 }
 
