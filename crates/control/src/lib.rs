@@ -33,7 +33,7 @@ pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
 pub mod contract;
-mod curve;
+mod cubic_curve;
 pub mod detector;
 pub mod mpath;
 pub mod newreno;
@@ -56,7 +56,7 @@ pub use catalogue::{
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,
 };
-pub use curve::Shape;
+pub use cubic_curve::Shape;
 pub use mpath::MPath;
 pub use newreno::NewReno;
 #[cfg(feature = "laws")]

@@ -4,7 +4,7 @@ use crate::directories::{Directories, expectation, tagged};
 use crate::error::{About as _, Result};
 use byway_lab::expect::{ClaimResult, Holds, Outcome, Reading, Verdict};
 use byway_lab::headlines::{self, HeadlineResult};
-use byway_lab::report::{self, ReportEntry};
+use byway_lab::html_report::{self, ReportEntry};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ pub fn write_page(entries: &[ReportEntry], headlines: &[HeadlineResult], file: &
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).about(|| directory.display().to_string())?;
     }
-    fs::write(file, report::html(entries, headlines)).about(|| file.display().to_string())
+    fs::write(file, html_report::html(entries, headlines)).about(|| file.display().to_string())
 }
 
 /// The result of an experiment, for programs.
@@ -162,7 +162,7 @@ impl ClaimSummary {
             reading: claim.reading,
             verdict: word(claim.verdict),
             measured: claim.deciding().and_then(|measured| measured.median),
-            bound: report::bound(claim),
+            bound: html_report::bound(claim),
             paper: claim.paper.clone().unwrap_or_default(),
             reason: claim.known.clone().or_else(|| claim.note.clone()),
         }

@@ -3,14 +3,14 @@
 //! both directions, while the flow lives.
 
 mod analysis;
+mod classification;
 mod dscp;
 mod explain;
-mod table;
 
 pub use analysis::{RuleFinding, analyse};
+pub use classification::{Action, Classification, Direction, FlowOrigin, Protocol, Rule, Rules, classify};
 pub use dscp::Dscp;
 pub use explain::explain;
-pub use table::{Action, Classification, Direction, FlowOrigin, Protocol, Rule, Rules, classify};
 
 #[cfg(test)]
 mod tests;

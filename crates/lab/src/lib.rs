@@ -8,7 +8,7 @@
 //! | `expect` | checks claims with records |
 //! | `acceptance` | compares a known miss with the value at which it was accepted |
 //! | `headlines` | the sentences of the papers' abstracts, held against results |
-//! | `figure`, `report` | show the results |
+//! | `figure`, `html_report` | show the results |
 
 pub mod acceptance;
 pub mod expect;
@@ -16,10 +16,10 @@ pub mod experiment;
 pub mod figure;
 pub mod fuzz;
 pub mod headlines;
+pub mod html_report;
 pub mod measure;
 pub mod plan;
 pub mod record;
-pub mod report;
 pub mod request_times;
 pub mod runner;
 pub mod scoreboard;

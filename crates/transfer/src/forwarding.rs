@@ -7,7 +7,7 @@ use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
-use crate::pause_reason::Circumstances;
+use crate::limiting_factor::Circumstances;
 use crate::pipe_bridge::{PipeBridge, PipedConnection};
 use crate::progress::{ForwardCounters, ProgressCounter, TransferAmount, TransferProgress};
 use crate::receive_limit::{ReceiveLimit, window};

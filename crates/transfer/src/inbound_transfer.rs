@@ -7,7 +7,7 @@ use crate::file_writer::{
     DiskChannels, DiskEvent, DiskTask, MAX_QUEUED_TASKS, PipeTotal, WriteProgress, write_pipe, write_tree,
 };
 use crate::identity::PublicKey;
-use crate::pause_reason::PauseReason;
+use crate::limiting_factor::PauseReason;
 use crate::progress::{ProgressCounter, TransferAmount, TransferId, TransferProgress};
 use crate::receive_limit::ReceiveLimit;
 use crate::received_output::{Destination, PartialTransfer, ReceivedTransfer};

@@ -48,7 +48,7 @@
 //! | which names are looked up, when, and what they may lead to | [`host_name`], `session/name_lookup` |
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
-//! | why a transfer is not faster | `pause_reason` |
+//! | why a transfer is not faster | `limiting_factor` |
 //! | when a receiver was restarted | `session/restart_check` |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how standard input and output are one such connection | `pipe_bridge` |
@@ -77,6 +77,7 @@ pub mod identity;
 mod inbound_relays;
 mod inbound_transfer;
 pub mod lending;
+mod limiting_factor;
 pub mod local_address;
 mod marking;
 mod memory_limit;
@@ -84,7 +85,6 @@ mod outbound_transfer;
 #[cfg(feature = "pairing")]
 pub mod pairing;
 mod path_names;
-mod pause_reason;
 mod ping;
 mod pipe_bridge;
 mod progress;
@@ -123,10 +123,10 @@ pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleErro
 pub use host_name::{HostName, NamedAddress};
 pub use identity::Identity;
 pub use inbound_relays::{StandingRelays, UselessRelay};
+pub use limiting_factor::{Circumstances, PauseReason};
 pub use marking::default_dscp;
 pub use memory_limit::receiving_config;
 pub use path_names::{carrier, route_name};
-pub use pause_reason::{Circumstances, PauseReason};
 pub use ping::{PingPlan, PingSummary, Pings, ping};
 pub use pipe_bridge::PipedConnection;
 pub use progress::{

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | how a code is written | `code`, `code_words` |
 //! | what one host tells the other | `introduction` |
-//! | how the password becomes keys, and letters are sealed | `sealing` |
+//! | how the password becomes keys, and letters are sealed | `key_agreement` |
 //! | what is said when | `conversation` |
 //! | how the relay is asked | `relay_visit` |
 //! | which name the other host gets | `kept_peer` |
@@ -28,9 +28,9 @@ mod code_words;
 mod conversation;
 mod introduction;
 mod kept_peer;
+mod key_agreement;
 mod pairing_error;
 mod relay_visit;
-mod sealing;
 
 pub use code::{PairingCode, PairingCodeError};
 pub use introduction::Introduction;

@@ -1,8 +1,8 @@
 //! How far a transfer is, path by path, for those who look on.
 
 use crate::identity::PublicKey;
+use crate::limiting_factor::{self, Circumstances, PauseReason};
 use crate::path_names::route_name;
-use crate::pause_reason::{self, Circumstances, PauseReason};
 use byway_engine::Connection;
 use byway_engine::connection::path::PathState;
 use byway_engine::route::Route;
@@ -152,13 +152,13 @@ impl ProgressCounter {
     ) -> TransferProgress {
         let rate = self.rate(now);
         let status = connection.status();
-        let acknowledged = pause_reason::acknowledged(&status);
+        let acknowledged = limiting_factor::acknowledged(&status);
         if std::mem::replace(&mut self.acknowledged, acknowledged) < acknowledged {
             self.silent = None;
         }
-        self.silent = pause_reason::is_silent(&status).then(|| self.silent.unwrap_or(now));
+        self.silent = limiting_factor::is_silent(&status).then(|| self.silent.unwrap_or(now));
         let circumstances = Circumstances { silence: self.silence(now), ..circumstances };
-        let pause = pause_reason::of_transfer(circumstances, &status);
+        let pause = limiting_factor::of_transfer(circumstances, &status);
         let mut paths = Vec::with_capacity(status.paths.len());
         for path in status.paths {
             let sent = path.totals.bytes;
@@ -166,7 +166,7 @@ impl ProgressCounter {
             let tally = PathCounters {
                 path: path.id.0,
                 name: route_name(&path.route, locals),
-                pause: pause_reason::of_path(&path, status.congestion),
+                pause: limiting_factor::of_path(&path, status.congestion),
                 route: path.route,
                 state: state_name(path.state),
                 bytes: sent,

@@ -22,8 +22,8 @@ use super::constants::{
     MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
     STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
-use super::loans::PathLoan;
-use super::losses::LossRate;
+use super::load_aggregation::PathLoan;
+use super::loss_cause::LossRate;
 use super::queue_delay::{DelayReading, QueueDelay};
 use crate::bundle::UndoState;
 use crate::{Acked, Allowance, Delay, Opened};

@@ -17,16 +17,16 @@
 //! | `jitter.rs` | how late packets are without a queue |
 //! | `closing_up.rs` | what proves that a path has jitter |
 //! | `law.rs` | one path: delay, queue, reaction |
-//! | `loans.rs` | whether relays add anything to the direct path |
-//! | `losses.rs` | whether losses are more than chance, and how deep the queue is then |
+//! | `load_aggregation.rs` | whether relays add anything to the direct path |
+//! | `loss_cause.rs` | whether losses are more than chance, and how deep the queue is then |
 //! | here | the bundle: coupling, choking, and how many relays it asks for |
 
 mod closing_up;
 mod constants;
 mod jitter;
 mod law;
-mod loans;
-mod losses;
+mod load_aggregation;
+mod loss_cause;
 mod queue_delay;
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 use law::BackgroundPath;
-use loans::{LoanOutcome, Loans};
+use load_aggregation::{LoanOutcome, Loans};
 
 /// New proxied paths per packet of the direct path's window (mPath, 4.1).
 const BETA_PATHS: f64 = 0.25;

@@ -5,7 +5,7 @@ use super::constants::{
     OWN_QUEUE_PACKETS,
 };
 use super::jitter::Jitter;
-use super::losses::LossDepth;
+use super::loss_cause::LossDepth;
 use crate::Delay;
 use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
 use byway_wire::time::signed_nanos;

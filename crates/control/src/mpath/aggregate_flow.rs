@@ -2,7 +2,7 @@
 //! this path's share of all windows. So frequent losses on a path with a small window do not slow a
 //! path with a large window.
 
-use crate::curve::{Curve, Shape};
+use crate::cubic_curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
 
 /// The flow that all paths form together. Windows are in packets.

@@ -5,7 +5,7 @@
 
 use super::hystart_linux;
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
-use crate::curve::{Curve, Shape};
+use crate::cubic_curve::{Curve, Shape};
 use crate::detector::{HyStart, HyStartOptions, RoundDelay};
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;

@@ -1,7 +1,7 @@
 //! Takes packets apart. It opens them, reads their frames, and tells path, controller and data
 //! layer what they say.
 
-use super::losses::{Evidence, LossOutcome, judge};
+use super::loss_response::{Evidence, LossOutcome, judge};
 use super::path::{Path, PathState};
 use super::{Connection, Event, Inbound, Rejected, RelayEvent, close};
 use crate::config::Payload;

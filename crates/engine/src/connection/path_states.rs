@@ -5,7 +5,7 @@
 use super::audit::audit;
 use super::candidates::{CandidateAction, PathHistory};
 use super::carrier_choice::{SILENT_TIMEOUTS, is_served, may_stand_in};
-use super::losses::{Evidence, LossOutcome, judge};
+use super::loss_response::{Evidence, LossOutcome, judge};
 use super::packet_contents::PacketContents;
 use super::path::{AddressValidation, ChangeMark, Path, PathOrigin, PathState};
 use super::peer_paths::{MAX_PATHS, PATH_LOOKAHEAD};

@@ -1,11 +1,15 @@
 //! The sending end of a path: its numbers, what is in flight, what ACKs and silences say about it.
 
+mod loss_detection;
+#[cfg(test)]
+mod tests;
+
 use super::delay::DelayClock;
 use super::dscp_support::DscpSupport;
 use super::ecn::Validation;
 use super::mtu::Mtu;
 use super::pacer::Pacer;
-use super::reordering::{REORDER_PACKETS, ReorderDelay};
+use super::reordering::ReorderDelay;
 use super::rtt::Rtt;
 use super::sent_packets::{PacketState, SentPacket, SentPackets};
 use super::transport::PathTransport;
@@ -419,57 +423,6 @@ impl SendPath {
         Some(progress)
     }
 
-    /// The receiver misses these numbers. What was lost goes to `lost`: nothing, where the kernel
-    /// repeats it.
-    pub fn on_missing(
-        &mut self,
-        now: Instant,
-        missing: impl Iterator<Item = (u64, u64)>,
-        mut lost: impl FnMut(&Carried),
-    ) -> Option<DetectedLosses> {
-        let mut losses = None;
-        if !self.transport.loses() {
-            return losses;
-        }
-        for (start, end) in missing {
-            for number in start.max(self.sent_packets.base())..end.min(self.next_number()) {
-                self.lose(now, number, &mut losses, &mut lost);
-            }
-        }
-        losses
-    }
-
-    /// Finds lost packets below the largest acknowledged number, without a report by the receiver.
-    /// Packets are lost once older than the RTT plus a tolerance. If the receiver counted more
-    /// losses than this side, the smallest RTT suffices for packets `REORDER_PACKETS` or more
-    /// below.
-    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
-        let largest = self.largest_acked.filter(|_| self.transport.loses())?;
-        let patience = self.patience();
-        let counted = self.reported.0 > self.totals.lost;
-        let minimum = self.rtt.minimum();
-        let is_old = |sent_at: Instant| sent_at + patience <= now;
-        let is_told = |number: u64, sent_at: Instant| {
-            counted && number + REORDER_PACKETS <= largest && sent_at + minimum <= now
-        };
-        let (mut number, sent_at) = self.sent_packets.oldest()?;
-        if number >= largest || !is_old(sent_at) && !is_told(number, sent_at) {
-            return None; // as nearly always
-        }
-        let mut losses = None;
-        while number < largest {
-            let Some(entry) = self.sent_packets.get(number).sure() else { break };
-            if entry.fate == PacketState::Outstanding {
-                if !is_old(entry.sent_at) && !is_told(number, entry.sent_at) {
-                    break;
-                }
-                self.lose(now, number, &mut losses, &mut lost);
-            }
-            number += 1;
-        }
-        losses
-    }
-
     /// The bytes that may be in flight where the controller allows `window` of them on the way:
     /// those that have arrived and wait for their ACK come on top. RTTs are measured without that
     /// wait, so the rate is the one that the controller expects of its window.
@@ -486,58 +439,6 @@ impl SendPath {
         rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
     }
 
-    /// How long a packet may stay unacknowledged before it counts as lost.
-    fn patience(&self) -> Duration {
-        self.expected() + self.lateness.wait()
-    }
-
-    fn lose(
-        &mut self,
-        now: Instant,
-        number: u64,
-        losses: &mut Option<DetectedLosses>,
-        lost: &mut impl FnMut(&Carried),
-    ) {
-        // An ACK that acknowledges many packets and shows a loss does not make the flight smaller
-        // that met the loss (RFC 5681, FlightSize).
-        let (acked_at, before_ack) = self.before_ack;
-        let in_flight = if acked_at == now { before_ack.max(self.in_flight) } else { self.in_flight };
-        let Some((PacketState::Outstanding, packet)) =
-            self.sent_packets.get(number).map(|entry| entry.fate).and_then(|fate| {
-                if fate == PacketState::Outstanding {
-                    self.sent_packets.settle(number, PacketState::Lost)
-                } else {
-                    None
-                }
-            })
-        else {
-            return;
-        };
-        let packet = packet.clone();
-        packet.first.iter().for_each(&mut *lost);
-        if packet.more {
-            self.sent_packets.more(number).for_each(lost);
-        }
-        if !packet.counted {
-            self.mtu.lost(now, number);
-            return;
-        }
-        self.mtu.suspect(now, packet.bytes as usize, packet.sent_at);
-        self.in_flight -= u64::from(packet.bytes);
-        self.totals.lost += 1;
-        self.totals.lost_bytes += u64::from(packet.bytes);
-        let sum = losses.get_or_insert(DetectedLosses {
-            packets: 0,
-            bytes: 0,
-            first_sent_at: packet.sent_at,
-            last_sent_at: packet.sent_at,
-            in_flight,
-        });
-        sum.packets += 1;
-        sum.bytes += u64::from(packet.bytes);
-        sum.last_sent_at = packet.sent_at;
-    }
-
     /// When [`detect_losses`](Self::detect_losses) or [`on_timeout`](Self::on_timeout) should be
     /// called.
     #[must_use]
@@ -546,12 +447,6 @@ impl SendPath {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
-    }
-
-    fn loss_deadline(&self) -> Option<Instant> {
-        let largest = self.largest_acked.filter(|_| self.transport.loses())?;
-        let (number, sent_at) = self.sent_packets.oldest()?;
-        (number < largest).then(|| sent_at + self.patience())
     }
 
     /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for
@@ -568,54 +463,6 @@ impl SendPath {
         let mut packets =
             (self.sent_packets.base()..self.next_number()).filter_map(|number| self.sent_packets.get(number));
         packets.find(waits).map(|packet| packet.sent_at)
-    }
-
-    /// When silence on this path becomes a timeout. `None`: nothing is outstanding.
-    #[must_use]
-    pub fn timeout_deadline(&self) -> Option<Instant> {
-        if self.sent_packets.outstanding() == 0 {
-            return None;
-        }
-        if self.is_crowded() {
-            return Some(self.last_sent_at);
-        }
-        let timeout = self.transport.patience(self.rtt.probe_timeout(ACK_DELAY));
-        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(MAX_TIMEOUT.max(timeout));
-        let silence = self.last_sent_at + backed_off;
-        // If something new is sent now and then, that silence never comes. So it is one, too, if
-        // nothing is heard for long.
-        let (_, oldest) = self.sent_packets.oldest()?;
-        let (_, heard_at) = self.delivered;
-        if !self.transport.loses() {
-            // What is under way stays so after a timeout, and what asks may wait for its socket.
-            return Some(oldest.max(heard_at).max(self.timed_out_at) + backed_off);
-        }
-        Some(silence.min(oldest.max(heard_at) + backed_off * SILENCE_TIMEOUTS))
-    }
-
-    /// Handles a timeout. Over UDP, all outstanding packets count as lost, so that their data goes
-    /// out again on the best path. Late ACKs undo these losses. TCP repeats packets itself, so
-    /// nothing counts as lost unless the list of sent packets is too long.
-    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
-        self.timeouts = self.timeouts.saturating_add(1);
-        self.timed_out_at = now;
-        self.dscp_support.on_timeout();
-        self.totals.timeouts += 1;
-        let mut losses = None;
-        if self.transport.loses() || self.is_crowded() {
-            for number in self.sent_packets.base()..self.next_number() {
-                self.lose(now, number, &mut losses, &mut lost);
-            }
-        }
-        losses
-    }
-
-    /// The path will carry nothing more: all that is outstanding goes to `lost`.
-    pub fn abandon(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) {
-        let mut losses = None;
-        for number in self.sent_packets.base()..self.next_number() {
-            self.lose(now, number, &mut losses, &mut lost);
-        }
     }
 
     /// Notes that the path's route changed, so that measurements are invalid.
@@ -661,6 +508,3 @@ impl<I: Iterator<Item = (u64, u32)>> Stamps<I> {
         stamp.map(|(_, stamp)| stamp)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,7 @@
 //! A rule's flows form a box in several dimensions, such as addresses. Earlier rules' boxes are cut
 //! out of this box.
 
-use super::table::{Direction, Rule, Rules};
+use super::classification::{Direction, Rule, Rules};
 use crate::ports::Ports;
 use alloc::vec;
 use alloc::vec::Vec;

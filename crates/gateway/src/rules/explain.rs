@@ -1,6 +1,6 @@
 //! A rule as a sentence.
 
-use super::table::{Action, Direction, Rule};
+use super::classification::{Action, Direction, Rule};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::Display;

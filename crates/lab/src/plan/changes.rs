@@ -1,7 +1,7 @@
 //! `[[change]]`: what changes during the run, in the network and at its hosts.
 
-use super::reader::{Reader, SpannedError};
 use super::shared_keys::{mtu, pair, when};
+use super::table_reader::{Reader, SpannedError};
 use super::units::QuantityKind;
 use crate::setup::{Carrier, Change, Changed, EndChange, EndChoice, RegistrySetup, Transfer, UdpFilter};
 

@@ -1,8 +1,8 @@
 //! `[transfer.exchange]`: sessions between hosts that live as hosts do.
 
 use super::node::{Node, Value};
-use super::reader::{Reader, SpannedError, quantity};
 use super::shared_keys::datagram;
+use super::table_reader::{Reader, SpannedError, quantity};
 use super::units::{self, QuantityKind};
 use crate::setup::{ClockSetup, ExchangeOptions, StreamSetup};
 use byway_wire::Duration;

@@ -1,7 +1,7 @@
 //! `[[gateways]]`: who carries the flows of hosts, and how.
 
-use super::reader::{Reader, SpannedError};
 use super::shared_keys::{congestion, name, pair, ways, when};
+use super::table_reader::{Reader, SpannedError};
 use crate::setup::{Gateways, PathChoice};
 use byway_control::SenderKind;
 use byway_gateway::cache;

@@ -1,8 +1,8 @@
 //! The sections of a plan, one function each.
 
 use super::node::{Node, Value};
-use super::reader::{Reader, SpannedError};
 use super::shared_keys::{MAX_COPIES, congestion, listed, mtu, name, pair, tcp, when};
+use super::table_reader::{Reader, SpannedError};
 use super::units::{self, QuantityKind};
 use super::{changes, gateways, transfers};
 use crate::setup::{

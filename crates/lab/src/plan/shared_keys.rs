@@ -1,6 +1,6 @@
 //! Keys that several sections of a plan have.
 
-use super::reader::{Reader, SpannedError};
+use super::table_reader::{Reader, SpannedError};
 use super::units::QuantityKind;
 use crate::setup::{PathChoice, TcpOptions};
 use byway_control::{ChoiceError, ControllerChoice};

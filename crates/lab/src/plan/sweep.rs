@@ -1,7 +1,7 @@
 //! Axes and their combinations.
 
 use super::node::{Node, Table, Value};
-use super::reader::SpannedError;
+use super::table_reader::SpannedError;
 
 /// The changes to the plan from the command line.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! `[[transfer]]`: bulk data, and what carries it.
 
 use super::node::{Node, Value};
-use super::reader::{Reader, SpannedError};
 use super::shared_keys::{MAX_COPIES, congestion, datagram, name, tcp, ways, when};
+use super::table_reader::{Reader, SpannedError};
 use super::units::{self, QuantityKind};
 use super::{exchange, gateways};
 use crate::setup::{Carrier, Demand, Gateways, NodeChoice, PathChoice, SessionOptions, Transfer};

@@ -1,6 +1,6 @@
 //! What the paths of a flow share: the controller, the data, and the paths to open.
 
-use super::flow::{Flow, Subflow, SubflowReport};
+use super::flow_spec::{Flow, Subflow, SubflowReport};
 use super::options::TcpConfig;
 use super::supply::Supply;
 use byway_control::{Controller, Opened};

@@ -1,7 +1,7 @@
 //! One TCP connection: its handshake, its two directions and its timers.
 
 use super::bundle::Bundle;
-use super::flow::{SubflowReport, SubflowState};
+use super::flow_spec::{SubflowReport, SubflowState};
 use super::options::{Recovery, TcpConfig};
 use super::receive::{ReadPattern, Receive};
 use super::rtt::Rtt;

@@ -1,7 +1,7 @@
 //! A host with any number of flows, client and server at once.
 
 use super::bundle::Bundle;
-use super::flow::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport};
+use super::flow_spec::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport};
 use super::server_config::ServerConfig;
 use super::stack::Stack;
 use byway_wire::{Input, Instant, Machine, PathId, Transmit, TransmitBuffer};

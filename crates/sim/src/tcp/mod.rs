@@ -7,7 +7,7 @@ mod bundle;
 mod cbr;
 mod connection;
 mod datagrams_over_tcp;
-mod flow;
+mod flow_spec;
 mod host;
 mod options;
 mod pace;
@@ -28,7 +28,7 @@ pub mod web;
 
 pub use cbr::Cbr;
 pub use datagrams_over_tcp::{FrameBytes, TcpCarried, tcp_address};
-pub use flow::{
+pub use flow_spec::{
     Demand, Flow, FlowId, FlowReport, FlowTag, ReceiverReport, Subflow, SubflowReport, SubflowState, newreno,
 };
 pub use host::TcpHost;

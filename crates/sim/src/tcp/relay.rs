@@ -1,6 +1,6 @@
 //! A relay that ends TCP on one side and begins another TCP on the other.
 
-use super::flow::{FlowTag, Subflow};
+use super::flow_spec::{FlowTag, Subflow};
 use super::options::TcpConfig;
 use super::stack::{Onward, Stack};
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};

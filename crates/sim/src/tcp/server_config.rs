@@ -1,6 +1,6 @@
 //! How a host serves.
 
-use super::flow::newreno;
+use super::flow_spec::newreno;
 use super::options::TcpConfig;
 use byway_control::Controller;
 use byway_wire::Instant;

@@ -7,7 +7,7 @@ mod paths;
 use super::acks_and_timeouts::{ConnectionFate, LINGER_TIME};
 use super::bundle::Bundle;
 use super::connection::{Connection, NO_ENTRY, TcpState};
-use super::flow::{Demand, Flow, FlowTag, ReceiverReport};
+use super::flow_spec::{Demand, Flow, FlowTag, ReceiverReport};
 use super::pace::Pace;
 use super::receive::ReadPattern;
 use super::segment::{

@@ -1,6 +1,6 @@
 //! What an application has written, and what of it was handed to paths.
 
-use super::flow::Demand;
+use super::flow_spec::Demand;
 use super::pace::Pace;
 use byway_wire::Instant;
 

@@ -1,7 +1,7 @@
 //! Web workloads: requests drawn in advance, so that the same list is replayed with and without
 //! other load.
 
-use super::flow::Flow;
+use super::flow_spec::Flow;
 use super::stack::{Stack, StackEvent};
 use super::{Demand, TcpConfig, newreno};
 use crate::random::Random;

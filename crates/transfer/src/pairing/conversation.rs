@@ -2,8 +2,8 @@
 
 use super::code::{CodeWords, PairingCode};
 use super::introduction::Introduction;
+use super::key_agreement::{KeyAgreement, LetterKeys, PairingSide, SeededRandom};
 use super::pairing_error::PairingError;
-use super::sealing::{KeyAgreement, LetterKeys, PairingSide, SeededRandom};
 use crate::identity::PublicKey;
 use byway_wire::relay::{MailboxAnswer, MailboxState};
 

@@ -3,8 +3,8 @@
 use super::code::PairingCode;
 use super::conversation::{Conversation, Step};
 use super::introduction::Introduction;
+use super::key_agreement::SeededRandom;
 use super::pairing_error::PairingError;
-use super::sealing::SeededRandom;
 use byway_wire::Writer;
 use byway_wire::relay::{
     GREET_LEN, Greet, Greeted, MAILBOX_LEN, MAILED_MAX, MailboxAnswer, MailboxKey, Notice, Word,

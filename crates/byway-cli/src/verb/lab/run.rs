@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary};
 use byway_field::experiment_run::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
 use byway_lab::expect::table::{self, Grid};
+use byway_lab::html_report;
 use byway_lab::plan::{Mode, Overrides};
-use byway_lab::report;
 use std::sync::atomic::Ordering;
 
 /// Runs what was asked for. Ends with 1 if a bound breaks that is not known to.
@@ -114,7 +114,7 @@ fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
             output.answer_table(&printable(&grid))?;
         }
     }
-    let (word, _) = report::word(outcome.verdict);
+    let (word, _) = html_report::word(outcome.verdict);
     let verdict = if outcome.claims.is_empty() { String::new() } else { format!("{word}, ") };
     output.answer_lines(&format!(
         "{id}: {verdict}{runs} runs, {packets} packet hops, {seconds:.1} s, trace {}",

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, headlines, write_page};
-use byway_lab::report::{self, ReportEntry};
+use byway_lab::html_report::{self, ReportEntry};
 
 /// The counts of all entries, as JSON.
 fn result(entries: &[ReportEntry]) -> Outcome {
@@ -17,7 +17,7 @@ fn result(entries: &[ReportEntry]) -> Outcome {
 pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place.directories(), &arguments.tag)?;
     output.answer_table(&listed(&entries))?;
-    output.answer_lines(&report::whole(&entries))?;
+    output.answer_lines(&html_report::whole(&entries))?;
     output.answer_lines(
         "published: claims of the paper that hold word by word. second: more of them that hold by another reading, \
          which the experiment's README declares. missed: those that hold by neither. byway: claims about byway's own \
@@ -52,9 +52,9 @@ fn listed(entries: &[ReportEntry]) -> Table {
         ("claim, and why it is missed", Align::Left),
     ]);
     for entry in entries {
-        let [published, second, missed, ours] = report::counts(entry);
-        let short = report::remark(entry);
-        let title = report::title(&entry.experiment);
+        let [published, second, missed, ours] = html_report::counts(entry);
+        let short = html_report::remark(entry);
+        let title = html_report::title(&entry.experiment);
         let said = if short.is_empty() { title.to_owned() } else { format!("{title}: {short}") };
         table.row([entry.experiment.id.clone(), published, second, missed, ours, said]);
     }

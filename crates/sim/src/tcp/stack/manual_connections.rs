@@ -1,6 +1,6 @@
 //! What a stack keeps of connections that are written and read by hand.
 
-use crate::tcp::flow::Subflow;
+use crate::tcp::flow_spec::Subflow;
 use crate::tcp::options::TcpConfig;
 
 /// A connection of a stack: the slot is this connection's as long as it has this port.

@@ -5,7 +5,7 @@ use super::Stack;
 use super::manual_connections::{ByHand, Pair};
 use crate::tcp::acks_and_timeouts::ConnectionFate;
 use crate::tcp::connection::{Connection, TcpState};
-use crate::tcp::flow::{Demand, Flow, newreno};
+use crate::tcp::flow_spec::{Demand, Flow, newreno};
 use crate::tcp::receive::ReadPattern;
 use byway_control::Opened;
 use byway_wire::{Instant, Local};
