@@ -12,6 +12,7 @@ mod directory_use;
     feature = "registry"
 )))]
 mod disabled_verbs;
+mod dry_run;
 mod forward;
 mod forward_stdio;
 #[cfg(feature = "gateway")]

@@ -153,6 +153,12 @@ impl Beneath {
         self.held.clear();
     }
 
+    /// The target of the symbolic link at `path`.
+    pub(crate) fn readlink(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let (directory, leaf) = split(path);
+        Ok(rustix::fs::readlinkat(self.directory(directory)?, leaf, Vec::new())?.into_bytes())
+    }
+
     /// The metadata of `path`. If it is a symbolic link, those of the link itself.
     pub(crate) fn stat(&mut self, path: &[u8]) -> Result<rustix::fs::Stat> {
         let (directory, leaf) = split(path);

@@ -46,9 +46,11 @@ pub use name::{
 };
 pub use not_copied::NotCopied;
 pub use path_pattern::MAX_PATTERN_LEN;
-pub use receiver_report::{ObjectRange, Reason, Report, Reports};
+pub use receiver_report::{LookedAt, ObjectRange, Reason, Report, Reports};
 pub use sender_journals::Journals;
-pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
+pub use sink::{
+    Finish, Look, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written,
+};
 pub use size_totals::Totals;
 pub use source::{Batch, NewObject, Source};
 pub use source_options::SourceOptions;

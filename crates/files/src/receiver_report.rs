@@ -14,6 +14,15 @@
 //! | 06 | SAME | first object, number of objects - 1: these files are here, with the same size and time |
 //! | 07 | WANTED | first object, number of objects - 1: these files are to be sent whole |
 //! | 08 | TRASHED | entries that were moved to the trash, its folder: seconds since 1970, number; at most once |
+//! | 09 | LOOKED | what (1), amount, path: to a sender that asks what a transfer would do |
+//!
+//! | what of LOOKED | meaning | amount |
+//! |---|---|---|
+//! | 0 | a file or link is new | bytes |
+//! | 1 | it replaces another one | bytes |
+//! | 2 | the receiver's is newer, and kept | bytes |
+//! | 3 | the contents have to be compared | bytes |
+//! | 4 | it would be moved to the trash, with all that it holds | entries |
 //!
 //! | flag of HAVE | meaning |
 //! |---|---|
@@ -38,6 +47,7 @@ const LIMIT_REPORT: u8 = 0x05;
 const SAME_REPORT: u8 = 0x06;
 const WANTED_REPORT: u8 = 0x07;
 const TRASHED_REPORT: u8 = 0x08;
+const LOOKED_REPORT: u8 = 0x09;
 // Flags of HAVE.
 const HAVE_LAST_FLAG: u8 = 0x01;
 const HAVE_PLACED_FLAG: u8 = 0x02;
@@ -117,6 +127,26 @@ impl Reason {
     }
 }
 
+/// What a transfer would do with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LookedAt {
+    /// It is not there yet.
+    New,
+    /// It replaces another one.
+    Replaced,
+    /// The receiver's is newer, and kept.
+    Newer,
+    /// Its contents are compared, and what differs travels.
+    Compared,
+    /// It is moved to the trash, with all that it holds.
+    Deleted,
+}
+
+impl LookedAt {
+    /// All, in the order of their codes.
+    pub const ALL: [Self; 5] = [Self::New, Self::Replaced, Self::Newer, Self::Compared, Self::Deleted];
+}
+
 /// A report of the receiver to the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
@@ -175,6 +205,15 @@ pub enum Report {
         entries: u64,
         /// Where in the trash.
         folder: TrashName,
+    },
+    /// What a transfer would do with an entry. Of what would stay as it is nothing is said.
+    Looked {
+        /// What it would do.
+        what: LookedAt,
+        /// Bytes of a file, or the number of entries that would go.
+        amount: u64,
+        /// The path of the entry.
+        path: Vec<u8>,
     },
     /// The receiver limits the rate from now on. Flow control holds the sender to it as well.
     Limit {
@@ -285,6 +324,12 @@ impl Report {
                 writer.varint(folder.seconds.min(VARINT_MAX));
                 writer.varint(folder.number.into());
             }),
+            Self::Looked { what, amount, path } => append(out, path.len(), |writer| {
+                writer.u8(LOOKED_REPORT);
+                writer.u8(*what as u8);
+                writer.varint((*amount).min(VARINT_MAX));
+                writer.bytes(path);
+            }),
             Self::Limit { bytes_per_second } => append(out, 0, |writer| {
                 writer.u8(LIMIT_REPORT);
                 writer.varint((*bytes_per_second).min(VARINT_MAX));
@@ -334,6 +379,11 @@ impl Report {
                     seconds: reader.varint()?,
                     number: u16::try_from(reader.varint()?).map_err(|_| DecodeError::Range("number"))?,
                 },
+            },
+            LOOKED_REPORT => Self::Looked {
+                what: *LookedAt::ALL.get(usize::from(reader.u8()?)).ok_or(DecodeError::Range("what"))?,
+                amount: reader.varint()?,
+                path: read_path(reader.take_rest())?.to_vec(),
             },
             LIMIT_REPORT => Self::Limit { bytes_per_second: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
@@ -404,6 +454,7 @@ mod tests {
             Report::Same(ObjectRange { first: ObjectId(70), count: 20_000 }),
             Report::Wanted(ObjectRange::one(ObjectId(frame::MAX_OBJECT_ID))),
             Report::Trashed { entries: 64, folder: TrashName { seconds: 1, number: 2 } },
+            Report::Looked { what: LookedAt::Deleted, amount: 1, path: b"a/b".to_vec() },
         ]
     }
 
@@ -414,7 +465,7 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let have = format!("0025 04 01 01 4046 {}", "09".repeat(32));
         let all = format!(
-            "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509 0007 06 4046 80004e1f 0006 07 bfffffff 00 0005 08 4040 01 02"
+            "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509 0007 06 4046 80004e1f 0006 07 bfffffff 00 0005 08 4040 01 02 0006 09 04 01 612f62"
         );
         assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
@@ -434,8 +485,8 @@ mod tests {
     #[test]
     fn a_failed_stream_stays_failed() {
         let mut reports = Reports::new();
-        assert_eq!(reports.feed(&[0, 1, 9]), Err(DecodeError::UnknownType(9)));
-        assert_eq!(reports.feed(&[0, 2, 0, 3]), Err(DecodeError::UnknownType(9)));
+        assert_eq!(reports.feed(&[0, 1, 99]), Err(DecodeError::UnknownType(99)));
+        assert_eq!(reports.feed(&[0, 2, 0, 3]), Err(DecodeError::UnknownType(99)));
     }
 
     proptest! {

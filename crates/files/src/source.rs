@@ -245,7 +245,7 @@ impl Source {
         {
             entries -= 1;
             // One that would be closed again before it is read need not be opened.
-            self.walk.opens = self.open.has_room();
+            self.walk.opens = !self.options.looks && self.open.has_room();
             match self.walk.step() {
                 Some(entry) => {
                     announced += usize::from(matches!(entry, Entry::File { .. }));
@@ -480,6 +480,9 @@ impl Source {
                 }
                 let announced = Record::File { object, size: status.size, metadata, path: &sent };
                 self.codec.encode(&announced, &mut self.out);
+                if self.options.looks {
+                    return;
+                }
                 self.objects.insert(object, Box::new(Outgoing::new(start, path, status, holes)));
                 self.unsettled += 1;
                 file.into_iter().for_each(|file| self.open.insert(object, file));

@@ -14,6 +14,8 @@ pub struct SourceOptions {
     /// Have the receiver move to its trash what it has below a directory that is sent, and this
     /// side has not.
     pub deletes: bool,
+    /// Only ask what a transfer would do. The receiver must be told so before the manifest.
+    pub looks: bool,
     /// Send what a named directory holds, without its name.
     pub into_root: bool,
     /// Send further names of a file as hard links to the first.
@@ -29,6 +31,7 @@ impl SourceOptions {
         compares_contents: false,
         replaces_newer: false,
         deletes: false,
+        looks: false,
         into_root: false,
         hard_links: false,
         open_files: 64,

@@ -3,6 +3,7 @@
 use crate::name::{NameError, check_name};
 use crate::path_pattern::PathPattern;
 use std::collections::BTreeSet;
+use std::io::{self, BufRead};
 use std::ops::Bound;
 use thiserror::Error;
 
@@ -21,7 +22,7 @@ pub enum SelectionError {
     #[error("these are too many patterns: at most 1024, of 16 KiB in all")]
     TooManyPatterns,
     /// The path of a list leads out of the tree.
-    #[error("a path of the list must lead to something in the tree that is sent: {0}")]
+    #[error("its paths must lead to something in the tree that is sent: {0}")]
     Path(NameError),
 }
 
@@ -116,6 +117,18 @@ impl ListedPaths {
         }
         self.0.insert(path);
         Ok(())
+    }
+
+    /// Reads a list of a path a line.
+    ///
+    /// # Errors
+    /// It cannot be read, or a path leads out of the tree.
+    pub fn read(input: impl BufRead) -> io::Result<Self> {
+        let mut listed = Self::default();
+        for line in input.split(b'\n') {
+            listed.add(&line?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+        Ok(listed)
     }
 
     /// Whether a path is listed, or a directory above it.

@@ -7,6 +7,7 @@ use crate::progress::TransferProgress;
 use crate::received_output::ReceivedTransfer;
 use crate::session::name_lookup::NameStep;
 use crate::ticket::GreetedRelay;
+use byway_files::LookedAt;
 
 /// An event of a running transfer, for the program.
 #[derive(Debug)]
@@ -39,6 +40,16 @@ pub enum TransferEvent {
     },
     /// A step in looking up a name of the receiver.
     Name(NameStep),
+    /// What a transfer would do with an entry, for a sender that asks. Programs must read these, or
+    /// the look waits.
+    Looked {
+        /// What it would do.
+        what: LookedAt,
+        /// Bytes of a file, or the number of entries that would go.
+        amount: u64,
+        /// The path of the entry.
+        path: Vec<u8>,
+    },
     /// The receiver can now be reached through this relay.
     Reachable(GreetedRelay),
     /// The receiver cannot be reached through this relay, and why.

@@ -126,6 +126,7 @@ pub(crate) struct TreeReader {
     unwoken: usize,
     buffers: Buffers,
     reports: Reports,
+    news: SyncSender<TransferEvent>,
     warnings: Warnings,
     /// The rate in bytes per second that the receiver last permitted.
     limit: Option<u64>,
@@ -160,6 +161,7 @@ impl TreeReader {
             unwoken: 0,
             buffers: Buffers::default(),
             reports: Reports::new(),
+            news: news.clone(),
             warnings: Warnings::new(news),
             limit: None,
             counted,
@@ -280,6 +282,10 @@ impl TreeReader {
             Report::Refused { path, reason, detail } => {
                 self.undeleted += u64::from(reason.is_of_deletion());
                 self.warnings.give(|| refused(&path, reason, &detail))
+            }
+            Report::Looked { what, amount, path } => {
+                // Whoever does not wait for it is gone.
+                let _ = self.news.send(TransferEvent::Looked { what, amount, path });
             }
             Report::Trashed { entries, folder } => self.trashed = Some((entries, folder)),
             Report::Done { files: _, bytes, failed } => {

@@ -7,8 +7,8 @@ use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, MadeFile, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile, Subdirectory,
-    Summary, TreeTop, Written,
+    Finish, Look, MadeFile, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile,
+    Subdirectory, Summary, TreeTop, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -184,6 +184,49 @@ pub(crate) fn write_tree(
         }
         Err(error) => {
             let _ = channels.give(DiskEvent::Failed(TransferError::Sink(error)));
+        }
+    }
+}
+
+/// Tells a sender what a transfer would do, and writes nothing.
+pub(crate) fn look_at_tree(
+    directory: &ReceivingDirectory,
+    below: Option<&Subdirectory>,
+    mut channels: DiskChannels,
+) {
+    // When the owner has gone there is nobody to tell.
+    let _ = answer_look(directory, below, &mut channels);
+}
+
+fn answer_look(
+    directory: &ReceivingDirectory,
+    below: Option<&Subdirectory>,
+    channels: &mut DiskChannels,
+) -> Result<(), ReceiverGone> {
+    let failed = |error| DiskEvent::Failed(TransferError::Sink(error));
+    let mut look = match Look::open(&directory.path, below, directory.deletes) {
+        Ok(look) => look,
+        Err(error) => return channels.give(failed(error)),
+    };
+    loop {
+        match channels.tasks.recv().map_err(|_| ReceiverGone)? {
+            DiskTask::Bytes(bytes) => {
+                if let Err(error) = look.records(&bytes) {
+                    return channels.give(failed(error));
+                }
+            }
+            DiskTask::Write(write) => channels.give(DiskEvent::Buffer(write.data))?,
+            DiskTask::Complete(_) | DiskTask::End => {}
+        }
+        while look.work() {
+            channels.give(DiskEvent::Reports(look.reports()))?;
+        }
+        let reports = look.reports();
+        if look.is_complete() {
+            return channels.give(DiskEvent::Done(Summary::default(), reports));
+        }
+        if !reports.is_empty() {
+            channels.give(DiskEvent::Reports(reports))?;
         }
     }
 }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! `kind` is the purpose of the connection: 0 files, 1 stream, 2 ping, 3 connections of programs, 4
-//! [application](crate::application_protocol). Kind 4 has other fields after `permission`.
+//! [application](crate::application_protocol), 5 a question what a transfer of files would do. Kind
+//! 4 has other fields after `permission`.
 //! `permission` is the secret in the ticket that the receiver printed. `transfer` is the transfer's
 //! id. In a ping it may be the id of another session of the same sender. The receiver then answers
 //! whether it has that session ([`CloseCode`](crate::CloseCode), 8 or 9). 0: nothing is asked.
@@ -30,6 +31,8 @@ pub enum ConnectionPurpose {
     Ping,
     /// Forwarded connections of programs. Both sides send with this class.
     Forward(Class),
+    /// A question what a transfer of files and directories would do.
+    Look,
 }
 
 /// The data that a sender puts into its first message.
@@ -87,6 +90,7 @@ impl FirstMessage {
             1 => ConnectionPurpose::Pipe,
             2 => ConnectionPurpose::Ping,
             3 => ConnectionPurpose::Forward(Class::Background),
+            5 => ConnectionPurpose::Look,
             APPLICATION_KIND => return Ok(Self::Application(Application::read(&mut reader)?)),
             _ => return Err(DecodeError::Range("kind of transfer").into()),
         };
@@ -124,6 +128,7 @@ impl Preamble {
             ConnectionPurpose::Pipe => 1,
             ConnectionPurpose::Ping => 2,
             ConnectionPurpose::Forward(_) => 3,
+            ConnectionPurpose::Look => 5,
         });
         writer.bytes(self.permission.expose());
         writer.bytes(&self.transfer);
@@ -178,7 +183,7 @@ mod tests {
                 Err(DecodeError::Range("class").into())
             );
         }
-        assert_eq!(Preamble::read(&[1, 5]), Err(DecodeError::Range("kind of transfer").into()));
+        assert_eq!(Preamble::read(&[1, 6]), Err(DecodeError::Range("kind of transfer").into()));
         assert_eq!(Preamble::read(&[]), Err(DecodeError::Truncated.into()));
     }
 }

@@ -4,7 +4,8 @@ use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
 use crate::error::TransferError;
 use crate::events::TransferEvent;
 use crate::file_writer::{
-    DiskChannels, DiskEvent, DiskTask, MAX_QUEUED_TASKS, PipeTotal, WriteProgress, write_pipe, write_tree,
+    DiskChannels, DiskEvent, DiskTask, MAX_QUEUED_TASKS, PipeTotal, WriteProgress, look_at_tree, write_pipe,
+    write_tree,
 };
 use crate::identity::PublicKey;
 use crate::limiting_factor::PauseReason;
@@ -55,6 +56,8 @@ pub(crate) struct Inbound {
     network: Option<NetworkPrefix>,
     came_at: Instant,
     is_pipe: bool,
+    /// Whether its sender asks what a transfer would do.
+    is_look: bool,
     /// Receives the bytes that were not handed to the disk thread when the transfer ends early.
     rest: Sender<Vec<WriteRequest>>,
     /// Closed when the thread that writes has ended.
@@ -85,7 +88,7 @@ impl Inbound {
     /// Starts the thread that writes, below a directory of the destination if there is one.
     pub fn start(
         (destination, below): (&Destination, Option<&Subdirectory>),
-        (id, network): (InboundId, Option<NetworkPrefix>),
+        (id, network, is_look): (InboundId, Option<NetworkPrefix>, bool),
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
         news: &SyncSender<TransferEvent>,
@@ -114,7 +117,10 @@ impl Inbound {
         match destination {
             Destination::Directory(directory) => {
                 let (directory, below) = (directory.clone(), below.cloned());
-                let write = move || write_tree(&directory, below.as_ref(), id.transfer, ends);
+                let write = move || match is_look {
+                    true => look_at_tree(&directory, below.as_ref(), ends),
+                    false => write_tree(&directory, below.as_ref(), id.transfer, ends),
+                };
                 thread.spawn(write)?;
             }
             Destination::Pipe(open) => {
@@ -129,6 +135,7 @@ impl Inbound {
             network,
             came_at: now,
             is_pipe,
+            is_look,
             rest,
             writer,
             tasks,
@@ -182,6 +189,11 @@ impl Inbound {
     /// The transfer's number, counted since the receiver began. Each try of it has the same.
     pub const fn number(&self) -> u32 {
         self.id.number
+    }
+
+    /// Whether its sender asks what a transfer would do, and nothing is received.
+    pub const fn is_look(&self) -> bool {
+        self.is_look
     }
 
     /// Since when nothing is left to do but to hear the sender's goodbye.

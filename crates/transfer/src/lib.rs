@@ -111,7 +111,7 @@ pub mod units;
 mod warnings;
 
 pub use allowed_sender::{AllowedSender, AllowedSenderError};
-pub use byway_files::{NotCopied, Printable, SourceOptions, TrashName};
+pub use byway_files::{LookedAt, NotCopied, Printable, SourceOptions, TrashName};
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};
 pub use endpoint::endpoint;

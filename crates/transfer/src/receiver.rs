@@ -426,12 +426,16 @@ impl Server {
         let which = InboundId { number, peer, transfer };
         let sender = self.allow.iter().find(|sender| sender.key == peer);
         let place = (&self.destination, sender.and_then(|sender| sender.below.as_ref()));
-        let started = Inbound::start(place, (which, network), before, now, &self.news, &self.waker);
+        let is_look = preamble.kind == ConnectionPurpose::Look;
+        let started = Inbound::start(place, (which, network, is_look), before, now, &self.news, &self.waker);
         match started {
             Ok(inbound) => {
-                self.begun = self.begun.max(number);
                 self.inbound.insert(handle, inbound);
                 self.share();
+                if is_look {
+                    return;
+                }
+                self.begun = self.begun.max(number);
                 self.single_transfer
                     .set(self.is_single().then_some((handshake::PublicKey(peer.0), transfer)));
                 if !again {
@@ -475,11 +479,12 @@ impl Server {
         if closed.is_none() {
             inbound.drive(connection, now, self.limit.as_mut().filter(|_| !self.lifted));
         }
-        if inbound.done_at().is_some() {
+        let is_look = inbound.is_look();
+        if inbound.done_at().is_some() && !is_look {
             // Before the sender can know: whoever comes after that finds the ticket bound.
             self.ticket.bind(inbound.peer());
         }
-        if let Some(tally) = inbound.look(connection, &self.locals, now) {
+        if let Some(tally) = inbound.look(connection, &self.locals, now).filter(|_| !is_look) {
             let _ = self.news.try_send(TransferEvent::Progress(tally));
         }
         let arrived = connection.incoming().received();
@@ -503,6 +508,9 @@ impl Server {
             let received = ReceivedTransfer { is_partial, ..inbound.end(outcome, confirmed, arrived, now) };
             self.leaving.push(inbound.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
             endpoint.close(now, handle, code, &reason);
+            if is_look {
+                return;
+            }
             // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.
             let counts = received.outcome.is_ok() || matches!(self.destination, Destination::Pipe(_));
             self.complete += u64::from(counts);

@@ -52,7 +52,14 @@ pub(crate) fn start_outbound(
     match payload {
         Payload::Tree { paths, options, selection } => {
             let mut source = Source::open(&paths, options)?.select(Arc::clone(&selection));
-            let transfer = transfer_of(identity, &paths, options.into_root, below.as_ref());
+            let (transfer, purpose) = match options.looks {
+                // It must not take the place of a transfer that runs.
+                true => (byway_net::seed()?, ConnectionPurpose::Look),
+                false => {
+                    let transfer = transfer_of(identity, &paths, options.into_root, below.as_ref());
+                    (transfer, ConnectionPurpose::Tree)
+                }
+            };
             source = source.below(below);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
                 Some((_, Ok(journals))) => source = source.with_journals(journals),
@@ -81,7 +88,7 @@ pub(crate) fn start_outbound(
                 move || file_reader::aside((&paths, &options, selection), &counted, journals.as_deref());
             Builder::new().name("byway count".into()).spawn(aside).map_err(Error::Thread)?;
             let outbound = Outbound::Tree(Box::new(OutboundTree::new(asks, answered, total)));
-            Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))
+            Ok((outbound, purpose, transfer, Some(thread)))
         }
         Payload::Pipe(input) => {
             let (answers, answered) = sync_channel(MAX_QUEUED_PIECES);

@@ -6,9 +6,10 @@ use anyhow::Result;
 use byway_files::{ListedPaths, TreeSelection};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The heading of these options, and of those that say how a tree is compared.
@@ -73,12 +74,6 @@ impl Selection {
         !self.patterns.is_empty() || self.files_from.is_some()
     }
 
-    /// Whether a list says what is sent.
-    #[must_use]
-    pub const fn is_listed(&self) -> bool {
-        self.files_from.is_some()
-    }
-
     /// Reads patterns and list. A list needs one directory that its paths begin in.
     ///
     /// # Errors
@@ -98,28 +93,16 @@ impl Selection {
             if !matches!(paths, [path] if path.is_dir()) {
                 return Err(usage(messages::send::LIST_WITHOUT_DIRECTORY.into()).into());
             }
-            let listed = read_list(file).map_err(|error| match error.downcast::<io::Error>() {
-                Ok(error) => {
-                    let exit =
-                        if error.kind() == io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Error };
-                    Failure::new(exit, messages::send::unreadable_list(file, &error))
-                }
-                Err(error) => usage(messages::send::bad_list(file, &error)),
+            let read = match file.as_os_str() == "-" {
+                true => ListedPaths::read(io::stdin().lock()),
+                false => File::open(file).and_then(|file| ListedPaths::read(BufReader::new(file))),
+            };
+            let listed = read.map_err(|error| {
+                let exit = if error.kind() == io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Usage };
+                Failure::new(exit, messages::send::bad_list(file, &error))
             })?;
             selection.listed = Some(listed);
         }
         Ok(Arc::new(selection))
     }
-}
-
-fn read_list(file: &Path) -> Result<ListedPaths> {
-    let input: Box<dyn Read> = match file.as_os_str() == "-" {
-        true => Box::new(io::stdin()),
-        false => Box::new(std::fs::File::open(file)?),
-    };
-    let mut listed = ListedPaths::default();
-    for line in BufReader::new(input).split(b'\n') {
-        listed.add(&line?)?;
-    }
-    Ok(listed)
 }

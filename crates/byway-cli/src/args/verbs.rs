@@ -135,8 +135,7 @@ pub struct Send {
     /// Relay to send through, as a word or @FILE; repeatable [default: those of the ticket]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Registry to ask for relays, as a word or @FILE; with --also-relay a word for joining, too
-    /// [default: none]
+    /// Registry to ask for relays, as a word or @FILE, or a word for joining [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
     pub registry: Vec<WordArgument<registry::RegistryWord>>,
     /// Use the direct path alone [default: off]
@@ -151,8 +150,8 @@ pub struct Send {
     /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<LocalAddress>,
-    /// How much to send per second at most over all paths together: 10Mbit, 2M for 2 MiB, or `off`.
-    /// Of UP:DOWN a sender heeds UP
+    /// Most to send per second over all paths: 10Mbit, 2M for 2 MiB, or `off`. Of UP:DOWN a sender
+    /// heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Wait for a receiver that is away. Off: --no-retry [default: off]
@@ -167,12 +166,12 @@ pub struct Send {
     pub selection: Selection,
     /// Delete in directories sent what is no longer here; the receiver keeps it in .byway-trash for
     /// 30 days [default: off]
-    #[arg(long, help_heading = TREE_OPTIONS)]
+    #[arg(long, help_heading = TREE_OPTIONS, conflicts_with = "files_from")]
     pub delete: bool,
     /// Compare contents, not size and time [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub checksum: bool,
-    /// Replace files that are newer at the receiver [default: they are kept and named, code 4]
+    /// Replace newer files of the receiver [default: they are kept and named, code 4]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,
     /// Send directories without their names, as `photos/.` [default: off]
@@ -184,7 +183,7 @@ pub struct Send {
     /// Send setuid and setgid bits too, which `recv --keep-modes` sets [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub keep_modes: bool,
-    /// List what would be sent, send nothing [default: off]
+    /// List what would change there, change nothing [default: off]
     #[arg(short = 'n', long, help_heading = TREE_OPTIONS)]
     pub dry_run: bool,
     /// What it relays for others.

@@ -1,6 +1,7 @@
 //! What `byway send` says.
 
 use crate::units::{Bytes, Span};
+use byway_transfer::LookedAt;
 use byway_transfer::secret_words::shortened;
 use std::fmt::Display;
 use std::path::Path;
@@ -12,8 +13,7 @@ pub const STREAM_WITH_FILES: &str =
     "`-` is standard input, which cannot be sent together with files: send it with a command of its own";
 pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read again: --retry is for files";
 pub const STREAM_WITH_DIRECTORY: &str = "`-` is standard input, which lands in no directory: write the peer's name and a colon, and nothing behind it";
-pub const STREAM_WITH_SELECTION: &str =
-    "`-` is standard input, of which all is sent: --exclude, --include and --files-from are for directories";
+pub const STREAM_WITH_SELECTION: &str = "`-` is standard input, of which all is sent: --exclude, --include, --files-from and --delete are for directories";
 pub const LIST_WITHOUT_DIRECTORY: &str =
     "--files-from lists paths in one directory: name this directory, and nothing else, before the ticket";
 pub const RECEIVER_RESTARTED: &str =
@@ -22,10 +22,6 @@ pub const RECEIVER_RESTARTED: &str =
 pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
 pub const NOT_ALL_DELETED: &str =
     "not everything that is gone here was deleted at the receiver: the warnings name what is left";
-pub const STREAM_WITH_DELETE: &str =
-    "`-` is standard input, beside which nothing is deleted: --delete is for directories";
-pub const LIST_WITH_DELETE: &str =
-    "--files-from names but some files, so --delete would remove all others: use one of both";
 pub const PARTIAL_TRANSFER: &str = "not everything was transferred: the warnings name what is missing";
 
 /// The answer of a dry run.
@@ -67,17 +63,39 @@ pub fn include_of_nothing(pattern: &str) -> String {
     )
 }
 
-pub fn unreadable_list(file: &Path, error: impl Display) -> String {
-    format!("the list {} cannot be read ({error}): check its name and permissions", file.display())
-}
-
 pub fn bad_list(file: &Path, error: impl Display) -> String {
-    format!("the list {}: {error}", file.display())
+    format!("the list {} cannot be used ({error}): check it", file.display())
 }
 
 /// The answer of a dry run.
 pub fn would_send(bytes: u64, files: u64, directories: u64, links: u64) -> String {
     format!("{} in {files} files, {directories} directories and {links} symbolic links", Bytes(bytes))
+}
+
+/// What a transfer would do with an entry: the first word of a line.
+pub const fn looked_at(what: LookedAt) -> &'static str {
+    match what {
+        LookedAt::New => "new",
+        LookedAt::Replaced => "replaced",
+        LookedAt::Newer => "newer there",
+        LookedAt::Compared => "compared",
+        LookedAt::Deleted => "deleted",
+    }
+}
+
+/// The end of the answer of a dry run, if the receiver was asked.
+pub fn found(counts: [u64; 5], travelling_bytes: u64) -> String {
+    let counted = counts.into_iter().zip(LookedAt::ALL).filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = counted.map(|(count, what)| format!("{count} {}", looked_at(what))).collect();
+    if parts.is_empty() {
+        return "; the receiver has all of it".into();
+    }
+    format!("; of these {} would travel at most: {}", Bytes(travelling_bytes), parts.join(", "))
+}
+
+/// The receiver cannot be asked what it has.
+pub fn counted_alone(error: impl Display) -> String {
+    format!("the receiver was not asked ({error}): this is all there is here, whatever it has already")
 }
 
 /// The end of that answer.

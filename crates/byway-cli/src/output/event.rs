@@ -8,6 +8,7 @@ use super::json_fields::{Fields, always};
 use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred, is_zero};
 use crate::exit::Exit;
 use crate::messages::relay;
+use byway_transfer::LookedAt;
 use byway_transfer::receiver_addresses::DirectAddresses;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -159,6 +160,9 @@ pub enum Outcome {
         excluded: u64,
         /// Entries that cannot be read and would be left out.
         unreadable: u64,
+        /// What the receiver says. `None`: it does not answer.
+        #[serde(flatten)]
+        found: Option<Found>,
     },
     /// The result of `demo`.
     Demo {
@@ -196,6 +200,47 @@ pub enum Outcome {
     Told(Fields),
     /// No result, because the verb failed before it had one.
     Nothing {},
+}
+
+/// What a transfer would do, as the receiver says: how many entries.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Found {
+    /// Files and links that are not there.
+    pub new_entries: u64,
+    /// Files and links that replace others.
+    pub replaced_entries: u64,
+    /// Files that are newer there, and kept.
+    pub newer_files: u64,
+    /// Files whose contents would be compared.
+    pub compared_files: u64,
+    /// Entries that would be moved to the trash.
+    pub deleted_entries: u64,
+    /// Bytes that would travel at most.
+    pub travelling_bytes: u64,
+}
+
+impl Found {
+    /// The counts, in the order of [`LookedAt::ALL`].
+    #[must_use]
+    pub const fn counts(&self) -> [u64; 5] {
+        let Self { new_entries, replaced_entries, newer_files, compared_files, deleted_entries, .. } = *self;
+        [new_entries, replaced_entries, newer_files, compared_files, deleted_entries]
+    }
+
+    /// Counts an entry, and its bytes or entries.
+    pub const fn add(&mut self, what: LookedAt, amount: u64) {
+        let (counter, count) = match what {
+            LookedAt::New => (&mut self.new_entries, 1),
+            LookedAt::Replaced => (&mut self.replaced_entries, 1),
+            LookedAt::Newer => (&mut self.newer_files, 1),
+            LookedAt::Compared => (&mut self.compared_files, 1),
+            LookedAt::Deleted => (&mut self.deleted_entries, amount),
+        };
+        *counter += count;
+        if !matches!(what, LookedAt::Newer | LookedAt::Deleted) {
+            self.travelling_bytes = self.travelling_bytes.saturating_add(amount);
+        }
+    }
 }
 
 /// One path that was tried to a receiver that does not answer.

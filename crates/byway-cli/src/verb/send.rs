@@ -1,5 +1,6 @@
 //! `byway send`: files or a stream to whoever printed the ticket.
 
+use super::dry_run;
 use super::lending::LendingStatus;
 use super::limit_toggle::LimitToggle;
 use super::retry::Retry;
@@ -15,7 +16,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
-use byway_files::{SourceOptions, Totals, TreeSelection};
+use byway_files::SourceOptions;
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::local_address::local_addresses;
@@ -60,20 +61,13 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if piped && below.is_some() {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_DIRECTORY).into());
     }
-    if piped && arguments.selection.is_given() {
+    if piped && (arguments.selection.is_given() || arguments.delete) {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_SELECTION).into());
     }
-    let without_delete = match () {
-        () if piped => Some(messages::send::STREAM_WITH_DELETE),
-        () if arguments.selection.is_listed() => Some(messages::send::LIST_WITH_DELETE),
-        () => None,
-    };
-    if let Some(sentence) = without_delete.filter(|_| arguments.delete) {
-        return Err(Failure::new(Exit::Usage, sentence).into());
-    }
     let selection = arguments.selection.read(&paths)?;
-    if arguments.dry_run {
-        return dry_run(&paths, arguments, selection, piped, output);
+    if arguments.dry_run && piped {
+        output.answer(messages::send::STREAM_TO_ITS_END)?;
+        return Ok(Exit::Ok);
     }
     // It is known before anything is begun if there is none of that name.
     drop(controller(arguments)?);
@@ -99,7 +93,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {
             identity: state.identity()?,
-            journals: Some(state.sending()),
+            journals: (!arguments.dry_run).then(|| state.sending()),
             sockets: sockets::sending(&bind, &destinations)?,
             follow: arguments.bind.is_empty().then_some(destinations),
             tcp: !arguments.no_tcp,
@@ -115,6 +109,10 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     };
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    if arguments.dry_run {
+        let found = dry_run::look(plan()?, &signals, output)?;
+        return dry_run::conclude(&paths, (&source_options(arguments), selection), found, output);
+    }
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
     let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(arguments.bwlimit.up));
@@ -254,6 +252,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         into_root: arguments.into_root,
         hard_links: arguments.hard_links,
         deletes: arguments.delete,
+        looks: arguments.dry_run,
         ..SourceOptions::DEFAULT
     }
 }
@@ -294,45 +293,6 @@ pub(super) const fn class_of(priority: Priority) -> Class {
         Priority::Background => Class::Background,
         Priority::Normal => Class::Normal,
     }
-}
-
-fn dry_run(
-    paths: &[PathBuf],
-    arguments: &Send,
-    selection: Arc<TreeSelection>,
-    piped: bool,
-    output: &mut Output,
-) -> Result<Exit> {
-    if piped {
-        output.answer(messages::send::STREAM_TO_ITS_END)?;
-        return Ok(Exit::Ok);
-    }
-    let mut totals = Totals::new(paths, &source_options(arguments), selection)?;
-    while totals.step(4096) {}
-    let counts = totals.counts();
-    let (files, directories, links) = (counts.files, counts.directories, counts.symlinks);
-    let excluded = totals.excluded();
-    let answer = messages::send::would_send(counts.bytes, files, directories, links);
-    output.answer(&(answer + &messages::send::excluded(excluded)))?;
-    let exit = if totals.unsent() > 0 {
-        output.complain(&messages::send::cannot_read_entries(totals.unsent()));
-        Exit::Partial
-    } else {
-        Exit::Ok
-    };
-    output.emit(&Event::result(
-        "send",
-        exit,
-        Outcome::Plan {
-            bytes: counts.bytes,
-            files,
-            directories,
-            links,
-            excluded,
-            unreadable: totals.unsent(),
-        },
-    ));
-    Ok(exit)
 }
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ impl EventTranslator {
                 output.emit(&Event::Relay(RelayChange { name, standing, reason }));
             }
             TransferEvent::Name(step) => looked_up(step, output),
-            TransferEvent::Begun
+            TransferEvent::Looked { .. }
+            | TransferEvent::Begun
             | TransferEvent::Reachable(_)
             | TransferEvent::Received(_)
             | TransferEvent::Forwarded(_)

@@ -80,7 +80,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
         (&["work", &ticket, "--include", "a"], 2, "stands before every --exclude"),
         (&["-", &ticket, "--exclude", "a"], 2, "of which all is sent"),
         (&["work/a.c", &ticket, "--files-from", "list"], 2, "--files-from lists paths in one directory"),
-        (&["work", &ticket, "--files-from", "nowhere"], 3, "the list nowhere cannot be read"),
+        (&["work", &ticket, "--files-from", "nowhere"], 3, "the list nowhere cannot be used (No such file"),
         (&["work", &ticket, "--files-from", "up"], 2, "lead to something in the tree"),
     ] {
         place.run("sender", &[&["send"], more].concat()).failed(code, sentence);

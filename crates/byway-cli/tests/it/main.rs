@@ -8,6 +8,7 @@ mod circles;
 mod common;
 mod config;
 mod deleted;
+mod dry_run;
 mod filters;
 mod first_use;
 mod forward;

@@ -75,6 +75,11 @@ impl Mirror {
         Self { begin: status_change(stat), ..Self::default() }
     }
 
+    /// A mirror that only looks: nothing counts as changed meanwhile.
+    pub(super) fn looking() -> Self {
+        Self { begin: (i64::MAX, 0), ..Self::default() }
+    }
+
     /// A tree begins.
     pub(super) fn enter_root(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
         self.leave_all();

@@ -188,7 +188,7 @@ pub fn attempt(
                     outcome.deleted = entries;
                     assert!(into.join(".byway-trash").join(folder.to_string()).is_dir());
                 }
-                Report::Refused { .. } | Report::Limit { .. } => panic!("{report:?}"),
+                Report::Refused { .. } | Report::Limit { .. } | Report::Looked { .. } => panic!("{report:?}"),
                 Report::Have { object, first, hashes, placed, last } => {
                     source.have(object, first, &hashes, placed, last).unwrap();
                 }

@@ -150,7 +150,9 @@ impl AccessControl {
             (ConnectionPurpose::Forward(class), _) if self.forwards => Ok(class),
             (ConnectionPurpose::Forward(_), _) => Err(Refusal::NoForwards),
             (ConnectionPurpose::Pipe, ConnectionPurpose::Tree) => Err(Refusal::NoStreams),
-            (ConnectionPurpose::Tree, ConnectionPurpose::Pipe) => Err(Refusal::NoFiles),
+            (ConnectionPurpose::Tree | ConnectionPurpose::Look, ConnectionPurpose::Pipe) => {
+                Err(Refusal::NoFiles)
+            }
             _ if self.single_transfer.shuts_out(peer, preamble.transfer) => Err(Refusal::Taken),
             // What goes back is small: reports and acknowledgements.
             _ => Ok(Class::Normal),
