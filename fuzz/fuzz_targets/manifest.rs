@@ -185,6 +185,7 @@ fuzz_target!(|steps: Vec<Step>| {
                     contents: *contents,
                     replaces_newer: *replaces_newer,
                     deletes: *deletes,
+                    expects_newer: *deletes != *contents,
                 };
                 codec.encode(&Record::Compare(plan), &mut bytes);
             }

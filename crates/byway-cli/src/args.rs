@@ -79,7 +79,7 @@ pub struct Cli {
 /// What holds for every verb.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Global {
-    /// Write NDJSON to standard output: one event per line, the last is "result" [default: text]
+    /// Write NDJSON: one event per line, the last is "result" [default: text]
     #[arg(long, global = true, env = "BYWAY_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     #[arg(display_order = GLOBAL_OPTIONS_ORDER)]
     pub json: bool,

@@ -33,6 +33,7 @@
 //! | 2 | a file of the same size and time is not taken for the same: its contents are compared by HAVE |
 //! | 4 | a file of the receiver that is newer is replaced |
 //! | 8 | what the receiver has below a ROOT, and the sender has not, is moved to the receiver's trash |
+//! | 16 | a file of the receiver that is newer is kept, and counts as no failure |
 //!
 //! | flag of FILTER | meaning |
 //! |---|---|
@@ -81,6 +82,7 @@ const RESUMES_FLAG: u8 = 0x01;
 const CONTENTS_FLAG: u8 = 0x02;
 const REPLACES_NEWER_FLAG: u8 = 0x04;
 const DELETES_FLAG: u8 = 0x08;
+const EXPECTS_NEWER_FLAG: u8 = 0x10;
 // The flag of FILTER.
 const EXCLUDES_FLAG: u8 = 0x01;
 
@@ -232,6 +234,8 @@ pub struct ComparePlan {
     pub replaces_newer: bool,
     /// What the receiver has below a root, and the sender has not, is moved to the trash.
     pub deletes: bool,
+    /// A file of the receiver that is newer is kept, and counts as no failure.
+    pub expects_newer: bool,
 }
 
 /// Ranges of chunks, ascending, that do not touch.
@@ -362,7 +366,9 @@ impl RecordCodec {
             },
             COMPARE_RECORD => {
                 let flags = reader.u8()?;
-                if flags > RESUMES_FLAG | CONTENTS_FLAG | REPLACES_NEWER_FLAG | DELETES_FLAG {
+                let known =
+                    RESUMES_FLAG | CONTENTS_FLAG | REPLACES_NEWER_FLAG | DELETES_FLAG | EXPECTS_NEWER_FLAG;
+                if flags > known {
                     return Err(DecodeError::Range("flags"));
                 }
                 Record::Compare(ComparePlan {
@@ -370,6 +376,7 @@ impl RecordCodec {
                     contents: flags & CONTENTS_FLAG != 0,
                     replaces_newer: flags & REPLACES_NEWER_FLAG != 0,
                     deletes: flags & DELETES_FLAG != 0,
+                    expects_newer: flags & EXPECTS_NEWER_FLAG != 0,
                 })
             }
             HOLES_RECORD => Record::Holes(ChunkRanges::read(reader.take_rest())?),
@@ -486,6 +493,7 @@ impl RecordCodec {
                     (plan.contents, CONTENTS_FLAG),
                     (plan.replaces_newer, REPLACES_NEWER_FLAG),
                     (plan.deletes, DELETES_FLAG),
+                    (plan.expects_newer, EXPECTS_NEWER_FLAG),
                 ];
                 writer.u8(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
             }
@@ -735,7 +743,7 @@ mod tests {
             b"\x07\x01\x00",                 // half a range
             b"\x07\x01\x00\x00\x00\x00",     // ranges that touch
             b"\x07\x01\x00\x80\x01\x00\x00", // chunk 65536
-            b"\x08\x10",                     // flag nobody knows
+            b"\x08\x20",                     // flag nobody knows
             b"\x0c\x02a",                    // flag nobody knows
             b"\x0e\x01",                     // shares a byte with no path
         ];

@@ -525,7 +525,7 @@ impl Sink {
                 return Ok(());
             }
             FileStanding::Newer => {
-                self.report_failure(object, path.to_vec(), Reason::Newer, String::new());
+                self.keep_newer(|detail| Report::Failed { object, reason: Reason::Newer, detail }, path);
                 return Ok(());
             }
             FileStanding::Wanted => false,

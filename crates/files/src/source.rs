@@ -191,6 +191,12 @@ impl Source {
         self.excluded
     }
 
+    /// Whether a file of the receiver that is newer is no failure.
+    #[must_use]
+    pub const fn expects_newer(&self) -> bool {
+        self.options.expects_newer
+    }
+
     /// Bytes that are not sent because the receiver has them.
     #[must_use]
     pub const fn kept(&self) -> u64 {
@@ -225,6 +231,7 @@ impl Source {
                 contents: self.options.compares_contents,
                 replaces_newer: self.options.replaces_newer,
                 deletes: self.options.deletes,
+                expects_newer: self.options.expects_newer,
             };
             self.codec.encode(&Record::Compare(plan), &mut self.out);
             if self.options.deletes {

@@ -11,6 +11,8 @@ pub struct SourceOptions {
     pub compares_contents: bool,
     /// Replace files of the receiver that are newer.
     pub replaces_newer: bool,
+    /// Take a file of the receiver that is newer for no failure. It is kept.
+    pub expects_newer: bool,
     /// Have the receiver move to its trash what it has below a directory that is sent, and this
     /// side has not.
     pub deletes: bool,
@@ -30,6 +32,7 @@ impl SourceOptions {
         special_modes: false,
         compares_contents: false,
         replaces_newer: false,
+        expects_newer: false,
         deletes: false,
         looks: false,
         into_root: false,

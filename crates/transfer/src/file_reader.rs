@@ -96,6 +96,8 @@ pub(crate) struct TreeDone {
     pub kept: u64,
     /// How many files were not transferred, because the receiver says that it has them.
     pub unchanged: u64,
+    /// How many files were not transferred, because the receiver has newer ones, as was expected.
+    pub newer: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
     /// How many entries the receiver refused or found damaged.
@@ -136,6 +138,8 @@ pub(crate) struct TreeReader {
     withdrawn: u64,
     /// Whether a hash disagreed.
     damaged: bool,
+    /// How many files the receiver keeps that are newer, as was expected.
+    newer: u64,
     /// How many entries the receiver moved to its trash, and where they are.
     trashed: Option<(u64, TrashName)>,
     /// How many entries the receiver should have moved there and did not.
@@ -166,6 +170,7 @@ impl TreeReader {
             limit: None,
             counted,
             withdrawn: 0,
+            newer: 0,
             damaged: false,
             trashed: None,
             undeleted: 0,
@@ -271,8 +276,9 @@ impl TreeReader {
             Report::Failed { object, reason, detail } => {
                 self.damaged |= reason == Reason::Integrity;
                 self.withdrawn += u64::from(reason == Reason::Withdrawn);
+                let is_expected = self.is_expected(reason);
                 // Of what this side took back there was a warning.
-                if reason != Reason::Withdrawn {
+                if reason != Reason::Withdrawn && !is_expected {
                     let path = self.source.path(object).unwrap_or_default().to_vec();
                     self.warnings.give(|| refused(&path, reason, &detail));
                 }
@@ -281,7 +287,9 @@ impl TreeReader {
             }
             Report::Refused { path, reason, detail } => {
                 self.undeleted += u64::from(reason.is_of_deletion());
-                self.warnings.give(|| refused(&path, reason, &detail))
+                if !self.is_expected(reason) {
+                    self.warnings.give(|| refused(&path, reason, &detail));
+                }
             }
             Report::Looked { what, amount, path } => {
                 // Whoever does not wait for it is gone.
@@ -295,7 +303,8 @@ impl TreeReader {
                     bytes,
                     kept: self.source.kept(),
                     unchanged: self.source.unchanged(),
-                    entries: announced.saturating_sub(failed),
+                    entries: announced.saturating_sub(failed).saturating_sub(self.newer),
+                    newer: self.newer,
                     // What was withdrawn is counted as unsent already.
                     failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),
                     unsent: self.source.unsent(),
@@ -312,6 +321,15 @@ impl TreeReader {
             }
         }
         Ok(())
+    }
+}
+
+impl TreeReader {
+    /// Whether an entry that the receiver did not take is one that it may keep. Counts it then.
+    fn is_expected(&mut self, reason: Reason) -> bool {
+        let is_expected = reason == Reason::Newer && self.source.expects_newer();
+        self.newer += u64::from(is_expected);
+        is_expected
     }
 }
 

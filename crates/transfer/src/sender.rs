@@ -112,6 +112,8 @@ pub struct SentTransfer {
     /// How many files were not transferred, because the receiver says that it has them with the
     /// same size and time.
     pub unchanged: u64,
+    /// How many files were not transferred, because the receiver has newer ones, as was expected.
+    pub newer: u64,
     /// How many files, directories and links are in place.
     pub entries: u64,
     /// How many entries the receiver refused or found damaged.
@@ -222,7 +224,7 @@ impl Sending {
             leave_at: None,
         });
         let TreeDone { bytes, kept, unchanged, entries, failed, unsent, excluded, damaged, .. } = ending.done;
-        let TreeDone { deleted, undeleted, trash, not_copied, .. } = ending.done;
+        let TreeDone { newer, deleted, undeleted, trash, not_copied, .. } = ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.keeper.counter().paths();
         let relays = owner.keeper.log().tallies(&paths, &owner.locals);
@@ -232,6 +234,7 @@ impl Sending {
             bytes,
             kept,
             unchanged,
+            newer,
             entries,
             failed,
             unsent,

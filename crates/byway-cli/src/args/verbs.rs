@@ -157,8 +157,8 @@ pub struct Send {
     /// Wait for a receiver that is away. Off: --no-retry [default: off]
     #[arg(long)]
     pub retry: bool,
-    /// Outside address of a router that forwards UDP to the relay of --also-relay; repeatable
-    /// [default: this host's own addresses, the port listened on]
+    /// Outside address of a router that forwards UDP to --also-relay; repeatable [default: this
+    /// host's own]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", hide_env = true, value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
     /// Which entries are sent.
@@ -171,6 +171,9 @@ pub struct Send {
     /// Compare contents, not size and time [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub checksum: bool,
+    /// Keep newer files of the receiver, with code 0 [default: off]
+    #[arg(long, conflicts_with = "replace_newer", help_heading = TREE_OPTIONS)]
+    pub update: bool,
     /// Replace newer files of the receiver [default: they are kept and named, code 4]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,

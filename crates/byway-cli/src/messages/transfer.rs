@@ -91,6 +91,7 @@ pub struct Totals<'a> {
     pub failed_entries: u64,
     pub kept_bytes: u64,
     pub unchanged_files: u64,
+    pub newer_files: u64,
     pub excluded_entries: u64,
     /// Entries that were moved to the receiver's trash, and where they are.
     pub deleted: (u64, Option<&'a str>),
@@ -114,6 +115,11 @@ pub fn complete(totals: &Totals<'_>) -> String {
         0 => {}
         1 => text += "; the receiver has 1 file with the same size and time",
         count => text += &format!("; the receiver has {count} files with the same size and time"),
+    }
+    match totals.newer_files {
+        0 => {}
+        1 => text += "; the receiver keeps 1 newer file",
+        count => text += &format!("; the receiver keeps {count} newer files"),
     }
     if let (count, Some(trash)) = totals.deleted {
         let verb = if count == 1 { "was" } else { "were" };

@@ -103,6 +103,7 @@ fn summary(result: &ResultEvent) -> Option<String> {
         failed_entries: done.failed,
         kept_bytes: done.kept,
         unchanged_files: done.unchanged,
+        newer_files: done.newer,
         excluded_entries: done.excluded,
         deleted: (done.deleted, done.trash.as_deref()),
         undeleted_entries: done.undeleted,

@@ -154,6 +154,9 @@ pub struct Transferred {
     /// as it says.
     #[serde(rename = "unchanged_files", skip_serializing_if = "is_zero")]
     pub unchanged: u64,
+    /// Files that were not transferred, because the receiver has newer ones and is to keep them.
+    #[serde(rename = "newer_files", skip_serializing_if = "is_zero")]
+    pub newer: u64,
     /// Entries that patterns excluded. A directory is one, with what it holds.
     #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
     pub excluded: u64,

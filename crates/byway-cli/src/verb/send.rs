@@ -216,6 +216,7 @@ fn conclude(
         bytes,
         kept: sent.kept,
         unchanged: sent.unchanged,
+        newer: sent.newer,
         not_copied: sent.not_copied,
         excluded: sent.excluded,
         deleted: sent.deleted,
@@ -251,6 +252,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         replaces_newer: arguments.replace_newer,
         into_root: arguments.into_root,
         hard_links: arguments.hard_links,
+        expects_newer: arguments.update,
         deletes: arguments.delete,
         looks: arguments.dry_run,
         ..SourceOptions::DEFAULT
@@ -307,6 +309,7 @@ mod tests {
             bytes,
             kept: 0,
             unchanged: 0,
+            newer: 0,
             entries,
             failed: 0,
             unsent: 0,

@@ -284,3 +284,27 @@ fn a_directory_keeps_its_name_with_a_slash_and_hard_links_if_told() {
     told.succeeded();
     assert!(told.stderr.contains("not copied: 2 hard links (--hard-links keeps them)"), "{}", told.stderr);
 }
+
+#[test]
+fn a_newer_file_of_the_receiver_may_be_expected() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("tree")).unwrap();
+    fs::create_dir_all(place.path("in/tree")).unwrap();
+    fs::write(place.path("tree/a"), "older").unwrap();
+    fs::write(place.path("tree/b"), "other").unwrap();
+    let sent_at = place.path("tree/a").metadata().unwrap().modified().unwrap();
+    fs::write(place.path("in/tree/a"), "newer").unwrap();
+    let theirs = fs::File::options().write(true).open(place.path("in/tree/a")).unwrap();
+    theirs.set_modified(sent_at + Duration::from_secs(1)).unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let sent = place.run("sender", &["send", "tree", &ticket, "--update", "--json"]);
+    sent.succeeded();
+    receiver.end().succeeded();
+    let result = sent.result();
+    assert_eq!((&result["newer_files"], &result["entries"]), (&1.into(), &2.into()), "{result}");
+    assert_eq!(fs::read(place.path("in/tree/a")).unwrap(), b"newer");
+    assert_eq!(fs::read(place.path("in/tree/b")).unwrap(), b"other");
+    place
+        .run("sender", &["send", "tree", &ticket, "--update", "--replace-newer"])
+        .failed(2, "cannot be used with");
+}

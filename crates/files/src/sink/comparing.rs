@@ -4,6 +4,7 @@ use super::Sink;
 use super::answers::{Answer, FileStanding};
 use crate::contained_dir::mtime;
 use crate::manifest::{ComparePlan, Metadata};
+use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -21,6 +22,14 @@ impl Sink {
     pub(super) fn is_fresh(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(self.fresh.as_slice());
         !self.fresh.is_empty() && rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+    }
+
+    /// Keeps a file that is newer than the sender's, and says so by `report`.
+    pub(super) fn keep_newer(&mut self, report: impl FnOnce(String) -> Report, path: &[u8]) {
+        report(String::new()).encode(&mut self.out);
+        if !self.plan.is_some_and(|plan| plan.expects_newer) {
+            self.note(path.to_vec(), Reason::Newer, String::new());
+        }
     }
 
     /// Notes a file here that the sender has, and that may have other names.

@@ -5,7 +5,7 @@ use super::deferred_work::PendingHardLink;
 use crate::contained_dir::mtime;
 use crate::error::SinkError;
 use crate::name::split;
-use crate::receiver_report::Reason;
+use crate::receiver_report::{Reason, Report};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -24,7 +24,8 @@ impl Sink {
                 return Ok(());
             }
             Ok(there) if self.keeps_newer() && is_regular(&there) && mtime(&there) > link.mtime => {
-                self.refuse(link.path, Reason::Newer, String::new());
+                let path = link.path.clone();
+                self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
                 return Ok(());
             }
             Ok(there) => self.note_shared(&there),

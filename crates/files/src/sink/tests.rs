@@ -27,7 +27,7 @@ struct Host {
 
 /// A transfer that was begun before, by a sender that believes no size and no time.
 const AGAIN: ComparePlan =
-    ComparePlan { resumes: true, contents: true, replaces_newer: true, deletes: false };
+    ComparePlan { resumes: true, contents: true, replaces_newer: true, deletes: false, expects_newer: false };
 
 impl Host {
     fn new() -> Self {

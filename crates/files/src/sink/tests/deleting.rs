@@ -3,8 +3,13 @@
 use super::*;
 use crate::Report;
 
-const MIRROR: ComparePlan =
-    ComparePlan { resumes: false, contents: false, replaces_newer: true, deletes: true };
+const MIRROR: ComparePlan = ComparePlan {
+    resumes: false,
+    contents: false,
+    replaces_newer: true,
+    deletes: true,
+    expects_newer: false,
+};
 
 /// A receiver with a tree `d`, and a sender that deletes.
 fn host(options: SinkOptions) -> Host {

@@ -4,8 +4,13 @@ use super::*;
 use crate::receiver_report::ObjectRange;
 
 /// The sender believes size and time.
-const PLAN: ComparePlan =
-    ComparePlan { resumes: false, contents: false, replaces_newer: false, deletes: false };
+const PLAN: ComparePlan = ComparePlan {
+    resumes: false,
+    contents: false,
+    replaces_newer: false,
+    deletes: false,
+    expects_newer: false,
+};
 
 /// A receiver that has these files, and is told how to compare.
 fn having(files: &[(&str, &[u8], i64)], plan: ComparePlan) -> Host {
