@@ -304,7 +304,4 @@ fn a_newer_file_of_the_receiver_may_be_expected() {
     assert_eq!((&result["newer_files"], &result["entries"]), (&1.into(), &2.into()), "{result}");
     assert_eq!(fs::read(place.path("in/tree/a")).unwrap(), b"newer");
     assert_eq!(fs::read(place.path("in/tree/b")).unwrap(), b"other");
-    place
-        .run("sender", &["send", "tree", &ticket, "--update", "--replace-newer"])
-        .failed(2, "cannot be used with");
 }
