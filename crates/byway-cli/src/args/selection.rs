@@ -19,13 +19,13 @@ pub const TREE_OPTIONS: &str = "What travels";
 #[derive(Debug, Args)]
 #[command(next_help_heading = TREE_OPTIONS)]
 struct SelectionArguments {
-    /// Leave out what matches, by gitignore's rules: `*.o`, `/cache`, `logs/`; repeatable
+    /// Leave out what matches, by gitignore's rules: `*.o`, `logs/`; repeatable [default: nothing]
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<OsString>,
-    /// Send what an --exclude before it matches; repeatable
+    /// Send what an earlier --exclude matches [default: none]
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     include: Vec<OsString>,
-    /// Send only what FILE lists; `-` is standard input
+    /// Send only what FILE, or `-`, lists [default: all]
     #[arg(long, value_name = "FILE")]
     files_from: Option<PathBuf>,
 }
