@@ -39,6 +39,8 @@
 //! |---|---|
 //! | 1 | what the pattern matches is excluded, and otherwise included again |
 //!
+//! A KEEP without a path, before the end, keeps all: the sender could not send all that it has.
+//!
 //! A KEEP with the path of the directory whose entries are coming keeps all that it holds at the
 //! receiver.
 

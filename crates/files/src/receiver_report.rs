@@ -117,13 +117,15 @@ reasons! {
     ChangedMeanwhile = 14, "the sender does not have it, and it was changed at the receiver meanwhile, so it stays";
     /// The receiver deletes nothing.
     DeletesNothing = 15, "the receiver runs with --no-delete: what the sender no longer has stays there";
+    /// Not all of the sender's tree is at the receiver, so what seems to be gone may not be.
+    Incomplete = 16, "nothing is deleted at the receiver, because not all of the tree arrived: send it again";
 }
 
 impl Reason {
     /// Whether something stays that was to be deleted. Else something did not arrive.
     #[must_use]
     pub const fn is_of_deletion(self) -> bool {
-        matches!(self, Self::NotDeleted | Self::ChangedMeanwhile | Self::DeletesNothing)
+        matches!(self, Self::Incomplete | Self::NotDeleted | Self::ChangedMeanwhile | Self::DeletesNothing)
     }
 }
 
@@ -469,7 +471,7 @@ mod tests {
         );
         assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
-        assert_eq!(codes, (1..=15).collect::<Vec<u8>>());
+        assert_eq!(codes, (1..=16).collect::<Vec<u8>>());
     }
 
     #[test]

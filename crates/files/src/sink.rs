@@ -216,6 +216,8 @@ pub struct Sink {
     top: TreeTop,
     /// The reason of the last failure.
     last_failure: Reason,
+    /// Entries that did not arrive. A newer file that is kept is none.
+    losses: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,6 +303,7 @@ impl Sink {
             summary: Summary::default(),
             top: TreeTop::default(),
             last_failure: Reason::Other,
+            losses: 0,
         })
     }
 
@@ -407,6 +410,10 @@ impl Sink {
                 self.protect(|mirror| Ok(mirror.enter_root(path)?))?;
             }
             Record::Keep { path } => {
+                if path.is_empty() && self.plan.is_some_and(|plan| plan.deletes) {
+                    self.delete_nothing();
+                    return Ok(());
+                }
                 if check_name(path).is_err() {
                     return Err(DecodeError::Range("path").into());
                 }
@@ -602,6 +609,7 @@ impl Sink {
 
     fn note(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
         self.summary.failed += 1;
+        self.losses += u64::from(reason != Reason::Newer);
         self.last_failure = reason;
         self.keep_problem(path, reason, detail);
     }

@@ -4,7 +4,7 @@ use crate::error::SourceError;
 use crate::manifest::Counts;
 use crate::source_options::SourceOptions;
 use crate::tree_selection::TreeSelection;
-use crate::tree_walk::{Entry, Walk};
+use crate::tree_walk::{Entry, Walk, WarningKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,7 +47,10 @@ impl Totals {
                 Some(Entry::HardLink { .. }) => self.counts.files += 1,
                 Some(Entry::Excluded { .. }) => self.excluded += 1,
                 Some(Entry::Root { .. }) => {}
-                Some(Entry::Warning(warning)) => self.unsent += u64::from(warning.kind.is_loss()),
+                Some(Entry::Warning(warning)) => {
+                    let is_entry = warning.kind != WarningKind::EmptyTree;
+                    self.unsent += u64::from(is_entry && warning.kind.is_loss());
+                }
             }
         }
         true

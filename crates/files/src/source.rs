@@ -266,6 +266,10 @@ impl Source {
         }
         self.say_settled(limit, &mut batch);
         if self.state == SourceState::Walked && self.unsettled == 0 && self.settled.is_empty() {
+            if self.options.deletes && self.unsent > 0 {
+                // What could not be sent may be what the receiver has under another name.
+                self.codec.encode(&Record::Keep { path: b"" }, &mut self.out);
+            }
             self.codec.encode(&Record::End(self.counts), &mut self.out);
             self.state = SourceState::Ended;
         }
@@ -457,7 +461,7 @@ impl Source {
             }
             Entry::HardLink { path, size, mtime, first } => {
                 let (Some(path), Some(first)) = (self.sent_path(&path), self.sent_path(&first)) else {
-                    return;
+                    return self.keep(&path);
                 };
                 self.counts.files += 1;
                 let link = Record::HardLink { size, mtime, path: &path, first: &first };

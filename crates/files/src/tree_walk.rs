@@ -172,6 +172,8 @@ pub(crate) struct Walk {
     levels: Vec<Level>,
     /// Whether each tree begins with [`Entry::Root`].
     tells_roots: bool,
+    /// Whether anything in the tree of the current start is sent.
+    has_sent_below: bool,
     /// Whether the next tree has begun so.
     has_told_root: bool,
     /// What is to be said of a directory after the directory itself.
@@ -203,6 +205,7 @@ impl Walk {
             selection: Arc::default(),
             levels: Vec::new(),
             tells_roots: options.deletes,
+            has_sent_below: false,
             has_told_root: false,
             late_warning: None,
             opens: true,
@@ -323,6 +326,7 @@ impl Walk {
                     return Some(Entry::Root { path: name });
                 }
                 self.has_told_root = false;
+                self.has_sent_below = false;
                 (self.start, self.begun) = (self.begun, self.begun + 1);
                 self.root.clone_from(&name);
                 if !name.is_empty() {
@@ -336,9 +340,17 @@ impl Walk {
             match level.names.pop() {
                 Some(name) => {
                     let path = join(&level.path, &name);
-                    return Some(self.visit(path));
+                    let entry = self.visit(path);
+                    self.has_sent_below |= !matches!(entry, Entry::Warning(_) | Entry::Excluded { .. });
+                    return Some(entry);
                 }
-                None => drop(self.levels.pop()),
+                None => {
+                    self.levels.pop();
+                    let is_over = self.levels.is_empty() && self.tells_roots && !self.root.is_empty();
+                    if is_over && !self.has_sent_below {
+                        return Some(warning(&self.root, WarningKind::EmptyTree));
+                    }
+                }
             }
         }
     }
@@ -392,11 +404,6 @@ impl Walk {
                 // It has its place in the tree even if what it holds cannot be read.
                 self.late_warning = self.list(path.to_vec()).err();
                 self.note_set_id(&stat);
-                let is_empty = || self.levels.last().is_some_and(|level| level.names.is_empty());
-                if self.tells_roots && path == self.root && self.late_warning.is_none() && is_empty() {
-                    self.late_warning =
-                        Some(Warning { path: to_path(path.to_vec()), kind: WarningKind::EmptyTree });
-                }
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
             FileType::RegularFile if !opens => {

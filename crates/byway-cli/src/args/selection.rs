@@ -25,7 +25,7 @@ struct SelectionArguments {
     /// Send what an earlier --exclude matches [default: none]
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     include: Vec<OsString>,
-    /// Send only what FILE, or `-`, lists [default: all]
+    /// Send only what FILE (or `-`) lists [default: all]
     #[arg(long, value_name = "FILE")]
     files_from: Option<PathBuf>,
 }

@@ -171,13 +171,13 @@ pub struct Send {
     /// Compare contents, not size and time [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub checksum: bool,
-    /// Keep newer files of the receiver, with code 0 [default: off]
+    /// Keep newer files there, with code 0 [default: off]
     #[arg(long, conflicts_with = "replace_newer", help_heading = TREE_OPTIONS)]
     pub update: bool,
     /// Replace newer files of the receiver [default: they are kept and named, code 4]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,
-    /// Send directories without their names, as `photos/.` [default: off]
+    /// Send contents alone, as of `photos/.` [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub into_root: bool,
     /// Keep hard links [default: each name becomes a file]
@@ -186,7 +186,7 @@ pub struct Send {
     /// Send setuid and setgid bits too, which `recv --keep-modes` sets [default: off]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub keep_modes: bool,
-    /// List what would change there, change nothing [default: off]
+    /// List what would change, change nothing [default: off]
     #[arg(short = 'n', long, help_heading = TREE_OPTIONS)]
     pub dry_run: bool,
     /// What it relays for others.

@@ -14,6 +14,7 @@ pub const STREAM_WITH_FILES: &str =
 pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read again: --retry is for files";
 pub const STREAM_WITH_DIRECTORY: &str = "`-` is standard input, which lands in no directory: write the peer's name and a colon, and nothing behind it";
 pub const STREAM_WITH_SELECTION: &str = "`-` is standard input, of which all is sent: --exclude, --include, --files-from and --delete are for directories";
+pub const CONTENTS_WITH_DELETE: &str = "with --delete one directory's contents are sent at a time, or what the others hold would be gone: name it alone";
 pub const LIST_WITHOUT_DIRECTORY: &str =
     "--files-from lists paths in one directory: name this directory, and nothing else, before the ticket";
 pub const RECEIVER_RESTARTED: &str =

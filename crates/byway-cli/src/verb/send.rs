@@ -16,7 +16,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
-use byway_files::SourceOptions;
+use byway_files::{SourceOptions, names_contents};
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::local_address::local_addresses;
@@ -63,6 +63,10 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     if piped && (arguments.selection.is_given() || arguments.delete) {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_SELECTION).into());
+    }
+    let has_contents = arguments.into_root || paths.iter().any(|path| names_contents(path));
+    if arguments.delete && has_contents && paths.len() > 1 {
+        return Err(Failure::new(Exit::Usage, messages::send::CONTENTS_WITH_DELETE).into());
     }
     let selection = arguments.selection.read(&paths)?;
     if arguments.dry_run && piped {

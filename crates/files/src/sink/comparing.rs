@@ -65,6 +65,11 @@ impl Sink {
             return FileStanding::Chunks;
         }
         if has_size && mtime(&stat) == metadata.mtime {
+            let mode = Mode::from_raw_mode(metadata.mode.into());
+            if stat.st_nlink > 1 && Mode::from_raw_mode(stat.st_mode) != mode {
+                // The mode would be that of its other names, too.
+                return FileStanding::Wanted;
+            }
             return match self.correct_mode(path, &stat, metadata) {
                 Ok(()) => FileStanding::Same,
                 // It is replaced by a file with the right mode.

@@ -69,6 +69,11 @@ impl Sink {
         let Some(gone) = self.mirror.as_ref().and_then(|mirror| mirror.in_the_way(path)) else {
             return false;
         };
+        let Some(mirror) = self.mirror.as_ref() else { return false };
+        // Of a directory that holds what stays, nothing goes in vain.
+        if !matches!(mirror.fate(&mut self.tree, &gone, path), Ok(EntryFate::Goes(_))) {
+            return false;
+        }
         self.delete(gone);
         matches!(self.tree.stat(path), Err(Errno::NOENT))
     }
@@ -82,8 +87,19 @@ impl Sink {
         }
     }
 
+    /// Nothing more is deleted, because not all of the sender's tree is here. What is gone under
+    /// one name may be on its way under another.
+    pub(super) fn delete_nothing(&mut self) {
+        if self.mirror.as_mut().is_some_and(|mirror| mirror.keep_all()) {
+            self.stays(Vec::new(), Reason::Incomplete, String::new());
+        }
+    }
+
     /// Deletes the next entry. Returns whether there was one.
     pub(super) fn delete_next(&mut self) -> bool {
+        if self.losses > 0 {
+            self.delete_nothing();
+        }
         let gone = self.mirror.as_mut().and_then(|mirror| mirror.next_gone(true));
         gone.map(|gone| self.delete(gone)).is_some()
     }

@@ -13,8 +13,12 @@ impl Sink {
     /// Gives a file one more name. It must have the announced size and time: the file may have
     /// failed to arrive, and another may stand in its place.
     pub(super) fn make_hard_link(&mut self, link: PendingHardLink) -> Result<(), SinkError> {
-        let first = self.tree.stat(&link.first).ok().filter(|stat| has_announced(stat, &link));
-        let Some(first) = first else {
+        let first = self.tree.stat(&link.first).ok().filter(is_regular);
+        let is_newer = |first: &Stat| self.keeps_newer() && mtime(first) > link.mtime;
+        if let Some(first) = first.filter(is_newer) {
+            return self.link_to_newer(&link, &first);
+        }
+        let Some(first) = first.filter(|stat| has_announced(stat, &link)) else {
             self.refuse(link.path, Reason::Other, "the first name of the file did not arrive".to_owned());
             return Ok(());
         };
@@ -42,6 +46,20 @@ impl Sink {
             }
             Err(errno) => self.refuse_io(link.path, errno.into()),
         }
+    }
+
+    /// Gives one more name to a file that is newer than the sender's, and is kept. Another file
+    /// that has the name stays.
+    fn link_to_newer(&mut self, link: &PendingHardLink, first: &Stat) -> Result<(), SinkError> {
+        if matches!(self.tree.stat(&link.path), Err(Errno::NOENT))
+            && let Err(errno) = self.place_hard_link(link)
+        {
+            return self.refuse_io(link.path.clone(), errno.into());
+        }
+        self.note_shared(first);
+        let path = link.path.clone();
+        self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
+        Ok(())
     }
 
     fn place_hard_link(&mut self, link: &PendingHardLink) -> Result<(), Errno> {

@@ -127,6 +127,7 @@ impl Look {
             Record::Root { path } if path.is_empty() || check_name(path).is_ok() => {
                 self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.enter_root(path))?;
             }
+            Record::Keep { path: b"" } => drop(self.mirror.as_mut().map(Mirror::keep_all)),
             Record::Keep { path } if check_name(path).is_ok() => {
                 self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.keep(path))?;
             }
@@ -134,9 +135,13 @@ impl Look {
                 self.announced.directories += 1;
                 self.directory(path)?;
             }
-            Record::Symlink { path, target, .. } => {
+            Record::Symlink { mtime: time, path, target } => {
                 self.announced.symlinks += 1;
+                let replaces_newer = self.plan.is_some_and(|plan| plan.replaces_newer);
                 self.entry(path, 0, |stat, tree| {
+                    if is_regular(stat) && mtime(stat) > time && !replaces_newer {
+                        return Some(LookedAt::Newer);
+                    }
                     let is_same = tree.readlink(path).is_ok_and(|now| now == target);
                     let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
                     (!(is_link && is_same)).then_some(LookedAt::Replaced)
@@ -146,6 +151,9 @@ impl Look {
                 self.announced.files += 1;
                 let replaces_newer = self.plan.is_some_and(|plan| plan.replaces_newer);
                 self.entry(path, 0, |stat, tree| match tree.stat(first) {
+                    Ok(first) if is_regular(&first) && mtime(&first) > time && !replaces_newer => {
+                        Some(LookedAt::Newer)
+                    }
                     Ok(first) if (first.st_dev, first.st_ino) == (stat.st_dev, stat.st_ino) => None,
                     _ if is_regular(stat) && mtime(stat) > time && !replaces_newer => Some(LookedAt::Newer),
                     _ => Some(LookedAt::Replaced),
@@ -163,6 +171,9 @@ impl Look {
             }
             Record::Total { .. } | Record::Holes(_) => {}
             _ => return Err(unordered()),
+        }
+        while let Some(gone) = self.mirror.as_mut().and_then(|mirror| mirror.next_gone(false)) {
+            self.would_delete(&gone);
         }
         Ok(())
     }
@@ -197,7 +208,14 @@ impl Look {
         let stat = self.tree.as_mut().map_or(Err(Errno::NOENT), |tree| tree.stat(path));
         let found = match (stat, &mut self.tree) {
             (Ok(stat), _) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                let Some(gone) = self.mirror.as_ref().and_then(|mirror| mirror.in_the_way(path)) else {
+                let gone = self.mirror.as_ref().and_then(|mirror| mirror.in_the_way(path));
+                let goes = |gone: &GoneEntry| match (&self.mirror, &mut self.tree) {
+                    (Some(mirror), Some(tree)) => {
+                        matches!(mirror.fate(tree, gone, path), Ok(EntryFate::Goes(_)))
+                    }
+                    _ => false,
+                };
+                let Some(gone) = gone.filter(goes) else {
                     self.refuse(path, Reason::IsDirectory);
                     return Ok(());
                 };

@@ -29,6 +29,7 @@ pub(super) struct Mirror {
     begin: (i64, i64),
     /// The paths of the trees so far, the current one at the end.
     roots: Vec<Vec<u8>>,
+    root_names: BTreeSet<Vec<u8>>,
     levels: Vec<MirrorLevel>,
     /// What the sender no longer has, and what has not been moved yet.
     gone: VecDeque<GoneEntry>,
@@ -81,24 +82,50 @@ impl Mirror {
     }
 
     /// A tree begins.
+    ///
+    /// # Errors
+    /// It overlaps an earlier one, which may have other entries for the same directory.
     pub(super) fn enter_root(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
         self.leave_all();
-        if self.roots.len() == MAX_ROOTS {
+        let is_above = |(end, byte): (usize, &u8)| {
+            *byte == b'/' && path.get(..end).is_some_and(|above| self.root_names.contains(above))
+        };
+        let below = self.root_names.range([path, b"/"].concat()..).next();
+        let overlaps = self.root_names.contains(path)
+            || self.root_names.contains(&b""[..])
+            || path.is_empty() && !self.root_names.is_empty()
+            || path.iter().enumerate().any(is_above)
+            || below.is_some_and(|below| below_root(path, below).is_some());
+        if overlaps || self.roots.len() == MAX_ROOTS {
             return Err(DecodeError::Range("roots"));
         }
+        self.root_names.insert(path.to_vec());
         self.roots.push(path.to_vec());
+        // Nothing beside a root is gone, nor at the top of one without a name. Their levels keep
+        // the order of the records.
+        for path in [split(path).0, path] {
+            self.levels.push(MirrorLevel { path: path.to_vec(), names: BTreeSet::new(), last: Vec::new() });
+        }
         Ok(())
     }
 
     /// A record names an entry, which is therefore not gone.
+    ///
+    /// # Errors
+    /// An entry before it in the order has come already, or the entry itself.
     pub(super) fn arrive(&mut self, path: &[u8]) -> std::result::Result<(), DecodeError> {
+        self.tick_off(path, false)
+    }
+
+    fn tick_off(&mut self, path: &[u8], may_repeat: bool) -> std::result::Result<(), DecodeError> {
         while let Some(level) = self.levels.last_mut() {
             let Some(below) = below_root(&level.path, path) else {
                 self.leave();
                 continue;
             };
             let name = below.split(|byte| *byte == b'/').next().unwrap_or_default();
-            if name < level.last.as_slice() {
+            let repeats = name == level.last && name == below && !may_repeat;
+            if name < level.last.as_slice() || repeats {
                 return Err(DecodeError::Range("order of records"));
             }
             level.names.remove(name);
@@ -118,7 +145,7 @@ impl Mirror {
                 level.names.clear();
                 Ok(())
             }
-            _ => self.arrive(path),
+            _ => self.tick_off(path, true),
         }
     }
 
@@ -209,11 +236,23 @@ impl Mirror {
         })
     }
 
+    /// Nothing more goes. Returns whether anything would have gone.
+    pub(super) fn keep_all(&mut self) -> bool {
+        self.leave_all();
+        self.queued_bytes = 0;
+        self.roots.clear();
+        !std::mem::take(&mut self.gone).is_empty()
+    }
+
     /// Moves an entry to the trash.
     pub(super) fn discard(&mut self, tree: &mut Beneath, path: &[u8]) -> Result<()> {
         if self.folder.is_none() {
             let seconds = u64::try_from(self.begin.0).unwrap_or_default();
             self.folder = Some(TrashFolder::make(tree.directory(b"")?, seconds)?);
+        }
+        // The move changes the status of its other names, which may have to go as well.
+        if let Some(stat) = tree.stat(path).ok().filter(|stat| stat.st_nlink > 1) {
+            self.note_shared(&stat);
         }
         let taken = self.folder.as_mut().map_or(Err(Errno::NOENT), |folder| folder.take(tree, path));
         // A directory that was moved may be held open, or one in it.

@@ -10,7 +10,7 @@ use crate::manifest::Metadata;
 use crate::name::{check_name, split};
 use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::io;
 
@@ -169,6 +169,15 @@ impl Sink {
             return Ok(());
         }
         if let Some(link) = self.deferred_work.next_link() {
+            let there = self.tree.stat(&link.path).ok();
+            let is_newer = |stat: &Stat| {
+                FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && mtime(stat) > link.mtime
+            };
+            if self.keeps_newer() && there.as_ref().is_some_and(is_newer) {
+                let path = link.path.clone();
+                self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
+                return Ok(());
+            }
             let placed = match self.place_link(&link) {
                 Err(Errno::ISDIR) if self.clear_for_file(&link.path) => self.place_link(&link),
                 placed => placed,

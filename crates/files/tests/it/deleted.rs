@@ -180,6 +180,35 @@ fn what_the_sender_has_and_does_not_send_stays() {
     assert_eq!(pair.trash(), ["tree/other"]);
 }
 
+/// What patterns exclude does not make a tree of something else.
+#[test]
+fn a_tree_of_which_nothing_is_sent_counts_as_empty() {
+    let pair = Pair::new(&["a", "d/b"]);
+    pair.send(PLAIN);
+    fs::remove_dir_all(pair.tree()).unwrap();
+    write(&pair.tree(), "junk.o");
+    write(&pair.tree(), ".byway-partial/x");
+    let outcome = pair.send(Cut { excluded: &["*.o", ".byway-partial"], ..MIRROR });
+    assert_eq!((outcome.warnings, outcome.deleted), (vec![WarningKind::EmptyTree], 0));
+    assert_eq!(files(&pair.copy()), ["a", "d/b"]);
+}
+
+/// A symbolic link does not take the place of a file that is newer.
+#[test]
+fn a_newer_file_is_kept_where_the_sender_has_a_link() {
+    let pair = Pair::new(&["a", "b"]);
+    pair.send(PLAIN);
+    fs::remove_file(pair.tree().join("a")).unwrap();
+    symlink("b", pair.tree().join("a")).unwrap();
+    let newer = pair.tree().join("a").symlink_metadata().unwrap().modified().unwrap()
+        + std::time::Duration::from_secs(1);
+    fs::write(pair.copy().join("a"), "precious").unwrap();
+    fs::File::options().write(true).open(pair.copy().join("a")).unwrap().set_modified(newer).unwrap();
+    let outcome = pair.send(Cut { hard_links: true, ..PLAIN });
+    assert_eq!(outcome.refused, [(b"tree/a".to_vec(), Reason::Newer)]);
+    assert_eq!(fs::read(pair.copy().join("a")).unwrap(), b"precious");
+}
+
 /// A disk that is not mounted is an empty directory.
 #[test]
 fn an_empty_tree_deletes_nothing_and_is_named() {
@@ -232,8 +261,8 @@ fn a_file_does_not_take_the_place_of_a_directory_that_holds_what_is_protected() 
     let outcome = pair.send(Cut { excluded: &["*.o"], ..MIRROR });
     assert_eq!(outcome.failed.len(), 1);
     assert_eq!(outcome.failed[0].1, Reason::IsDirectory);
-    assert_eq!(files(&pair.copy()), ["dir/x.o"]);
-    assert_eq!(pair.trash(), ["tree/dir/x.c"]);
+    assert_eq!(files(&pair.copy()), ["dir/x.c", "dir/x.o"]);
+    assert_eq!(pair.trash(), Vec::<String>::new());
 }
 
 #[test]

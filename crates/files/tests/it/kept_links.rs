@@ -1,6 +1,6 @@
 //! Files with several names, and what else a copy keeps or counts.
 
-use crate::common::{Cut, PLAIN, same, transfer, untouched};
+use crate::common::{Cut, PLAIN, same, tick, transfer, untouched};
 use byway_files::{NotCopied, Reason};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -107,15 +107,53 @@ fn a_name_is_not_made_of_another_file_nor_in_place_of_a_newer_one() {
     }
     let outcome = transfer(std::slice::from_ref(&tree), into.path(), LINKED, &mut untouched);
     assert_eq!(outcome.failed.len(), 1, "the newer file is kept");
-    let reasons: Vec<_> = outcome.refused.iter().map(|(path, reason)| (path.as_slice(), *reason)).collect();
-    let expected: [(&[u8], Reason); 3] =
-        [(b"tree/b/a", Reason::Other), (b"tree/b/c/z", Reason::Other), (b"tree/two", Reason::IsDirectory)];
-    assert_eq!(reasons, expected);
+    let reasons = |refused: &[(Vec<u8>, Reason)]| -> Vec<_> {
+        refused.iter().map(|(path, reason)| (String::from_utf8_lossy(path).into_owned(), *reason)).collect()
+    };
+    let expected = [
+        ("tree/b/a".to_owned(), Reason::Newer),
+        ("tree/b/c/z".to_owned(), Reason::Newer),
+        ("tree/two".to_owned(), Reason::IsDirectory),
+    ];
+    assert_eq!(reasons(&outcome.refused), expected);
     assert_eq!(fs::read(copy.join("b/c/z")).unwrap(), b"mine");
+    assert_eq!(inode(&copy.join("a")), inode(&copy.join("b/a")), "a name of the file that is kept");
     fs::remove_file(copy.join("a")).unwrap();
+    fs::remove_file(copy.join("b/a")).unwrap();
     let outcome = transfer(std::slice::from_ref(&tree), into.path(), LINKED, &mut untouched);
-    assert!(outcome.refused.contains(&(b"tree/b/c/z".to_vec(), Reason::Newer)), "{:?}", outcome.refused);
+    assert_eq!(reasons(&outcome.refused), expected[1..]);
     assert_eq!(inode(&copy.join("a")), inode(&copy.join("b/a")));
+}
+
+#[test]
+fn a_mode_of_one_name_is_not_given_to_another() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (tree, copy) = (from.path().join("tree"), into.path().join("tree"));
+    write_tree(&tree);
+    transfer(std::slice::from_ref(&tree), into.path(), LINKED, &mut untouched);
+    let time = tree.join("a").metadata().unwrap().modified().unwrap();
+    fs::remove_file(tree.join("a")).unwrap();
+    fs::write(tree.join("a"), "one").unwrap();
+    fs::File::options().write(true).open(tree.join("a")).unwrap().set_modified(time).unwrap();
+    fs::set_permissions(tree.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
+    transfer(std::slice::from_ref(&tree), into.path(), LINKED, &mut untouched);
+    same(&tree, &copy);
+}
+
+#[test]
+fn all_names_of_a_file_that_is_gone_go_at_once() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (tree, copy) = (from.path().join("tree"), into.path().join("tree"));
+    write_tree(&tree);
+    let cut = Cut { deletes: true, ..LINKED };
+    transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+    for name in ["a", "b/a", "b/c/z"] {
+        fs::remove_file(tree.join(name)).unwrap();
+    }
+    tick(into.path());
+    let outcome = transfer(std::slice::from_ref(&tree), into.path(), cut, &mut untouched);
+    assert_eq!((outcome.deleted, outcome.stayed), (3, Vec::new()));
+    same(&tree, &copy);
 }
 
 #[test]

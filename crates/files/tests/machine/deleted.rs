@@ -76,8 +76,9 @@ pub fn unreadable() -> Result<(), Failed> {
     let outcome = transfer(std::slice::from_ref(&tree), into.path(), MIRROR, &mut untouched);
     fs::set_permissions(tree.join("closed"), Permissions::from_mode(0o700))?;
     fs::set_permissions(into.path().join("tree/closed"), Permissions::from_mode(0o700))?;
-    assert_eq!((outcome.deleted, outcome.unsent), (1, 2));
-    for file in ["closed/deep/a", "closed/b", "secret"] {
+    // What seems to be gone may be what could not be read, under its new name.
+    assert_eq!((outcome.deleted, outcome.unsent), (0, 2));
+    for file in ["closed/deep/a", "closed/b", "secret", "old"] {
         assert_eq!(fs::read(into.path().join("tree").join(file))?, b"mine");
     }
     // A directory of the receiver that it may not change keeps what is in it.
@@ -94,6 +95,7 @@ pub fn unreadable() -> Result<(), Failed> {
 /// by byway, and both copies are the same then.
 pub fn as_rsync_does() -> Result<(), Failed> {
     const EXCLUDED: &[&str] = &["*.o", "cache", "log*"];
+    let mut compared = 0;
     for seed in 1..=40 {
         let place = tempfile::tempdir()?;
         let at = |name: &str| place.path().join(name);
@@ -106,8 +108,12 @@ pub fn as_rsync_does() -> Result<(), Failed> {
         let mut command = Command::new("rsync");
         command.args(["-a", "--delete"]).args(EXCLUDED.iter().map(|pattern| format!("--exclude={pattern}")));
         let output = command.arg(at("from/tree")).arg(at("rsync/")).output()?;
-        // 23: something stands in the way, and holds what is excluded.
-        assert!(matches!(output.status.code(), Some(0 | 23)), "{output:?}");
+        // 23: something stands in the way, and holds what is excluded. byway deletes nothing then.
+        if output.status.code() == Some(23) {
+            continue;
+        }
+        assert!(output.status.success(), "{output:?}");
+        compared += 1;
         let cut = Cut { excluded: EXCLUDED, ..MIRROR };
         transfer(&[at("from/tree")], &at("byway"), cut, &mut untouched);
         let mut differences = compare(&at("rsync/tree"), &at("byway/tree"))?;
@@ -118,6 +124,7 @@ pub fn as_rsync_does() -> Result<(), Failed> {
         differences.retain(|it| !it.what.contains("time") || is_file(&it.path));
         assert_eq!(differences, [], "seed {seed}");
     }
+    assert!(compared > 20, "{compared}");
     Ok(())
 }
 
