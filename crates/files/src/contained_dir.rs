@@ -3,7 +3,7 @@
 //! 5.6), or else `O_NOFOLLOW` for each component.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::{Errno, Result};
 
 use crate::manifest::Timestamp;
@@ -169,6 +169,16 @@ impl Beneath {
 /// The modification time of a file.
 pub(crate) fn mtime(stat: &rustix::fs::Stat) -> Timestamp {
     Timestamp { seconds: stat.st_mtime, nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default() }
+}
+
+pub(crate) fn is_regular(stat: &rustix::fs::Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// Whether this is a file that was modified after `time`. Where a sender has another entry of that
+/// time, the file is kept unless the sender says otherwise.
+pub(crate) fn is_newer_file(stat: &rustix::fs::Stat, time: Timestamp) -> bool {
+    is_regular(stat) && mtime(stat) > time
 }
 
 /// Times for system calls that set `mtime` and leave the access time unchanged.

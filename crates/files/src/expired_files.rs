@@ -41,7 +41,7 @@ pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
 }
 
 /// Removes from the trash of the sink's `directory` what transfers moved there over
-/// [`RETENTION_TIME`] ago. Returns of how many transfers.
+/// [`RETENTION_TIME`] ago. Returns the number of these transfers.
 pub fn expire_trash(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
     let Ok(all) = open_at(&root, TRASH_DIRECTORY) else { return 0 };

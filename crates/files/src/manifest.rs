@@ -608,6 +608,25 @@ pub(crate) fn read_path(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     if bytes.len() > MAX_PATH_LEN { Err(DecodeError::Range("path length")) } else { Ok(bytes) }
 }
 
+/// Reads the stream of records, whatever pieces it comes in.
+#[derive(Debug, Default)]
+pub(crate) struct RecordReader {
+    framer: Framer,
+    codec: RecordCodec,
+}
+
+impl RecordReader {
+    /// Calls `each` with every record that `bytes` completes, and stops at the first error.
+    pub(crate) fn feed<E: From<DecodeError>>(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let codec = &mut self.codec;
+        self.framer.feed(bytes, |body| each(codec.decode(body)?))
+    }
+}
+
 /// Cuts a stream into bodies, whatever pieces it comes in. Holds at most one incomplete record.
 #[derive(Debug, Default)]
 pub(crate) struct Framer {

@@ -32,7 +32,7 @@ mod writing;
 use crate::chunks::Layout;
 use crate::contained_dir::Beneath;
 use crate::error::SinkError;
-use crate::manifest::{ComparePlan, Counts, Framer, MANIFEST_VERSION, Metadata, Record, RecordCodec};
+use crate::manifest::{ComparePlan, Counts, MANIFEST_VERSION, Metadata, Record, RecordReader};
 use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{Reason, Report};
 use crate::trash::TrashName;
@@ -186,8 +186,7 @@ pub struct Sink {
     options: SinkOptions,
     tree: Beneath,
     partials: Partials,
-    framer: Framer,
-    codec: RecordCodec,
+    reader: RecordReader,
     state: SinkState,
     /// The object that the next FILE record must have.
     next_object: u32,
@@ -282,8 +281,7 @@ impl Sink {
             options,
             tree: Beneath::new(root),
             partials,
-            framer: Framer::default(),
-            codec: RecordCodec::default(),
+            reader: RecordReader::default(),
             state: SinkState::Begun,
             next_object: 0,
             objects: Numbered::default(),
@@ -313,12 +311,9 @@ impl Sink {
     /// The bytes are no valid manifest, or the disk cannot be used. After an error no further file
     /// gets its final name.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let (mut framer, mut codec) = (std::mem::take(&mut self.framer), std::mem::take(&mut self.codec));
-        let fed = framer.feed(bytes, |body| {
-            let record = codec.decode(body)?;
-            self.record(record)
-        });
-        (self.framer, self.codec) = (framer, codec);
+        let mut reader = std::mem::take(&mut self.reader);
+        let fed = reader.feed(bytes, |record| self.record(record));
+        self.reader = reader;
         if fed.is_err() {
             self.state = SinkState::Broken;
         }

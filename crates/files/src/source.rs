@@ -404,8 +404,8 @@ impl Source {
         Some(sent)
     }
 
-    /// The receiver keeps what it has at the path of an entry that is not sent. If no path can be
-    /// so long, it keeps all that is in a directory above.
+    /// The receiver keeps what it has at the path of an entry that is not sent. If the path is too
+    /// long for a record, it keeps all that is in a directory above.
     fn keep(&mut self, path: &[u8]) {
         if !self.options.deletes {
             return;

@@ -5,9 +5,15 @@
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 //!
-//! `kind` is the purpose of the connection: 0 files, 1 stream, 2 ping, 3 connections of programs, 4
-//! [application](crate::application_protocol), 5 a question what a transfer of files would do. Kind
-//! 4 has other fields after `permission`.
+//! | `kind` | purpose of the connection |
+//! |---|---|
+//! | 0 | files |
+//! | 1 | a stream |
+//! | 2 | a ping |
+//! | 3 | connections of programs |
+//! | 4 | an [application](crate::application_protocol): other fields follow `permission` |
+//! | 5 | a question: what would a transfer of files do? |
+//!
 //! `permission` is the secret in the ticket that the receiver printed. `transfer` is the transfer's
 //! id. In a ping it may be the id of another session of the same sender. The receiver then answers
 //! whether it has that session ([`CloseCode`](crate::CloseCode), 8 or 9). 0: nothing is asked.

@@ -236,7 +236,7 @@ impl Found {
             LookedAt::Compared => (&mut self.compared_files, 1),
             LookedAt::Deleted => (&mut self.deleted_entries, amount),
         };
-        *counter += count;
+        *counter = counter.saturating_add(count);
         if !matches!(what, LookedAt::Newer | LookedAt::Deleted) {
             self.travelling_bytes = self.travelling_bytes.saturating_add(amount);
         }
@@ -382,5 +382,20 @@ impl Event {
         }
         let dropped_events = Some(dropped_events).filter(|dropped| *dropped > 0);
         always(serde_json::to_string(&Versioned { v: EVENT_VERSION, event: self, dropped_events }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_receiver_says_may_be_any_number() {
+        let mut found = Found::default();
+        for what in LookedAt::ALL {
+            (0..2).for_each(|_| found.add(what, u64::MAX));
+        }
+        assert_eq!(found.counts(), [2, 2, 2, 2, u64::MAX]);
+        assert_eq!(found.travelling_bytes, u64::MAX);
     }
 }

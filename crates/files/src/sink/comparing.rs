@@ -2,11 +2,11 @@
 
 use super::Sink;
 use super::answers::{Answer, FileStanding};
-use crate::contained_dir::mtime;
+use crate::contained_dir::{is_newer_file, is_regular, mtime};
 use crate::manifest::{ComparePlan, Metadata};
 use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 impl Sink {
@@ -32,6 +32,12 @@ impl Sink {
         }
     }
 
+    /// Keeps a file that is newer than the link that has its name at the sender.
+    pub(super) fn keep_newer_link(&mut self, path: Vec<u8>) {
+        let refused = |detail| Report::Refused { path: path.clone(), reason: Reason::Newer, detail };
+        self.keep_newer(refused, &path);
+    }
+
     /// Notes a file here that the sender has, and that may have other names.
     pub(super) fn note_shared(&mut self, stat: &rustix::fs::Stat) {
         if let Some(mirror) = self.mirror.as_mut().filter(|_| stat.st_nlink > 1) {
@@ -50,15 +56,13 @@ impl Sink {
             return FileStanding::Wanted;
         };
         let resumed = if resumes && size > 0 { FileStanding::Chunks } else { FileStanding::Wanted };
-        let is_regular =
-            |stat: &rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if self.is_fresh(path) {
             return resumed;
         }
         let Some(stat) = self.tree.stat(path).ok().filter(is_regular) else { return resumed };
         self.note_shared(&stat);
         let has_size = u64::try_from(stat.st_size) == Ok(size);
-        if mtime(&stat) > metadata.mtime && !replaces_newer {
+        if is_newer_file(&stat, metadata.mtime) && !replaces_newer {
             return FileStanding::Newer;
         }
         if has_size && size > 0 && contents {

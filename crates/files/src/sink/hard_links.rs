@@ -2,19 +2,19 @@
 
 use super::Sink;
 use super::deferred_work::PendingHardLink;
-use crate::contained_dir::mtime;
+use crate::contained_dir::{is_newer_file, is_regular, mtime};
 use crate::error::SinkError;
 use crate::name::split;
-use crate::receiver_report::{Reason, Report};
-use rustix::fs::{FileType, Stat};
+use crate::receiver_report::Reason;
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 impl Sink {
     /// Gives a file one more name. It must have the announced size and time: the file may have
     /// failed to arrive, and another may stand in its place.
     pub(super) fn make_hard_link(&mut self, link: PendingHardLink) -> Result<(), SinkError> {
-        let first = self.tree.stat(&link.first).ok().filter(is_regular);
-        let is_newer = |first: &Stat| self.keeps_newer() && mtime(first) > link.mtime;
+        let first = self.tree.stat(&link.first).ok();
+        let is_newer = |first: &Stat| self.keeps_newer() && is_newer_file(first, link.mtime);
         if let Some(first) = first.filter(is_newer) {
             return self.link_to_newer(&link, &first);
         }
@@ -27,9 +27,8 @@ impl Sink {
                 self.summary.files += 1;
                 return Ok(());
             }
-            Ok(there) if self.keeps_newer() && is_regular(&there) && mtime(&there) > link.mtime => {
-                let path = link.path.clone();
-                self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
+            Ok(there) if self.keeps_newer() && is_newer_file(&there, link.mtime) => {
+                self.keep_newer_link(link.path);
                 return Ok(());
             }
             Ok(there) => self.note_shared(&there),
@@ -57,8 +56,7 @@ impl Sink {
             return self.refuse_io(link.path.clone(), errno.into());
         }
         self.note_shared(first);
-        let path = link.path.clone();
-        self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
+        self.keep_newer_link(link.path.clone());
         Ok(())
     }
 
@@ -68,10 +66,6 @@ impl Sink {
         let (directory, leaf) = split(&link.path);
         self.partials.place_hard_link(self.tree.make_parents(directory)?, leaf)
     }
-}
-
-fn is_regular(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 fn has_announced(stat: &Stat, link: &PendingHardLink) -> bool {

@@ -2,9 +2,9 @@
 //! It says what is new, what would be replaced or kept, and what would be deleted.
 
 use super::mirror::{EntryFate, GoneEntry, Mirror};
-use crate::contained_dir::{Beneath, mtime};
+use crate::contained_dir::{Beneath, is_newer_file, is_regular, mtime};
 use crate::error::SinkError;
-use crate::manifest::{ComparePlan, Counts, Framer, MANIFEST_VERSION, Metadata, Record, RecordCodec};
+use crate::manifest::{ComparePlan, Counts, MANIFEST_VERSION, Metadata, Record, RecordReader};
 use crate::name::{Subdirectory, check_name};
 use crate::receiver_report::{LookedAt, Reason, Report};
 use byway_wire::DecodeError;
@@ -21,8 +21,7 @@ pub struct Look {
     /// `None`: the receiver's directory does not exist yet.
     tree: Option<Beneath>,
     deletes: bool,
-    framer: Framer,
-    codec: RecordCodec,
+    reader: RecordReader,
     plan: Option<ComparePlan>,
     mirror: Option<Mirror>,
     announced: Counts,
@@ -52,8 +51,7 @@ impl Look {
         Ok(Self {
             tree,
             deletes,
-            framer: Framer::default(),
-            codec: RecordCodec::default(),
+            reader: RecordReader::default(),
             plan: None,
             mirror: None,
             announced: Counts::default(),
@@ -69,12 +67,9 @@ impl Look {
     /// # Errors
     /// The bytes are no valid manifest.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let (mut framer, mut codec) = (std::mem::take(&mut self.framer), std::mem::take(&mut self.codec));
-        let fed = framer.feed(bytes, |body| {
-            let record = codec.decode(body)?;
-            self.record(record)
-        });
-        (self.framer, self.codec) = (framer, codec);
+        let mut reader = std::mem::take(&mut self.reader);
+        let fed = reader.feed(bytes, |record| self.record(record));
+        self.reader = reader;
         fed
     }
 
@@ -139,7 +134,7 @@ impl Look {
                 self.announced.symlinks += 1;
                 let replaces_newer = self.plan.is_some_and(|plan| plan.replaces_newer);
                 self.entry(path, 0, |stat, tree| {
-                    if is_regular(stat) && mtime(stat) > time && !replaces_newer {
+                    if is_newer_file(stat, time) && !replaces_newer {
                         return Some(LookedAt::Newer);
                     }
                     let is_same = tree.readlink(path).is_ok_and(|now| now == target);
@@ -151,11 +146,9 @@ impl Look {
                 self.announced.files += 1;
                 let replaces_newer = self.plan.is_some_and(|plan| plan.replaces_newer);
                 self.entry(path, 0, |stat, tree| match tree.stat(first) {
-                    Ok(first) if is_regular(&first) && mtime(&first) > time && !replaces_newer => {
-                        Some(LookedAt::Newer)
-                    }
+                    Ok(first) if is_newer_file(&first, time) && !replaces_newer => Some(LookedAt::Newer),
                     Ok(first) if (first.st_dev, first.st_ino) == (stat.st_dev, stat.st_ino) => None,
-                    _ if is_regular(stat) && mtime(stat) > time && !replaces_newer => Some(LookedAt::Newer),
+                    _ if is_newer_file(stat, time) && !replaces_newer => Some(LookedAt::Newer),
                     _ => Some(LookedAt::Replaced),
                 })?;
             }
@@ -263,10 +256,6 @@ impl Look {
     fn refuse(&mut self, path: &[u8], reason: Reason) {
         Report::Refused { path: path.to_vec(), reason, detail: String::new() }.encode(&mut self.out);
     }
-}
-
-fn is_regular(stat: &rustix::fs::Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 /// What would become of a file that has the name of another here. `None`: it is the same.

@@ -26,7 +26,7 @@ const OWN_PREFIX: &[u8] = b".byway-";
 pub(super) struct Mirror {
     pub filter: TreeFilter,
     /// When the transfer began, by the clock of the file system: seconds and nanoseconds.
-    begin: (i64, i64),
+    began_at: (i64, i64),
     /// The paths of the trees so far, the current one at the end.
     roots: Vec<Vec<u8>>,
     root_names: BTreeSet<Vec<u8>>,
@@ -47,7 +47,7 @@ struct MirrorLevel {
     /// Names here that no record has had yet.
     names: BTreeSet<Vec<u8>>,
     /// The name of the last record.
-    last: Vec<u8>,
+    last_name: Vec<u8>,
 }
 
 /// An entry that the sender no longer has.
@@ -60,7 +60,7 @@ pub(super) struct GoneEntry {
 
 /// What is to be done with an entry.
 pub(super) enum EntryFate {
-    /// All of it goes: so many entries.
+    /// All of it goes. Counted are the entry and what it holds.
     Goes(u64),
     /// A directory that holds something that stays. These are its entries.
     GoesInPart(Vec<Vec<u8>>),
@@ -73,12 +73,12 @@ pub(super) enum EntryFate {
 impl Mirror {
     /// A mirror of a transfer that began when `stat` says so of what was made for it.
     pub(super) fn new(stat: &Stat) -> Self {
-        Self { begin: status_change(stat), ..Self::default() }
+        Self { began_at: status_change(stat), ..Self::default() }
     }
 
     /// A mirror that only looks: nothing counts as changed meanwhile.
     pub(super) fn looking() -> Self {
-        Self { begin: (i64::MAX, 0), ..Self::default() }
+        Self { began_at: (i64::MAX, 0), ..Self::default() }
     }
 
     /// A tree begins.
@@ -104,7 +104,11 @@ impl Mirror {
         // Nothing beside a root is gone, nor at the top of one without a name. Their levels keep
         // the order of the records.
         for path in [split(path).0, path] {
-            self.levels.push(MirrorLevel { path: path.to_vec(), names: BTreeSet::new(), last: Vec::new() });
+            self.levels.push(MirrorLevel {
+                path: path.to_vec(),
+                names: BTreeSet::new(),
+                last_name: Vec::new(),
+            });
         }
         Ok(())
     }
@@ -124,12 +128,12 @@ impl Mirror {
                 continue;
             };
             let name = below.split(|byte| *byte == b'/').next().unwrap_or_default();
-            let repeats = name == level.last && name == below && !may_repeat;
-            if name < level.last.as_slice() || repeats {
+            let repeats = name == level.last_name && name == below && !may_repeat;
+            if name < level.last_name.as_slice() || repeats {
                 return Err(DecodeError::Range("order of records"));
             }
             level.names.remove(name);
-            level.last = name.to_vec();
+            level.last_name = name.to_vec();
             break;
         }
         Ok(())
@@ -160,7 +164,7 @@ impl Mirror {
         }
         let names = if is_new { Vec::new() } else { names(tree, path)? };
         let names = names.into_iter().filter(|name| !name.starts_with(OWN_PREFIX)).collect();
-        self.levels.push(MirrorLevel { path: path.to_vec(), names, last: Vec::new() });
+        self.levels.push(MirrorLevel { path: path.to_vec(), names, last_name: Vec::new() });
         Ok(())
     }
 
@@ -247,7 +251,7 @@ impl Mirror {
     /// Moves an entry to the trash.
     pub(super) fn discard(&mut self, tree: &mut Beneath, path: &[u8]) -> Result<()> {
         if self.folder.is_none() {
-            let seconds = u64::try_from(self.begin.0).unwrap_or_default();
+            let seconds = u64::try_from(self.began_at.0).unwrap_or_default();
             self.folder = Some(TrashFolder::make(tree.directory(b"")?, seconds)?);
         }
         // The move changes the status of its other names, which may have to go as well.
@@ -282,7 +286,7 @@ impl Mirror {
     fn is_changed(&self, stat: &Stat) -> bool {
         let written = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default());
         let is_shared = || self.shared.contains(&(stat.st_dev, stat.st_ino));
-        status_change(stat) > self.begin && (written > self.begin || !is_shared())
+        status_change(stat) > self.began_at && (written > self.began_at || !is_shared())
     }
 }
 

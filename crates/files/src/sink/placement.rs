@@ -4,13 +4,13 @@
 use super::contents::{Contents, Incoming};
 use super::deferred_work::PendingSymlink;
 use super::{Finish, Sink, SinkState};
-use crate::contained_dir::{mtime, times};
+use crate::contained_dir::{is_newer_file, mtime, times};
 use crate::error::SinkError;
 use crate::manifest::Metadata;
 use crate::name::{check_name, split};
 use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 
@@ -169,13 +169,9 @@ impl Sink {
             return Ok(());
         }
         if let Some(link) = self.deferred_work.next_link() {
-            let there = self.tree.stat(&link.path).ok();
-            let is_newer = |stat: &Stat| {
-                FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && mtime(stat) > link.mtime
-            };
-            if self.keeps_newer() && there.as_ref().is_some_and(is_newer) {
-                let path = link.path.clone();
-                self.keep_newer(|detail| Report::Refused { path, reason: Reason::Newer, detail }, &link.path);
+            let there = self.tree.stat(&link.path);
+            if self.keeps_newer() && there.is_ok_and(|there| is_newer_file(&there, link.mtime)) {
+                self.keep_newer_link(link.path);
                 return Ok(());
             }
             let placed = match self.place_link(&link) {

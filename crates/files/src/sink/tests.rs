@@ -6,6 +6,7 @@ mod resume;
 mod unchanged;
 
 use super::*;
+use crate::manifest::RecordCodec;
 use crate::manifest::{ChunkRanges, Withdrawal};
 use crate::{Counts, Reports, Timestamp};
 use byway_engine::data::RangeSet;

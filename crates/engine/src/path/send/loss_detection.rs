@@ -1,5 +1,5 @@
-//! Which packets of a path are lost, by later packets, by time, or because nothing is answered
-//! (RFC 9002, section 6).
+//! Which packets of a path are lost. Later packets tell, or time, or that no answer comes (RFC
+//! 9002, section 6).
 
 use super::{ACK_DELAY, DetectedLosses, MAX_TIMEOUT, SILENCE_TIMEOUTS, SendPath};
 use crate::data::Carried;
