@@ -19,7 +19,7 @@ pub mod spaces;
 use byway_transfer::ticket::looks_like_ticket;
 use machine::PATIENCE;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -32,6 +32,16 @@ pub fn for_anybody(program: &Path) {
     let copied =
         Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_byway")]).arg(program).status();
     assert!(copied.unwrap().success());
+}
+
+/// A script of the shell at `path` that does what `line` says. `install` writes it, for the same
+/// reason as in [`for_anybody`].
+pub fn script(path: &Path, line: &str) {
+    let mut writing = Command::new("install");
+    let writing = writing.args(["-m", "755", "/dev/stdin"]).arg(path);
+    let mut writing = writing.stdin(Stdio::piped()).spawn().unwrap();
+    let written = writing.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{line}\n").as_bytes());
+    assert!(written.is_ok() && writing.wait().unwrap().success(), "{}", path.display());
 }
 
 /// A place for one test: a directory that goes away, and a state directory per host in it.

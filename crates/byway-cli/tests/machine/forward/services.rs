@@ -2,6 +2,7 @@
 //! and files over WebDAV.
 
 use crate::common::machine::{PATIENCE, must, wait_for, works};
+use crate::common::script;
 use crate::common::spaces::Spaces;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -58,14 +59,12 @@ pub fn serve_ssh(spaces: &Spaces, on: &str, there: &Path, here: &Path) -> Child 
     let mut server = spaces.on(on);
     server.args(["/usr/sbin/sshd", "-D", "-f", "/dev/null"]).args(options);
     let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let program = here.parent().unwrap().join("bin/ssh");
-    let script = format!(
-        "#!/bin/sh\nexec /usr/bin/ssh -F none -o UserKnownHostsFile={} -i {} \"$@\"\n",
+    let line = format!(
+        "exec /usr/bin/ssh -F none -o UserKnownHostsFile={} -i {} \"$@\"",
         here.join("known").display(),
         user.display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&here.parent().unwrap().join("bin/ssh"), &line);
     server
 }
 

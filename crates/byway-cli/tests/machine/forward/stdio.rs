@@ -6,7 +6,7 @@ use super::services::serve_ssh;
 use crate::common::bench::{BYWAY, Bench, TRIES};
 use crate::common::machine::{Measured, PATIENCE, must, wait_for};
 use crate::common::spaces::Spaces;
-use crate::common::{Running, assert_same};
+use crate::common::{Running, assert_same, script};
 use libtest_mimic::Failed;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -138,17 +138,16 @@ pub fn programs() -> Result<(), Failed> {
     byway_files::generate(&site.path("here/tree"), 6, 1 << 20)?;
     must(&mut site.shell(&format!("rsync -a -e \"{ssh}\" tree nas:{there}/")));
     assert_same(&site.path("here/tree"), &site.path("there/tree"));
-    let script = site.word("bin/by-way");
-    fs::write(&script, format!("#!/bin/sh\nexec {ssh} \"$@\"\n"))?;
-    must(Command::new("chmod").args(["755", &script]));
+    let by_way = site.word("bin/by-way");
+    script(by_way.as_ref(), &format!("exec {ssh} \"$@\""));
     let batch = format!("put big {there}/again\\nget {there}/again back\\n");
-    must(&mut site.shell(&format!("printf '{batch}' | sftp -q -S {script} -b - nas && cmp big back")));
+    must(&mut site.shell(&format!("printf '{batch}' | sftp -q -S {by_way} -b - nas && cmp big back")));
     let repository = format!("{there}/repository");
     must(&mut site.shell(&format!(
         "git init -q {repository} && cd {repository} && cp ../big . && git add big && \
          git -c user.name=n -c user.email=n@example.org commit -qm one"
     )));
-    let clone = format!("GIT_SSH_COMMAND={script} git clone -q nas:{repository} clone && cmp clone/big big");
+    let clone = format!("GIT_SSH_COMMAND={by_way} git clone -q nas:{repository} clone && cmp clone/big big");
     must(&mut site.shell(&clone));
     site.is_free();
     // One that is refused: one line of byway, and what ssh says of a proxy that has gone.
