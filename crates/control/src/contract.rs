@@ -196,6 +196,8 @@ pub struct Allowance {
     pub rate: Option<u64>,
     /// Choked: no data, only empty time-stamped probes.
     pub choked: bool,
+    /// Choked because another path leads through the same bottleneck and fills it alone.
+    pub spare: bool,
     /// The one-way delay (on the scale of [`Delay::one_way`]) above which the controller must be
     /// told at once. `None`: there is none.
     pub delay_limit: Option<i64>,

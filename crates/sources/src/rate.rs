@@ -414,6 +414,7 @@ impl Controller for SourceRates {
             window: window as u64,
             rate: Some((rate as u64).max(1)),
             choked: false,
+            spare: false,
             delay_limit: None,
         }
     }

@@ -12,6 +12,8 @@ use byway_wire::Duration;
 pub enum PauseReason {
     /// Somebody else uses the line; background transfers make room.
     Yielding,
+    /// Another path of the transfer leads through the same bottleneck and fills it alone.
+    SharedBottleneck,
     /// The application or the disk gives no more to send.
     ApplicationLimited,
     /// The receiver takes no more for now.
@@ -34,6 +36,7 @@ impl PauseReason {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Yielding => "yielding",
+            Self::SharedBottleneck => "shared_bottleneck",
             Self::ApplicationLimited => "application_limited",
             Self::ReceiverLimited => "receiver_limited",
             Self::RelayQuota => "relay_quota",
@@ -115,7 +118,9 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
     }
     // One that is dead holds up nothing that the others could not carry.
     let is_used = |path: &&PathStatus| {
-        matches!(path.state, PathState::Active | PathState::Choked) && path.silent < DEAD_PATH_TIMEOUTS
+        matches!(path.state, PathState::Active | PathState::Choked)
+            && path.silent < DEAD_PATH_TIMEOUTS
+            && !path.spare
     };
     let mut used = status.paths.iter().filter(is_used);
     let first = used.next().and_then(|path| of_path(path, status.congestion))?;
@@ -129,6 +134,7 @@ pub(crate) fn of_path(path: &PathStatus, congestion: &str) -> Option<PauseReason
         return Some(PauseReason::NoAnswer);
     }
     match path.state {
+        PathState::Choked if path.spare => Some(PauseReason::SharedBottleneck),
         PathState::Choked => Some(PauseReason::Yielding),
         PathState::Active if background => match path.queueing {
             None if path.totals.packets > DELAY_REPORT_PACKETS => Some(PauseReason::CannotSense),
@@ -156,6 +162,7 @@ mod tests {
             id: PathId(0),
             route: Route::direct(Local(0), "127.0.0.1:1".parse().unwrap()),
             state,
+            spare: false,
             srtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
             queueing: queueing.map(Duration::from_millis),
@@ -245,6 +252,16 @@ mod tests {
         for paths in [vec![], vec![path(PathState::Probing, None, 2)]] {
             assert_eq!(of_transfer(late, &status(paths)), Some(PauseReason::RelayQuota));
         }
+    }
+
+    #[test]
+    fn a_spare_path_does_not_yield_and_does_not_hold_the_transfer_up() {
+        let spare = PathStatus { spare: true, ..path(PathState::Choked, Some(0), 2) };
+        let background = Class::Background.default_name();
+        assert_eq!(of_path(&spare, background), Some(PauseReason::SharedBottleneck));
+        assert_eq!(of_status(&status(vec![path(PathState::Active, Some(1), 50), spare.clone()])), None);
+        let squeezed = path(PathState::Active, Some(20), 2);
+        assert_eq!(of_status(&status(vec![spare, squeezed])), Some(PauseReason::Yielding));
     }
 
     #[test]

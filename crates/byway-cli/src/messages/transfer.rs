@@ -11,6 +11,7 @@ pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start w
 pub const fn pause(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Yielding => "yielding to others",
+        PauseReason::SharedBottleneck => "shares another path's bottleneck",
         PauseReason::ApplicationLimited => "waiting for data to send",
         PauseReason::ReceiverLimited => "waiting for the receiver",
         PauseReason::RelayQuota => "relay quota used up",

@@ -394,7 +394,8 @@ impl BackgroundPath {
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.queue_delay.limit(self.queue_delay.threshold());
         if self.is_out() {
-            return Allowance { choked: true, delay_limit, ..Allowance::default() };
+            let spare = self.loan.lends;
+            return Allowance { choked: true, spare, delay_limit, ..Allowance::default() };
         }
         let kept = match self.queue {
             Some(queue) if !self.start => {
@@ -412,8 +413,8 @@ impl BackgroundPath {
         Allowance {
             window: (window as u64).max(1),
             rate: Some(((rate * ahead) as u64).max(1)),
-            choked: false,
             delay_limit,
+            ..Allowance::default()
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Whether relays add anything to the direct path (mPath, 2.3: load aggregation). A relay whose
+//! Whether other paths add anything to the direct path (mPath, 2.3: load aggregation). One whose
 //! packets wait in the direct path's queue lends its rate to the direct path for some seconds. If
-//! the direct path alone then carries as much as all paths did, the relay is of no use, and its
-//! operator need not pay for it.
+//! the direct path alone then carries as much as all paths did, the other is of no use. A relay is
+//! dropped, since its operator need not pay for it. A further direct path, as over IPv6, rests.
 
 use byway_wire::{Duration, Instant};
 
@@ -216,6 +216,14 @@ impl Loans {
             (None, Some(rate)) if now >= self.quiet_until || outgrown(rate) => 1,
             _ => 0,
         }
+    }
+
+    /// Whether paths that were of no use still rest at an own queue of the direct path, while all
+    /// paths' rate is `level` bytes per second. It may have grown beyond what was lent, or have
+    /// fallen so far that the direct path cannot carry that any more.
+    pub fn hold(&self, now: Instant, level: f64) -> bool {
+        let like = |rate: f64| level >= EARLY_SHARE * rate && level < OUTGROWN_FACTOR * rate;
+        self.useless_at.is_some_and(|rate| now < self.quiet_until && like(rate))
     }
 
     /// A loan begins. `before`: the bytes per second of all paths. `rtt`: the direct path's.

@@ -127,33 +127,35 @@ impl Background {
         self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room).min(allowed);
     }
 
+    /// The first path that leads to the peer directly and is in use. Its bottleneck is the one that
+    /// others may share: relays, and further direct paths, as over IPv6.
     fn direct(&self) -> Option<(PathId, &BackgroundPath)> {
-        self.paths.iter().find(|(_, path)| !path.proxied && !path.choked)
+        self.paths.iter().find(|(_, path)| !path.proxied && !path.is_out())
     }
 
-    /// Path `id` built a queue: notes which relays and the direct path built their queues before at
+    /// Path `id` built a queue: notes which others and the direct path built their queues before at
     /// the same time.
     fn note_company(&mut self, id: PathId, now: Instant) {
         let Some((direct, path)) = self.direct() else { return };
         let lender = path.loan;
         if self.paths.get(id).is_some_and(|path| path.loan.begins_queue(now)) {
-            let relays = self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.is_out());
-            let compared = relays.filter(|(other, _)| id == direct || id == *other);
+            let others = self.paths.iter_mut().filter(|(other, path)| *other != direct && !path.is_out());
+            let compared = others.filter(|(other, _)| id == direct || id == *other);
             compared.for_each(|(_, path)| path.loan.compare(&lender, now));
         }
     }
 
-    /// Has relays that seem to share the direct path's queue lend their rates to the direct path.
+    /// Has others that seem to share the direct path's queue lend their rates to the direct path.
     fn lend(&mut self, now: Instant) {
         let Some(before) = self.carried.of_late(now).filter(|_| self.loans.may_begin(now)) else { return };
         let Some(direct) = self.direct().filter(|(_, path)| !path.start).map(|(id, _)| id) else { return };
-        let is_relay = |path: &BackgroundPath| path.proxied && !path.is_out();
-        if !self.paths.iter().any(|(_, path)| is_relay(path) && path.loan.shared().are_many()) {
+        let is_other = |id: PathId, path: &BackgroundPath| id != direct && !path.is_out();
+        if !self.paths.iter().any(|(id, path)| is_other(id, path) && path.loan.shared().are_many()) {
             return;
         }
         let mut lent = 0.0;
-        for (_, path) in self.paths.iter_mut() {
-            if is_relay(path) && path.loan.shared().are_some() {
+        for (id, path) in self.paths.iter_mut() {
+            if is_other(id, path) && path.loan.shared().are_some() {
                 path.loan.lends = true;
                 lent += path.level;
             }
@@ -164,8 +166,8 @@ impl Background {
         }
     }
 
-    /// Ends a loan whose outcome is clear: relays that are of no use are dropped, others get their
-    /// rates back.
+    /// Ends a loan whose outcome is clear. Relays that are of no use are dropped, and direct paths
+    /// that are of none rest. Others get their rates back.
     fn judge_loan(&mut self, now: Instant) {
         if !self.loans.is_under_way() {
             return;
@@ -177,15 +179,25 @@ impl Background {
             LoanOutcome::Missed => self.paths.iter_mut().for_each(|(_, path)| path.loan.end()),
             LoanOutcome::Carried => {
                 self.open = 0;
-                self.shares.extend(self.paths.iter().filter(|(_, path)| path.loan.lends).map(|(id, _)| id));
+                let dropped = self.paths.iter().filter(|(_, path)| path.loan.lends && path.proxied);
+                self.shares.extend(dropped.map(|(id, _)| id));
                 self.paths.iter_mut().for_each(|(_, path)| path.loan.borrowed = 0.0);
             }
         }
     }
 
+    /// The direct path met a queue of its own. Direct paths that rest carry data again if they may
+    /// be of use by now.
+    fn wake(&mut self, now: Instant) {
+        if !self.loans.is_under_way() && !self.loans.hold(now, self.level()) {
+            self.paths.iter_mut().filter(|(_, path)| !path.proxied).for_each(|(_, path)| path.loan.end());
+        }
+    }
+
     /// Gives rates back that the direct path cannot carry any more.
     fn end_loan_without_direct(&mut self) {
-        if self.direct().is_none() && self.loans.cancel() {
+        if self.direct().is_none() {
+            self.loans.cancel();
             self.paths.iter_mut().for_each(|(_, path)| path.loan.end());
         }
     }
@@ -272,6 +284,7 @@ impl Controller for Background {
         if own {
             self.note_company(id, acked.now);
             self.lend(acked.now);
+            self.wake(acked.now);
             let waiting = self.paths.iter_mut().filter(|(other, path)| *other != id && path.waits() > 0);
             waiting.for_each(|(_, path)| path.answer(acked.now, 0));
             self.wish_for_more(id, acked.now);

@@ -318,3 +318,49 @@ fn a_relay_that_is_choked_for_long_gives_way_if_there_are_many() {
         assert!(line.law.wants().drop.is_empty());
     }
 }
+
+/// Two direct paths over a line of a packet per millisecond, for `seconds`. Their pace fills its
+/// queue and empties it. `alone`: the part of the line that the first has to itself.
+fn one_line(line: &mut SimulatedLine, seconds: u64, alone: f64) {
+    let mut queue = 0.0_f64;
+    for _ in 0..seconds * 1_000 {
+        let spare = line.law.allowance(PathId(1)).spare;
+        let (paths, part) = if spare { (1, alone) } else { (2, 1.0) };
+        let pace: f64 = (0..paths).map(|path| line.rate(path)).sum();
+        let full = f64::from(PACKET) * 1_000.0 * part;
+        queue = (queue + (pace / full - 1.0) * MS as f64).max(0.0);
+        line.wait_all(paths, queue as i64);
+        // An ACK counts a whole packet, whatever the pace is.
+        let acked = f64::from(PACKET * paths);
+        line.law.carried.total += if queue > 0.0 { full } else { pace } / 1_000.0 - acked;
+    }
+}
+
+#[test]
+fn a_second_direct_path_that_adds_nothing_rests_until_the_first_is_not_enough() {
+    let spare = |line: &SimulatedLine| [0, 1].map(|path| line.law.allowance(PathId(path)).spare);
+    for (alone, rests) in [(1.0, true), (0.6, false)] {
+        let mut line = SimulatedLine::started(2);
+        one_line(&mut line, 8, alone);
+        assert_eq!(spare(&line), [false; 2], "a short transfer does without loans");
+        one_line(&mut line, 40, alone);
+        assert_eq!(spare(&line), [false, rests]);
+        assert!(line.law.wants().shares.is_empty(), "it is no relay, and costs nobody anything");
+    }
+    let rested = || {
+        let mut line = SimulatedLine::started(2);
+        one_line(&mut line, 48, 1.0);
+        line
+    };
+    let mut line = rested();
+    line.law.choke(PathId(0), line.at);
+    assert_eq!(spare(&line), [false; 2], "the first is silent");
+    line = rested();
+    line.law.close(PathId(0));
+    assert_eq!(spare(&line), [false; 2], "the first is gone");
+    line = rested();
+    let level = line.path(0).level;
+    line.law.paths.get_mut(PathId(0)).expect("a path").level = level / 2.0;
+    line.law.wake(line.at);
+    assert_eq!(spare(&line), [false; 2], "the line of the first has become slower");
+}

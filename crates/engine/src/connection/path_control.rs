@@ -20,7 +20,7 @@ const USED_SHARE: u64 = 4;
 
 /// The allowance of a path whose congestion the kernel controls: as much as its socket takes.
 const KERNEL_ALLOWANCE: Allowance =
-    Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, delay_limit: None };
+    Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, spare: false, delay_limit: None };
 
 /// A session's controller, and the paths that it does not govern.
 #[derive(Debug)]

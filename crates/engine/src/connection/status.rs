@@ -18,6 +18,8 @@ pub struct PathStatus {
     pub route: Route,
     /// The path's state: probing, available, active, choked or dropped.
     pub state: PathState,
+    /// Choked because another path leads through the same bottleneck and fills it alone.
+    pub spare: bool,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// The smallest RTT of the latest 15 to 30 s.
@@ -88,6 +90,7 @@ impl Connection {
             id: path.id(),
             route: path.route.clone(),
             state: path.state,
+            spare: path.allowance.spare,
             srtt: path.send.rtt.smoothed(),
             min_rtt: path.send.rtt.minimum(),
             queueing: path.send.queueing(),

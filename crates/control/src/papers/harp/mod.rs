@@ -142,7 +142,7 @@ impl Controller for Harp {
             return Allowance { choked: true, delay_limit, ..Allowance::default() };
         }
         let window = ((path.window * path.packet) as u64).max(1);
-        Allowance { window, rate: None, choked: false, delay_limit }
+        Allowance { window, delay_limit, ..Allowance::default() }
     }
 
     /// Opens all paths: Harp sends on every path it is given (III.G).
