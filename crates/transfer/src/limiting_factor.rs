@@ -164,6 +164,7 @@ mod tests {
             state,
             spare: false,
             srtt: Duration::ZERO,
+            is_rtt_measured: true,
             min_rtt: Duration::ZERO,
             queueing: queueing.map(Duration::from_millis),
             in_flight: 0,

@@ -22,6 +22,7 @@ mod carrier_choice;
 mod closed_paths;
 mod datagram_queues;
 pub mod datagrams;
+mod ended_paths;
 pub(crate) mod full_sockets;
 mod liveness;
 mod loss_response;

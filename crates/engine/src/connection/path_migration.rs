@@ -27,6 +27,10 @@ impl Connection {
 
     /// The peer dropped a path.
     pub(super) fn on_path_dropped(&mut self, now: Instant, id: PathId) {
+        let last = self.peer_paths.get(id).and_then(|receiving| self.arrival(receiving));
+        if let Some(last) = last {
+            self.peer_paths.keep(last);
+        }
         if let DroppedPath::Lived(way) = self.peer_paths.on_dropped(id) {
             self.paths.ways_changed();
             if let Some(way) = way {

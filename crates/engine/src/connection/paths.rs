@@ -1,6 +1,7 @@
 //! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is
 //! settled once the call is over.
 
+use super::ended_paths::{EndedPath, EndedPaths};
 use super::full_sockets::FullSockets;
 use super::path::{ChangeMark, Path, PathState};
 use super::path_table::{PathTable, after};
@@ -49,6 +50,8 @@ pub(super) struct Paths {
     ways: u64,
     /// Sockets by which nothing can be sent now.
     full: FullSockets,
+    /// The last figures of paths that are over.
+    ended: EndedPaths<EndedPath>,
 }
 
 impl Paths {
@@ -64,6 +67,7 @@ impl Paths {
             routes: 0,
             ways: 0,
             full: FullSockets::default(),
+            ended: EndedPaths::new(),
         }
     }
 
@@ -110,12 +114,18 @@ impl Paths {
         id
     }
 
+    /// The last figures of the latest paths that were taken out, the oldest first.
+    pub fn ended(&self) -> impl Iterator<Item = &EndedPath> {
+        self.ended.iter()
+    }
+
     /// Takes a path out for good.
     pub fn remove(&mut self, id: PathId) -> Option<Path> {
         let removed = self.table.remove(id);
         if let Some(path) = &removed {
             self.connections -= usize::from(path.route.local.is_connection());
             self.available -= usize::from(path.state == PathState::Available);
+            self.ended.enter(EndedPath::of(path));
             self.moved();
         }
         #[cfg(debug_assertions)]

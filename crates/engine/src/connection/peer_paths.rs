@@ -2,6 +2,7 @@
 //! arrive.
 
 use super::closed_paths::RetiredIds;
+use super::ended_paths::{ArrivalStatus, EndedPaths};
 use super::path_table::PathTable;
 use super::timers::Armed;
 use crate::path::receive::ReceivePath;
@@ -70,6 +71,8 @@ pub(super) struct PeerPaths {
     secret: [u8; 32],
     table: PathTable<PeerPath>,
     ended: RetiredIds,
+    /// The last figures of paths that are over.
+    last: EndedPaths<ArrivalStatus>,
     /// Paths that are over, whose connection ids the endpoint still knows.
     forgettable: VecDeque<PathId>,
     /// One more than the highest path id whose connection id the endpoint knows.
@@ -82,6 +85,7 @@ impl PeerPaths {
             secret,
             table: PathTable::new(),
             ended: RetiredIds::default(),
+            last: EndedPaths::new(),
             forgettable: VecDeque::new(),
             told: 0,
         }
@@ -133,6 +137,16 @@ impl PeerPaths {
         self.ended.insert(id);
         self.forgettable.push_back(id);
         gone.map_or(DroppedPath::Unseen, |gone| DroppedPath::Lived(gone.way))
+    }
+
+    /// Keeps the last figures of a path that the peer drops.
+    pub fn keep(&mut self, last: ArrivalStatus) {
+        self.last.enter(last);
+    }
+
+    /// The last figures of the latest paths that the peer dropped, the oldest first.
+    pub fn ended(&self) -> impl Iterator<Item = &ArrivalStatus> {
+        self.last.iter()
     }
 
     /// A socket or TCP connection is gone. A socket may come back, but a connection does not:

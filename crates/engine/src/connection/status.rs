@@ -1,7 +1,9 @@
 //! What a person or a test may want to know about a connection and its paths.
 
 use super::Connection;
+pub use super::ended_paths::{ArrivalStatus, EndedPath};
 use super::path::PathState;
+use super::peer_paths::PeerPath;
 use crate::data::Blocked;
 use crate::path::send::Totals;
 use crate::route::Route;
@@ -22,6 +24,8 @@ pub struct PathStatus {
     pub spare: bool,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
+    /// Whether an RTT of the path was measured. If not, the RTTs here are assumed ones.
+    pub is_rtt_measured: bool,
     /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
     /// How long the newest acknowledged packet waited in queues: its one-way delay less the
@@ -41,19 +45,6 @@ pub struct PathStatus {
     pub totals: Totals,
 }
 
-/// A path that the peer sends on.
-#[derive(Clone, Debug)]
-pub struct ArrivalStatus {
-    /// The path's id, which the peer chose.
-    pub id: PathId,
-    /// The route back to the source of the path's newest packet.
-    pub route: Route,
-    /// The smoothed RTT that the peer reported. `None`: it reported none.
-    pub srtt: Option<Duration>,
-    /// Bytes that arrived (UDP payload).
-    pub bytes: u64,
-}
-
 /// The state of a connection and its paths.
 #[derive(Clone, Debug)]
 pub struct ConnectionStatus {
@@ -71,16 +62,28 @@ impl Connection {
     /// The paths that the peer sends on. Not for the hot path.
     #[must_use]
     pub fn arrivals(&self) -> Vec<ArrivalStatus> {
-        let peer_paths = self.peer_paths.iter().filter_map(|receiving| {
-            let way = receiving.way.and_then(|way| self.paths.get(way));
-            Some(ArrivalStatus {
-                id: receiving.facts.id,
-                route: way.map(|way| way.route.clone()).or_else(|| receiving.source.route())?,
-                srtt: receiving.facts.round_trip(),
-                bytes: receiving.facts.bytes,
-            })
-        });
-        peer_paths.collect()
+        self.peer_paths.iter().filter_map(|receiving| self.arrival(receiving)).collect()
+    }
+
+    /// How a path that the peer sends on stands. `None`: no route leads back to its source.
+    pub(super) fn arrival(&self, receiving: &PeerPath) -> Option<ArrivalStatus> {
+        let way = receiving.way.and_then(|way| self.paths.get(way));
+        Some(ArrivalStatus {
+            id: receiving.facts.id,
+            route: way.map(|way| way.route.clone()).or_else(|| receiving.source.route())?,
+            srtt: receiving.facts.round_trip(),
+            bytes: receiving.facts.bytes,
+        })
+    }
+
+    /// The latest paths that the peer sent on and dropped, the oldest first: at most 64.
+    pub fn ended_arrivals(&self) -> impl Iterator<Item = &ArrivalStatus> {
+        self.peer_paths.ended()
+    }
+
+    /// The latest paths that this side sent on and gave up, the oldest first: at most 64.
+    pub fn ended_paths(&self) -> impl Iterator<Item = &EndedPath> {
+        self.paths.ended()
     }
 
     /// Looks at everything. Not for the hot path.
@@ -92,6 +95,7 @@ impl Connection {
             state: path.state,
             spare: path.allowance.spare,
             srtt: path.send.rtt.smoothed(),
+            is_rtt_measured: path.send.rtt.measured().is_some(),
             min_rtt: path.send.rtt.minimum(),
             queueing: path.send.queueing(),
             in_flight: path.send.in_flight,

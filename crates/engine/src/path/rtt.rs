@@ -16,6 +16,8 @@ const MIN_WINDOW: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Rtt {
     sampled: bool,
+    /// Whether the smoothed RTT goes back to a measurement, and is not assumed.
+    is_measured: bool,
     smoothed: Duration,
     variation: Duration,
     latest: Duration,
@@ -34,6 +36,7 @@ impl Rtt {
         let assumed = first.unwrap_or(INITIAL_RTT);
         Self {
             sampled: false,
+            is_measured: first.is_some(),
             smoothed: assumed,
             variation: assumed / 2,
             latest: assumed,
@@ -51,7 +54,7 @@ impl Rtt {
         self.way = Some(way);
         self.latest = rtt;
         if !self.sampled || changed {
-            self.sampled = true;
+            (self.sampled, self.is_measured) = (true, true);
             (self.smoothed, self.variation) = (rtt, rtt / 2);
             (self.minimum, self.candidate, self.half_began) = (rtt, rtt, now);
             return changed;
@@ -70,7 +73,7 @@ impl Rtt {
 
     /// Forgets everything: the route changed.
     pub fn reset(&mut self) {
-        *self = Self::new(Some(self.smoothed));
+        *self = Self { is_measured: self.is_measured, ..Self::new(Some(self.smoothed)) };
     }
 
     /// Whether a sample was taken.
@@ -83,6 +86,13 @@ impl Rtt {
     #[must_use]
     pub const fn smoothed(&self) -> Duration {
         self.smoothed
+    }
+
+    /// Smoothed RTT. `None`: none of the path was measured, by a handshake, a probe or
+    /// an ACK.
+    #[must_use]
+    pub fn measured(&self) -> Option<Duration> {
+        self.is_measured.then_some(self.smoothed)
     }
 
     /// The smallest RTT of about the last half minute.
@@ -114,6 +124,7 @@ mod tests {
     #[test]
     fn smooths_like_rfc_6298() {
         let mut rtt = Rtt::new(None);
+        assert_eq!(rtt.measured(), None, "what is assumed is not told");
         assert!(!rtt.sample(Instant::ZERO, Duration::from_millis(100), WAY));
         assert_eq!(rtt.smoothed(), Duration::from_millis(100));
         assert_eq!(rtt.probe_timeout(Duration::ZERO), Duration::from_millis(300));

@@ -6,8 +6,8 @@ use crate::heap::Heap;
 use byway_engine::connection::Event;
 use byway_sim::TapVerdict;
 use byway_wire::packet::{Handshake, Header};
-use byway_wire::{Instant, Local};
-use std::collections::BTreeSet;
+use byway_wire::{Instant, Local, PathId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Flaps more often than a session has ids that it tells apart one by one.
 const FLAPS: u64 = 30_000;
@@ -83,7 +83,24 @@ fn an_uplink_that_is_elsewhere_each_time() {
     flap(&mut world, 0..FLAPS, move_on);
 }
 
-/// Neither end keeps anything of paths that are over.
+#[test]
+fn the_figures_of_a_path_outlive_it() {
+    let mut world = hosts();
+    flap(&mut world, 0..5, |_, _| {});
+    let host = &world.world[world.sender];
+    let sending = host.endpoint.connection(host.handle.unwrap()).unwrap();
+    let sent: BTreeMap<PathId, u64> =
+        sending.ended_paths().map(|path| (path.id, path.totals.bytes)).collect();
+    let receiver = &world.world[world.receiver];
+    let receiving = receiver.endpoint.connection(receiver.handles[0]).unwrap();
+    let arrived: Vec<_> = receiving.ended_arrivals().collect();
+    assert!(sent.len() >= 5 && arrived.len() >= 5, "{sent:?} {arrived:?}");
+    for path in arrived {
+        assert!(path.bytes > 0 && path.bytes <= sent[&path.id], "{path:?} of {sent:?}");
+    }
+}
+
+/// Neither end keeps more of paths that are over than the figures of the latest.
 #[test]
 fn flaps_leave_nothing_behind() {
     for between in [|_: &mut Parallel, _| {}, move_on] {
