@@ -131,8 +131,8 @@ impl Exit {
             | E::ConnectionLost
             | E::Standstill
             | E::QuotaUsedUp(_)
-            | E::ReceiverRestarted
-            | E::StreamReceiverRestarted
+            | E::SessionForgotten
+            | E::StreamForgotten
             | E::PeerInterrupted
             | E::PeerLeft => Self::Network,
             E::NotConnected(NotConnected::OtherKey) | E::NotAdmitted(_) => Self::NotAuthorised,

@@ -36,9 +36,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub fn show(peer: &Peer) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for path in peer.paths() {
-        let (rate, rtt) = (path.bits_per_second / 1e6, path.rtt.as_secs_f64() * 1e3);
+        let rate = path.bits_per_second / 1e6;
+        let rtt = path.rtt.map(|rtt| format!("RTT {:.1} ms, ", rtt.as_secs_f64() * 1e3)).unwrap_or_default();
         let way = if path.relayed { "by a relay" } else { "directly" };
-        lines.push(format!("{} ({way}): {rate:.1} Mbit/s, RTT {rtt:.1} ms, {} lost", path.name, path.lost));
+        lines.push(format!("{} ({way}): {rate:.1} Mbit/s, {rtt}{} lost", path.name, path.lost));
     }
     lines.extend(peer.why_slow().map(|why| format!("why not faster: {why:?}")));
     lines

@@ -40,8 +40,8 @@ pub struct PathStatus {
     pub bytes: u64,
     /// Bits per second sent on it between the last two looks, which are at least 250 ms apart.
     pub bits_per_second: f64,
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
+    /// Smoothed round-trip time. `None`: none was measured yet.
+    pub rtt: Option<Duration>,
     /// Packets lost so far.
     pub lost: u64,
     /// Why the path carries less than possible. `None`: nothing limits it.
@@ -64,7 +64,7 @@ impl From<PathCounters> for PathStatus {
             bytes: tally.bytes,
             bits_per_second: tally.rate_bps,
             rtt: tally.rtt,
-            lost: tally.lost,
+            lost: tally.lost.unwrap_or_default(),
             why_slow: tally.pause,
         }
     }

@@ -221,8 +221,9 @@ pub struct PathReport {
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Smoothed round trip.
-    pub srtt: f64,
+    /// Smoothed round trip in seconds. `None`: none was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srtt: Option<f64>,
     /// The queueing delay on the path in seconds. `None`: no delay was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<f64>,
@@ -393,7 +394,7 @@ impl PathReport {
             datagram: path.datagram as u64,
             window: path.window,
             in_flight: path.in_flight,
-            srtt: path.srtt.as_secs_f64(),
+            srtt: path.is_rtt_measured.then(|| path.srtt.as_secs_f64()),
             queueing: path.queueing.map(|queueing| queueing.as_secs_f64()),
             sent_bytes: path.totals.bytes,
             lost: path.totals.lost,

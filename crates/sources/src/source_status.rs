@@ -51,8 +51,8 @@ pub struct PathStanding {
     pub name: String,
     /// Its rate.
     pub view: PathRates,
-    /// Its RTT, queues included, in seconds.
-    pub rtt: f64,
+    /// Its RTT, queues included, in seconds. `None`: it was not measured.
+    pub rtt: Option<f64>,
     /// Timeouts in a row. Above 0 the path does not answer.
     pub timeouts: u32,
 }
@@ -65,7 +65,7 @@ pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) 
         Some(PathStanding {
             name: if several { format!("{name} (path {})", path.id.0) } else { name },
             view: *view,
-            rtt: path.srtt.as_secs_f64(),
+            rtt: path.is_rtt_measured.then(|| path.srtt.as_secs_f64()),
             timeouts: path.silent,
         })
     });
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_slow_source_names_the_path_that_does_not_grow() {
         let view = |failures| PathRates { path: PathId(1), rate: 9e3, received: Some(7e3), failures };
-        let path = |name: &str, view| PathStanding { name: name.into(), view, rtt: 0.1, timeouts: 0 };
+        let path = |name: &str, view| PathStanding { name: name.into(), view, rtt: Some(0.1), timeouts: 0 };
         let mut standing = SourceStatus {
             connected: true,
             rate: 20e3,

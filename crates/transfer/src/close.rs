@@ -83,8 +83,8 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
         E::ConnectionLost
         | E::Standstill
         | E::QuotaUsedUp(_)
-        | E::ReceiverRestarted
-        | E::StreamReceiverRestarted
+        | E::SessionForgotten
+        | E::StreamForgotten
         | E::PeerInterrupted
         | E::PeerLeft
         | E::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull) => CloseCode::Lost,

@@ -96,13 +96,16 @@ pub enum TransferError {
     /// The other side violated the protocol, so this side closed the connection.
     #[error("the connection broke: {0}")]
     ConnectionBroke(String),
-    /// The receiver of a tree is another process than the one that the connection is with.
-    #[error("the receiver was started anew: the same command goes on from there")]
-    ReceiverRestarted,
-    /// The receiver of a stream is another process than the one that the connection is with. The
-    /// stream's beginning is gone.
-    #[error("the receiver was started anew: send the stream again, with the ticket that it prints now")]
-    StreamReceiverRestarted,
+    /// The receiver of a tree answers, and no longer knows the session: it was started anew, or
+    /// heard nothing for too long.
+    #[error("the receiver no longer knows this session: the same command goes on from there")]
+    SessionForgotten,
+    /// The receiver of a stream answers, and no longer knows the session. The stream's beginning is
+    /// gone.
+    #[error(
+        "the receiver no longer knows this session: send the stream again, with the ticket that it prints now"
+    )]
+    StreamForgotten,
     /// The receiver accepts only the other kind of transfer. The text is its reason.
     #[error("{0}")]
     OtherKind(String),

@@ -239,6 +239,11 @@ impl Inbound {
         TransferId { transfer: self.id.number, from: self.id.peer, name: self.progress.name() }
     }
 
+    /// Enters the last figures of each path, before the connection is gone.
+    pub fn settle(&mut self, connection: &Connection, locals: &[SocketAddr], now: Instant) {
+        self.counter.settle_arrivals(now, connection, locals);
+    }
+
     /// The sender's public key.
     pub const fn peer(&self) -> PublicKey {
         self.id.peer

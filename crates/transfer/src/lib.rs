@@ -49,7 +49,7 @@
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `limiting_factor` |
-//! | when a receiver was restarted | `session/restart_check` |
+//! | when a receiver has forgotten a session | `session/restart_check` |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how standard input and output are one such connection | `pipe_bridge` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |

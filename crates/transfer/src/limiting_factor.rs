@@ -123,25 +123,33 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
             && !path.spare
     };
     let mut used = status.paths.iter().filter(is_used);
-    let first = used.next().and_then(|path| of_path(path, status.congestion))?;
-    used.all(|path| of_path(path, status.congestion) == Some(first)).then_some(first)
+    let first = used.next().and_then(|path| of_path(path, status))?;
+    used.all(|path| of_path(path, status) == Some(first)).then_some(first)
 }
 
-/// Why a path is held up.
-pub(crate) fn of_path(path: &PathStatus, congestion: &str) -> Option<PauseReason> {
-    let background = congestion == Class::Background.default_name();
+/// Whether the connection's own data may be what queues on its paths. The windows of all paths that
+/// send through a queue are then together larger than the smallest of one path.
+fn makes_queue(status: &ConnectionStatus) -> bool {
+    let is_queued = |path: &&PathStatus| {
+        path.state == PathState::Active
+            && path.silent < DEAD_PATH_TIMEOUTS
+            && path.queueing.is_some_and(|queue| queue >= QUEUE_DELAY_THRESHOLD)
+    };
+    let datagrams = |path: &PathStatus| path.window.div_ceil((path.datagram as u64).max(1));
+    status.paths.iter().filter(is_queued).map(datagrams).sum::<u64>() > MIN_WINDOW_DATAGRAMS
+}
+
+/// Why a path is held up. It yields to others only if the queue is not the connection's own.
+pub(crate) fn of_path(path: &PathStatus, status: &ConnectionStatus) -> Option<PauseReason> {
+    let background = status.congestion == Class::Background.default_name();
     if path.silent >= DEAD_PATH_TIMEOUTS {
         return Some(PauseReason::NoAnswer);
     }
     match path.state {
-        PathState::Choked if path.spare => Some(PauseReason::SharedBottleneck),
-        PathState::Choked => Some(PauseReason::Yielding),
+        PathState::Choked => (!makes_queue(status)).then_some(PauseReason::Yielding),
         PathState::Active if background => match path.queueing {
             None if path.totals.packets > DELAY_REPORT_PACKETS => Some(PauseReason::CannotSense),
-            Some(queue)
-                if queue >= QUEUE_DELAY_THRESHOLD
-                    && path.window <= MIN_WINDOW_DATAGRAMS * path.datagram as u64 =>
-            {
+            Some(queue) if queue >= QUEUE_DELAY_THRESHOLD && !makes_queue(status) => {
                 Some(PauseReason::Yielding)
             }
             _ => None,
@@ -186,12 +194,11 @@ mod tests {
 
     #[test]
     fn a_dead_path_is_called_that() {
-        let background = Class::Background.default_name();
         for state in [PathState::Choked, PathState::Active, PathState::Available, PathState::Probing] {
             let dead = PathStatus { silent: 2, ..path(state, Some(20), 2) };
-            assert_eq!(of_path(&dead, background), Some(PauseReason::NoAnswer), "{state:?}");
+            assert_eq!(of_path(&dead, &status(vec![])), Some(PauseReason::NoAnswer), "{state:?}");
             let late = PathStatus { silent: 1, ..path(PathState::Choked, Some(20), 2) };
-            assert_eq!(of_path(&late, background), Some(PauseReason::Yielding));
+            assert_eq!(of_path(&late, &status(vec![late.clone()])), Some(PauseReason::Yielding));
             // The others are why the transfer is as it is.
             let choked = path(PathState::Choked, Some(0), 2);
             assert_eq!(of_status(&status(vec![dead, choked])), Some(PauseReason::Yielding));
@@ -256,13 +263,22 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_path_does_not_yield_and_does_not_hold_the_transfer_up() {
-        let spare = PathStatus { spare: true, ..path(PathState::Choked, Some(0), 2) };
-        let background = Class::Background.default_name();
-        assert_eq!(of_path(&spare, background), Some(PauseReason::SharedBottleneck));
-        assert_eq!(of_status(&status(vec![path(PathState::Active, Some(1), 50), spare.clone()])), None);
-        let squeezed = path(PathState::Active, Some(20), 2);
-        assert_eq!(of_status(&status(vec![spare, squeezed])), Some(PauseReason::Yielding));
+    fn no_path_yields_to_another_of_its_own_connection() {
+        let choked = path(PathState::Choked, Some(20), 2);
+        let least = path(PathState::Active, Some(20), MIN_WINDOW_DATAGRAMS);
+        let fast = path(PathState::Active, Some(20), 50);
+        let reasons = |paths: Vec<PathStatus>| -> Vec<_> {
+            let status = status(paths);
+            status.paths.iter().map(|path| of_path(path, &status)).collect()
+        };
+        // Two routes over one narrow line: the data of one queue before the other's.
+        assert_eq!(reasons(vec![choked.clone(), fast.clone()]), [None, None]);
+        assert_eq!(reasons(vec![least.clone(), least.clone()]), [None, None]);
+        assert_eq!(of_status(&status(vec![least.clone(), fast])), None);
+        // What queues is not here, or is no more than one path always sends.
+        let apart = path(PathState::Active, Some(1), 50);
+        assert_eq!(reasons(vec![choked.clone(), apart]), [Some(PauseReason::Yielding), None]);
+        assert_eq!(reasons(vec![choked, least]), [Some(PauseReason::Yielding); 2]);
     }
 
     #[test]

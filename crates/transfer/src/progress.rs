@@ -5,6 +5,7 @@ use crate::limiting_factor::{self, Circumstances, PauseReason};
 use crate::path_names::route_name;
 use byway_engine::Connection;
 use byway_engine::connection::path::PathState;
+use byway_engine::connection::status::{ArrivalStatus, EndedPath};
 use byway_engine::route::Route;
 use byway_wire::{Duration, Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +65,10 @@ pub struct PathCounters {
     pub bytes: u64,
     /// Bits per second since the last look.
     pub rate_bps: f64,
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// How many packets were lost.
-    pub lost: u64,
+    /// Smoothed round-trip time. `None`: it was not measured.
+    pub rtt: Option<Duration>,
+    /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
+    pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
     /// Whether the path was ever in use.
@@ -107,6 +108,18 @@ pub struct ForwardCounters {
     pub forth: u64,
     /// Bytes from targets to programs.
     pub back: u64,
+}
+
+/// The state of a path that is over.
+const CLOSED_STATE: &str = "closed";
+
+/// What is known of a path that is over.
+struct EndedFigures<'a> {
+    route: &'a Route,
+    bytes: u64,
+    rtt: Option<Duration>,
+    lost: Option<u64>,
+    is_used: bool,
 }
 
 /// Keeps count between two looks.
@@ -160,24 +173,28 @@ impl ProgressCounter {
         let circumstances = Circumstances { silence: self.silence(now), ..circumstances };
         let pause = limiting_factor::of_transfer(circumstances, &status);
         let mut paths = Vec::with_capacity(status.paths.len());
-        for path in status.paths {
+        for path in &status.paths {
             let sent = path.totals.bytes;
             let before = self.paths.get(&path.id);
             let tally = PathCounters {
                 path: path.id.0,
                 name: route_name(&path.route, locals),
-                pause: limiting_factor::of_path(&path, status.congestion),
-                route: path.route,
+                pause: limiting_factor::of_path(path, &status),
+                route: path.route.clone(),
                 state: state_name(path.state),
                 bytes: sent,
                 rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
-                rtt: path.srtt,
-                lost: path.totals.lost,
+                rtt: path.is_rtt_measured.then_some(path.srtt),
+                lost: Some(path.totals.lost),
                 used: matches!(path.state, PathState::Active | PathState::Choked)
                     || before.is_some_and(|before| before.used),
             };
             self.paths.insert(path.id, tally.clone());
             paths.push(tally);
+        }
+        for EndedPath { id, route, is_used, srtt, totals } in connection.ended_paths() {
+            let (bytes, lost) = (totals.bytes, Some(totals.lost));
+            self.enter_ended(*id, locals, EndedFigures { route, bytes, rtt: *srtt, lost, is_used: *is_used });
         }
         // Of hundreds of relays most are probed and closed again.
         let now_there: BTreeSet<u32> = paths.iter().map(|path| path.path).collect();
@@ -206,13 +223,17 @@ impl ProgressCounter {
                 state: if more > 0 { "active" } else { "idle" },
                 bytes: path.bytes,
                 rate_bps: rate(more),
-                rtt: path.srtt.unwrap_or_default(),
-                lost: 0,
+                rtt: path.srtt,
+                lost: None,
                 pause: None,
                 used: true,
             };
             self.paths.insert(path.id, tally.clone());
             fresh.push(tally);
+        }
+        for ArrivalStatus { id, route, srtt, bytes } in connection.ended_arrivals() {
+            let figures = EndedFigures { route, bytes: *bytes, rtt: *srtt, lost: None, is_used: true };
+            self.enter_ended(*id, locals, figures);
         }
         let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
         self.tally(
@@ -220,6 +241,37 @@ impl ProgressCounter {
             amount,
             TransferProgress { rate_bps, paths: together(fresh), ..TransferProgress::default() },
         )
+    }
+
+    /// Enters the last figures of the paths on which this side sends, at the end of a session.
+    pub fn settle(&mut self, now: Instant, connection: &Connection, locals: &[SocketAddr]) {
+        let _ = self.look(now, connection, locals, Circumstances::default(), self.amount);
+    }
+
+    /// Enters the last figures of the paths on which the other side sends, at the end of a session.
+    pub fn settle_arrivals(&mut self, now: Instant, connection: &Connection, locals: &[SocketAddr]) {
+        let _ = self.look_at_arrivals(now, connection, locals, self.amount);
+    }
+
+    /// Enters the last figures of a path that is over.
+    fn enter_ended(&mut self, id: PathId, locals: &[SocketAddr], ended: EndedFigures<'_>) {
+        let before = self.paths.get(&id);
+        if before.is_some_and(|before| before.state == CLOSED_STATE) {
+            return;
+        }
+        let tally = PathCounters {
+            path: id.0,
+            name: route_name(ended.route, locals),
+            route: ended.route.clone(),
+            state: CLOSED_STATE,
+            bytes: ended.bytes,
+            rate_bps: 0.0,
+            rtt: ended.rtt,
+            lost: ended.lost,
+            pause: None,
+            used: ended.is_used || before.is_some_and(|before| before.used),
+        };
+        self.paths.insert(id, tally);
     }
 
     /// A function that turns bytes since the last look into bits per second.
@@ -237,12 +289,6 @@ impl ProgressCounter {
     #[must_use]
     pub fn silence(&self, now: Instant) -> Duration {
         self.silent.map_or(Duration::ZERO, |since| now.since(since))
-    }
-
-    /// Payload bytes at the last look.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.amount.bytes
     }
 
     /// Every path that was ever used, as last seen.
@@ -266,7 +312,7 @@ fn together(paths: Vec<PathCounters>) -> Vec<PathCounters> {
             Some(known) => {
                 known.bytes += path.bytes;
                 known.rate_bps += path.rate_bps;
-                known.lost += path.lost;
+                known.lost = known.lost.zip(path.lost).map(|(known, more)| known + more);
                 if path.state == "active" {
                     (known.state, known.rtt) = (path.state, path.rtt);
                 }

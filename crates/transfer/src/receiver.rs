@@ -503,6 +503,7 @@ impl Server {
             Ok(()) => (close::DONE_CODE, String::from("done")),
             Err(error) => (code_of(error).number(), error.to_string()),
         };
+        inbound.settle(connection, &self.locals, now);
         if let Some(inbound) = self.inbound.remove(&handle) {
             self.share();
             let received = ReceivedTransfer { is_partial, ..inbound.end(outcome, confirmed, arrived, now) };

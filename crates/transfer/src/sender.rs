@@ -146,11 +146,11 @@ pub struct SentTransfer {
 }
 
 impl SentTransfer {
-    /// Whether the receiver of a tree was restarted meanwhile. Sending the same again goes on from
-    /// there.
+    /// Whether the receiver of a tree no longer knows the session. Sending the same again goes on
+    /// from there.
     #[must_use]
     pub const fn can_go_on(&self) -> bool {
-        matches!(self.outcome, Err(TransferError::ReceiverRestarted))
+        matches!(self.outcome, Err(TransferError::SessionForgotten))
     }
 }
 
@@ -194,6 +194,7 @@ impl Sending {
             locals,
             uplinks,
             tcp_congestion: plan.tcp_congestion,
+            acknowledged: 0,
             ending: None,
             reader,
         };
@@ -274,6 +275,8 @@ pub struct Sender {
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     tcp_congestion: TcpCongestion,
+    /// Payload bytes that the receiver has.
+    acknowledged: u64,
     ending: Option<SendEnd>,
     reader: Option<JoinHandle<()>>,
 }
@@ -299,6 +302,9 @@ impl Owner for Sender {
         }
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.fail(TransferError::Cancelled, now);
+        }
+        if self.ending.as_ref().is_some_and(|ending| ending.leave_at.is_none()) {
+            self.keeper.settle(endpoint, &self.locals, now);
         }
         let Some(ending) = &mut self.ending else { return LoopControl::Continue };
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
@@ -346,8 +352,8 @@ impl Sender {
                 SessionEvent::Lost(LostSession { error, tried, .. }) => {
                     let error = match (error, &self.outbound) {
                         // What standard input gave is gone: who made it must begin again.
-                        (TransferError::ReceiverRestarted, Outbound::Pipe(_)) => {
-                            TransferError::StreamReceiverRestarted
+                        (TransferError::SessionForgotten, Outbound::Pipe(_)) => {
+                            TransferError::StreamForgotten
                         }
                         (error, _) => error,
                     };
@@ -378,8 +384,9 @@ impl Sender {
             connection.finishing();
         }
         let ending = self.outbound.ending();
+        let amount = self.outbound.progress(connection.outgoing());
+        self.acknowledged = amount.bytes;
         if ending.is_some() || self.keeper.counter().is_due(now) {
-            let amount = self.outbound.progress(connection.outgoing());
             let circumstances = Circumstances {
                 receivers_limit: self.send_limit.is_receivers(),
                 sent: self.outbound.is_sent() && amount.total == Some(amount.bytes),
@@ -405,7 +412,7 @@ impl Sender {
     }
 
     fn done_so_far(&self) -> TreeDone {
-        TreeDone { bytes: self.keeper.counter().bytes(), ..TreeDone::default() }
+        TreeDone { bytes: self.acknowledged, ..TreeDone::default() }
     }
 
     /// Sets the result of the transfer, unless it is set already.

@@ -1,5 +1,5 @@
 //! How a ticket becomes a session, and how the session is kept. One file has the keeper. The others
-//! know who is dialled, why nobody answers, and when the receiver was restarted.
+//! know who is dialled, why nobody answers, and when the receiver has forgotten a session.
 
 pub(crate) mod connect_attempts;
 pub(crate) mod dialers;

@@ -45,15 +45,15 @@ fn served(peer: &PeerReport) -> String {
 
 pub fn path(path: &PathReport) -> String {
     let queueing = path.queueing.map(|delay| format!(", {:.1} ms queued", delay * 1e3)).unwrap_or_default();
+    let rtt = path.srtt.map(|rtt| format!(", RTT {:.1} ms", rtt * 1e3)).unwrap_or_default();
     let why = path.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     format!(
-        "  path {} to {}: {}, window {}, {} in flight, RTT {:.1} ms{queueing}, {} sent in packets of up to {} B, {} lost{why}",
+        "  path {} to {}: {}, window {}, {} in flight{rtt}{queueing}, {} sent in packets of up to {} B, {} lost{why}",
         path.path,
         path.route,
         path.state,
         Bytes(path.window),
         Bytes(path.in_flight),
-        path.srtt * 1e3,
         Bytes(path.sent_bytes),
         path.datagram,
         path.lost

@@ -16,7 +16,7 @@
 //! | what happened, and where: path, address or option | `cannot listen on TCP 192.0.2.1:4748` |
 //! | then a colon, and what to do | `: stop the program that uses the port` |
 //! | 25 words at most, plain ones, or those of the glossary | `session`, `grant`, `uplink` |
-//! | the subject first | `the receiver was started anew` |
+//! | the subject first | `the receiver no longer knows this session` |
 //! | no capital and no full stop, as `byway: ` precedes it | `the demo was stopped` |
 //!
 //! `byway gateway check` is an exception: it prints paragraphs.

@@ -17,8 +17,8 @@ pub const STREAM_WITH_SELECTION: &str = "`-` is standard input, of which all is 
 pub const CONTENTS_WITH_DELETE: &str = "with --delete one directory's contents are sent at a time, or what the others hold would be gone: name it alone";
 pub const LIST_WITHOUT_DIRECTORY: &str =
     "--files-from lists paths in one directory: name this directory, and nothing else, before the ticket";
-pub const RECEIVER_RESTARTED: &str =
-    "the receiver was started anew: this command goes on and sends what is missing there";
+pub const SESSION_FORGOTTEN: &str =
+    "the receiver no longer knows this session: this command begins another and sends what is missing there";
 
 pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
 pub const NOT_ALL_DELETED: &str =

@@ -31,7 +31,7 @@ pub const fn pause_of_path(reason: PauseReason) -> &'static str {
 }
 
 /// Why the receiver is away. What errors of transfers advise does not fit here.
-pub const RECEIVER_RESTARTED: &str = "it was started anew";
+pub const SESSION_FORGOTTEN: &str = "it no longer knows the session";
 pub const RECEIVER_STOPPED: &str = "it was stopped";
 pub const RECEIVER_SILENT: &str = "nothing was heard from it";
 pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
@@ -157,7 +157,8 @@ fn entries(count: u64) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// A path's part of a transfer that ended.
-pub fn path_carried(route: &str, bytes: u64, lost: u64) -> String {
-    format!("  {route}: {}, {lost} packets lost", Bytes(bytes))
+/// A path's part of a transfer that ended. Only its sender knows what was lost.
+pub fn path_carried(route: &str, bytes: u64, lost: Option<u64>) -> String {
+    let lost = lost.map(|lost| format!(", {lost} packets lost")).unwrap_or_default();
+    format!("  {route}: {}{lost}", Bytes(bytes))
 }

@@ -103,8 +103,9 @@ pub struct PathProgress {
     /// The path's round-trip time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
-    /// How many packets were lost.
-    pub lost: u64,
+    /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_code")]
     pub pause: Option<PauseReason>,
@@ -237,8 +238,9 @@ pub struct PathTotal {
     pub carrier: &'static str,
     /// Bytes sent on the path. At a receiver: bytes received.
     pub bytes: u64,
-    /// Packets lost on the path.
-    pub lost: u64,
+    /// Packets lost on the path. `None` at a receiver: the sender alone knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
 }
 
 fn is_all_copied(counts: &NotCopied) -> bool {

@@ -80,7 +80,7 @@ fn sentence(target: &Target, error: TransferError) -> String {
         TransferError::ConnectionLost
         | TransferError::Standstill
         | TransferError::QuotaUsedUp(_)
-        | TransferError::ReceiverRestarted
+        | TransferError::SessionForgotten
         | TransferError::PeerInterrupted
         | TransferError::PeerLeft => messages::forward::broke(target, &absence_reason(&error)),
         other => other.to_string(),

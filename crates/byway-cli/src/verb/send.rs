@@ -139,7 +139,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             let lent = lent.stop(output);
             return conclude(sent, stop, piped, lent, output);
         }
-        output.emit(&Event::Warning { message: messages::send::RECEIVER_RESTARTED.into() });
+        output.emit(&Event::Warning { message: messages::send::SESSION_FORGOTTEN.into() });
     }
 }
 

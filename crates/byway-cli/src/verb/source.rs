@@ -61,7 +61,8 @@ struct PathFigures<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     received_bps: Option<f64>,
     failed_raises: u32,
-    rtt_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_ms: Option<f64>,
     timeouts: u32,
 }
 
@@ -272,7 +273,7 @@ impl SinkTarget {
             offered_bps: path.view.rate * 8.0,
             received_bps: path.view.received.map(|rate| rate * 8.0),
             failed_raises: path.view.failures,
-            rtt_ms: path.rtt * 1e3,
+            rtt_ms: path.rtt.map(|rtt| rtt * 1e3),
             timeouts: path.timeouts,
         };
         SinkFigures {

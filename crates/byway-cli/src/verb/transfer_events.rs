@@ -19,7 +19,7 @@ const PROGRESS_INTERVAL_SECONDS: f64 = 1.0;
 /// Why the receiver is away, for a command that goes on by itself: without what errors advise.
 pub(super) fn absence_reason(error: &TransferError) -> String {
     String::from(match error {
-        TransferError::ReceiverRestarted => messages::transfer::RECEIVER_RESTARTED,
+        TransferError::SessionForgotten => messages::transfer::SESSION_FORGOTTEN,
         TransferError::PeerInterrupted | TransferError::PeerLeft => messages::transfer::RECEIVER_STOPPED,
         TransferError::ConnectionLost => messages::transfer::RECEIVER_SILENT,
         TransferError::Standstill => messages::transfer::NOTHING_ARRIVES,
@@ -130,7 +130,7 @@ fn path(path: PathCounters) -> PathProgress {
         state: path.state.into(),
         bytes: path.bytes,
         rate_bps: path.rate_bps,
-        rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
+        rtt_ms: path.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
         lost: path.lost,
         pause: path.pause,
     }

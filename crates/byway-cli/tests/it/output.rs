@@ -54,7 +54,7 @@ fn progress(seconds: f64) -> Event {
         bytes: 7,
         rate_bps: 9.1e6,
         rtt_ms: Some(20.0),
-        lost: 1,
+        lost: Some(1),
         pause: None,
     };
     let relay = PathProgress {
@@ -83,7 +83,7 @@ fn transfer() -> Outcome {
         seconds: 4.0,
         goodput_bps: 2_097_152.0,
         verified: true,
-        paths: vec![PathTotal { route: "direct".into(), carrier: "udp", bytes: 1 << 20, lost: 3 }],
+        paths: vec![PathTotal { route: "direct".into(), carrier: "udp", bytes: 1 << 20, lost: Some(3) }],
         ..Transferred::default()
     }))
 }

@@ -236,7 +236,7 @@ fn a_receiver_that_comes_back_is_sent_the_rest_by_the_sender_that_waits() {
     assert_eq!(again, ticket);
     let sent = sender.end();
     let said = String::from_utf8_lossy(&sent.stdout).into_owned();
-    assert!(said.contains("the receiver was started anew"), "{said}{}", sent.stderr);
+    assert!(said.contains("the receiver no longer knows this session"), "{said}{}", sent.stderr);
     assert!(kept(&sent) + SLACK >= there, "{} of {there}", kept(&sent));
     receiver.end().succeeded();
     arrived(&place);
@@ -337,7 +337,7 @@ fn a_stream_ends_when_its_receiver_was_started_anew() {
     let killed = Instant::now();
     let command = place.command("receiver", &["recv", "-", "--listen", &port]);
     let _again = Running::start(command);
-    sender.end().failed(5, "the receiver was started anew: send the stream again");
+    sender.end().failed(5, "the receiver no longer knows this session: send the stream again");
     assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
 }
 

@@ -252,7 +252,7 @@ impl RunningGateways {
                 let seen = at(index);
                 record.acked.push(seen.map_or(0, |path| path.sent_bytes));
                 record.window.push(seen.map_or(0.0, |path| path.window as f32 / PACKET_BYTES));
-                record.rtt.push(seen.map_or(0.0, |path| (path.srtt * 1e3) as f32));
+                record.rtt.push(seen.and_then(|path| path.srtt).map_or(0.0, |rtt| (rtt * 1e3) as f32));
                 record.lost.push(seen.map_or(0, |path| u32::try_from(path.lost).unwrap_or(u32::MAX)));
                 record.choked.push(seen.is_some_and(|path| path.state == "choked"));
             }

@@ -502,6 +502,16 @@ impl SessionKeeper {
         Some(self.counter.look(now, connection, locals, circumstances, amount))
     }
 
+    /// Enters the session's last figures. They stay in the [`counter`](Self::counter)
+    /// until the next session.
+    pub fn settle(&mut self, endpoint: &Endpoint, locals: &[SocketAddr], now: Instant) {
+        if let Stage::Connected(handle) = self.stage
+            && let Some(connection) = endpoint.connection(handle)
+        {
+            self.counter.settle(now, connection, locals);
+        }
+    }
+
     /// Reports what changed about relays since the last look.
     pub fn look_at_relays(&mut self, endpoint: &Endpoint, locals: &[SocketAddr], now: Instant) {
         let Stage::Connected(handle) = self.stage else { return };
@@ -552,6 +562,9 @@ impl SessionKeeper {
                 }
             }
         }
+        if closed.is_some() {
+            self.settle(endpoint, locals, now);
+        }
         let (silence, addresses) = (self.counter.silence(now), self.dialers.addresses());
         match closed {
             Some((error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_)), close)) => {
@@ -561,8 +574,9 @@ impl SessionKeeper {
             }
             Some((error, close)) => self.lose(error, Some(close), now),
             None if self.restart.as_mut().is_some_and(|it| it.look(endpoint, addresses, now, silence)) => {
-                endpoint.close(now, handle, close::DONE_CODE, "the receiver was started anew");
-                self.lose(TransferError::ReceiverRestarted, None, now);
+                self.settle(endpoint, locals, now);
+                endpoint.close(now, handle, close::DONE_CODE, "the receiver does not know the session");
+                self.lose(TransferError::SessionForgotten, None, now);
             }
             None if self.counter.is_due(now) => self.look_at_relays(endpoint, locals, now),
             None => {}

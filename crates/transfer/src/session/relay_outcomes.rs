@@ -188,8 +188,8 @@ mod tests {
             state: "active",
             bytes,
             rate_bps: 0.0,
-            rtt: Duration::ZERO,
-            lost: 0,
+            rtt: None,
+            lost: None,
             pause: None,
             used: true,
         }

@@ -1,7 +1,8 @@
 //! Finds out whether a silent receiver still has a session. The sender opens a second connection,
 //! without data, that names the session. The receiver answers there whether it has it. It has not
-//! if it was restarted. That the first connection is silent and the second is not proves nothing:
-//! a NAT or a box on the way may have forgotten the first one only.
+//! if it was restarted, or if it heard nothing for too long: it does not say which. That the first
+//! connection is silent and the second is not proves nothing: a NAT or a box on the way may have
+//! forgotten the first one only.
 
 use crate::close::CloseCode;
 use byway_control::Class;
@@ -54,7 +55,7 @@ impl RestartQuestion {
     }
 }
 
-/// Finds out whether the receiver of a connection was restarted.
+/// Finds out whether the receiver of a connection no longer knows the session.
 pub(crate) struct RestartCheck {
     question: RestartQuestion,
     probe: SilenceProbe,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod ends;
+mod figures;
 
 use byway_transfer::Ticket;
 use std::fs;
