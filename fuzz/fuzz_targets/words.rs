@@ -3,9 +3,10 @@
 #![no_main]
 
 use byway_cli::address::{Advertised, Endpoint};
-use byway_cli::units::{BandwidthLimit, parse_duration, parse_size};
+use byway_cli::units::{parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::pairing::PairingCode;
+use byway_transfer::rate_timetable::RateTimetable;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay::Word;
 use byway_wire::{Prefix, checked_text};
@@ -40,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Advertised::Name(name, _)) = text.parse() {
         assert_eq!(name.as_str().parse(), Ok(name));
     }
-    let _ = text.parse::<BandwidthLimit>();
+    let _ = text.parse::<RateTimetable>();
     let _ = parse_size(text);
     let _ = parse_duration(text);
 });

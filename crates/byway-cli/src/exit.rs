@@ -7,6 +7,7 @@ use byway_registry::registry_client::AskError;
 use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
 use byway_transfer::local_address::NoLocalAddress;
+use byway_transfer::local_clock::LocalClockError;
 use byway_transfer::receiver_addresses::NoHost;
 use byway_transfer::secret_words::NoWord;
 use byway_transfer::settings::PeerError;
@@ -40,6 +41,8 @@ pub enum Exit {
     NotAuthorised = 6,
     /// What arrived differs from what was sent
     Integrity = 7,
+    /// A limit of time or bytes ended it: --stop-at, --max-transfer
+    LimitReached = 8,
     /// Stopped by SIGHUP: the terminal was closed
     HungUp = 129,
     /// Stopped by SIGINT
@@ -138,6 +141,7 @@ impl Exit {
             E::NotConnected(NotConnected::OtherKey) | E::NotAdmitted(_) => Self::NotAuthorised,
             E::NotConnected(NotConnected::ImpossibleKey) | E::OtherKind(_) => Self::Usage,
             E::PeerFoundDamage(_) => Self::Integrity,
+            E::ByteLimit => Self::LimitReached,
             E::NotConnected(NotConnected::OtherVersion)
             | E::ConnectionBroke(_)
             | E::PeerFailed(_)
@@ -172,6 +176,9 @@ impl Exit {
         }
         if let Some(error) = cause.downcast_ref::<NoWord>() {
             return error.is_mistyped().then_some(Self::Usage);
+        }
+        if cause.is::<LocalClockError>() {
+            return Some(Self::Usage);
         }
         let mistyped = cause.is::<TicketError>() || cause.is::<RelayWordError>() || cause.is::<KeyError>();
         if mistyped || cause.is::<UnitError>() || cause.is::<RegistryWordError>() || cause.is::<NoHost>() {
@@ -287,6 +294,7 @@ mod tests {
             (TransferError::NotAdmitted(String::new()), Exit::NotAuthorised),
             (TransferError::PeerFoundDamage(String::new()), Exit::Integrity),
             (TransferError::PeerFailed(String::new()), Exit::Error),
+            (TransferError::ByteLimit, Exit::LimitReached),
             (NotConnected::NoAnswer(NoAnswer::Silent).into(), Exit::Network),
             (NotConnected::OtherKey.into(), Exit::NotAuthorised),
             (NotConnected::OtherVersion.into(), Exit::Error),
@@ -312,6 +320,7 @@ mod tests {
         assert_eq!(of(StateError::NoHome.into()), Exit::Usage);
         assert_eq!(of(TicketError::Mistyped.into()), Exit::Usage);
         assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
+        assert_eq!(of(LocalClockError::NotBuilt.into()), Exit::Usage);
         assert_eq!(of(RelayWordError::Checksum.into()), Exit::Usage);
         assert_eq!(of(anyhow!("anything else")), Exit::Error);
         let read: anyhow::Result<()> = Err(KeyError::Mistyped).context("--allow");

@@ -13,8 +13,8 @@ mod table;
 mod transfer;
 
 pub use event::{
-    DemoPath, EVENT_VERSION, Event, Found, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent,
-    TriedAddress,
+    BothLimits, DemoPath, EVENT_VERSION, Event, Found, Outcome, PingPath, Reach, Ready, RelayCounters,
+    ResultEvent, TriedAddress,
 };
 pub use json_fields::Fields;
 pub use table::{Align, Table};

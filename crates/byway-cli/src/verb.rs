@@ -21,7 +21,7 @@ mod id;
 #[cfg(feature = "lab")]
 mod lab;
 mod lending;
-mod limit_toggle;
+mod limit_control;
 #[cfg(feature = "help")]
 mod manual;
 #[cfg(feature = "pairing")]

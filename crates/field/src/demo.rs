@@ -122,6 +122,7 @@ pub fn transfer(
         follow: None,
         tcp: false,
         tcp_congestion: byway_net::TcpCongestion::Cubic,
+        byte_limit: None,
         config: Config::default(),
     })?;
     let mut goes_on = true;

@@ -79,7 +79,7 @@ impl CloseCode {
 pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
     use TransferError as E;
     match error {
-        E::Cancelled | E::Stopped => CloseCode::Interrupted,
+        E::Cancelled | E::Stopped | E::ByteLimit => CloseCode::Interrupted,
         E::ConnectionLost
         | E::Standstill
         | E::QuotaUsedUp(_)

@@ -74,6 +74,9 @@ pub enum TransferError {
     /// The transfer was stopped on this side.
     #[error("stopped before the transfer was complete")]
     Stopped,
+    /// As many bytes travelled as the program on this side lets through.
+    #[error("the limit of bytes is reached; what arrived is kept, the same command goes on from there")]
+    ByteLimit,
     /// No connection was made.
     #[error(transparent)]
     NotConnected(#[from] NotConnected),

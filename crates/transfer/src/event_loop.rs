@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::events::TransferEvent;
+use crate::units::RateLimits;
 use byway_net::{Control, Finished, Handle, Owner, Panicked, Waker};
 use byway_wire::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 
 /// A channel whose receiving end is already dropped.
@@ -14,24 +15,53 @@ pub fn hung_up<T>() -> SyncSender<T> {
     sync_channel(1).0
 }
 
+/// What stands for the absence of a limit, in bytes per second.
+const NO_LIMIT: u64 = u64::MAX;
+
 /// Requests of the program to a running event loop.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     cancel: AtomicBool,
-    lifted: AtomicBool,
+    /// Bytes per second to the peer, from 1 to [`NO_LIMIT`].
+    up: AtomicU64,
+    /// Bytes per second from the peer, from 1 to [`NO_LIMIT`].
+    down: AtomicU64,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self::new(RateLimits::default())
+    }
 }
 
 impl Requests {
+    /// No request yet. `limits` hold from the beginning.
+    #[must_use]
+    pub fn new(limits: RateLimits) -> Self {
+        let requests =
+            Self { cancel: AtomicBool::new(false), up: AtomicU64::new(0), down: AtomicU64::new(0) };
+        requests.set_limits(limits);
+        requests
+    }
+
     /// Whether the owner is to end.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Acquire)
     }
 
-    /// Whether this side's bandwidth limit is lifted at the moment.
+    /// This side's limits at the moment.
     #[must_use]
-    pub fn is_lifted(&self) -> bool {
-        self.lifted.load(Ordering::Acquire)
+    pub fn limits(&self) -> RateLimits {
+        let read = |rate: &AtomicU64| Some(rate.load(Ordering::Acquire)).filter(|rate| *rate != NO_LIMIT);
+        RateLimits { up: read(&self.up), down: read(&self.down) }
+    }
+
+    /// Sets the limits. One of 0 is one of 1 byte per second.
+    fn set_limits(&self, limits: RateLimits) {
+        for (rate, limit) in [(&self.up, limits.up), (&self.down, limits.down)] {
+            rate.store(limit.map_or(NO_LIMIT, |limit| limit.clamp(1, NO_LIMIT - 1)), Ordering::Release);
+        }
     }
 }
 
@@ -79,9 +109,10 @@ impl<O: Owner, N> EventLoop<O, N> {
         self.driver.waker().wake();
     }
 
-    /// Lifts the bandwidth limit, or applies it again.
-    pub fn lift(&self, lifted: bool) {
-        self.requests.lifted.store(lifted, Ordering::Release);
+    /// Sets the limits from now on, in place of those that it began with. A sender heeds `up`, a
+    /// receiver `down`, and a forwarder both.
+    pub fn set_limits(&self, limits: RateLimits) {
+        self.requests.set_limits(limits);
         self.driver.waker().wake();
     }
 
@@ -109,5 +140,22 @@ impl<O: Owner, N> EventLoop<O, N> {
 
     pub(crate) fn finish(self) -> Result<Finished<O>, Panicked> {
         self.driver.join()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_they_were_set() {
+        let limits = |up, down| RateLimits { up, down };
+        let requests = Requests::new(limits(Some(5), None));
+        assert_eq!(requests.limits(), limits(Some(5), None));
+        requests.set_limits(limits(None, Some(7)));
+        assert_eq!(requests.limits(), limits(None, Some(7)));
+        requests.set_limits(limits(Some(0), Some(u64::MAX)));
+        assert_eq!(requests.limits(), limits(Some(1), Some(u64::MAX - 1)));
+        assert_eq!(Requests::default().limits(), RateLimits::default());
     }
 }

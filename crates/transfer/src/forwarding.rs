@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::limiting_factor::Circumstances;
 use crate::pipe_bridge::{PipeBridge, PipedConnection};
 use crate::progress::{ForwardCounters, ProgressCounter, TransferAmount, TransferProgress};
-use crate::receive_limit::{ReceiveLimit, window};
+use crate::receive_limit::ReceiveLimit;
 use crate::registry::FindPlan;
 use crate::send_limit::SendLimit;
 use crate::session::dialers::TcpUse;
@@ -18,6 +18,7 @@ use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPl
 use crate::session::no_answer::NoAnswer;
 use crate::session::uplinks::Uplinks;
 use crate::ticket::Ticket;
+use crate::units::RateLimits;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
 use byway_forward::stream_request::Refusal;
@@ -71,7 +72,8 @@ pub struct ForwardingPlan {
     /// these.
     pub follow: Option<Vec<IpAddr>>,
     /// Bytes per second that this side takes from the receiver at most, over all paths and
-    /// connections together. [`Config::cap`] limits what this side sends.
+    /// connections together, until others are [set](EventLoop::set_limits). [`Config::cap`] limits
+    /// what this side sends. [`receiving_window`](crate::receiving_window) fits the configuration.
     pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,
@@ -85,15 +87,12 @@ impl Forwarding {
     ///
     /// # Errors
     /// The system gives no thread, or no way to watch the ports.
-    pub fn start(mut plan: ForwardingPlan) -> Result<Self, Error> {
-        if let Some(limit) = plan.limit {
-            plan.config.incoming.memory = plan.config.incoming.memory.min(window(limit));
-        }
+    pub fn start(plan: ForwardingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let send_limit = SendLimit::new(plan.config.cap);
+        let limits = RateLimits { up: plan.config.cap, down: plan.limit };
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
         let mut entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
         let clock = Clock::new();
@@ -115,7 +114,7 @@ impl Forwarding {
             seed: u64::from_be_bytes(byway_net::seed()?),
             ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), plan.controller)
         };
-        let requests = Arc::new(Requests::default());
+        let requests = Arc::new(Requests::new(limits));
         let owner = Forwarder {
             keeper: SessionKeeper::new(session, &locals, &control),
             entry,
@@ -123,8 +122,9 @@ impl Forwarding {
             waker: control.waker().clone(),
             news,
             requests: Arc::clone(&requests),
-            send_limit,
-            limit: plan.limit.map(ReceiveLimit::new),
+            first_send_limit: SendLimit::new(limits.up),
+            send_limit: SendLimit::new(limits.up),
+            limit: None,
             locals,
             uplinks,
             said: BTreeMap::new(),
@@ -162,6 +162,8 @@ pub struct Forwarder {
     waker: Waker,
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
+    /// The limit on bytes sent with which each session begins.
+    first_send_limit: SendLimit,
     /// The limits on bytes sent and on bytes received.
     send_limit: SendLimit,
     limit: Option<ReceiveLimit>,
@@ -246,24 +248,22 @@ impl Owner for Forwarder {
 }
 
 impl Forwarder {
-    /// Applies the bandwidth limits, or removes them while they are lifted.
+    /// Applies the limits that hold now.
     fn heed_limits(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let lifted = self.requests.is_lifted();
-        if self.send_limit.update(None, lifted)
+        let limits = self.requests.limits();
+        if self.send_limit.update(None, limits.up)
             && let Some(connection) = self.keeper.session(endpoint)
         {
             connection.set_cap(now, self.send_limit.bytes_per_second());
         }
-        if let Some(limit) = &mut self.limit {
-            self.entry.allow((!lifted).then(|| limit.room(now)));
-        }
+        ReceiveLimit::change(&mut self.limit, limits.down);
+        self.entry.allow(self.limit.as_mut().map(|limit| limit.room(now)));
     }
 
     fn on_session_event(&mut self, event: SessionEvent, now: Instant) {
         match event {
             SessionEvent::Connected => {
-                // A session begins with limits.
-                self.send_limit.update(None, false);
+                self.send_limit = self.first_send_limit;
                 self.entry.begin();
                 self.is_away_told = false;
                 self.arrival_counter = ProgressCounter::default();

@@ -177,11 +177,13 @@ impl Inbound {
         }
     }
 
-    /// Tells the sender how many bytes per second it may send at most; 0: no limit. The sender of a
-    /// stream is not told, because flow control limits it.
+    /// Tells the sender how many bytes per second it may send at most, if that is another number
+    /// than before; 0: no limit. The sender of a stream is not told, because flow control limits
+    /// it.
     pub fn limit_to(&mut self, bytes_per_second: u64) {
-        if !self.is_pipe && self.summary.is_none() {
-            self.share = Some(bytes_per_second).filter(|share| *share > 0);
+        let share = Some(bytes_per_second).filter(|share| *share > 0);
+        if !self.is_pipe && self.summary.is_none() && share != self.share {
+            self.share = share;
             Report::Limit { bytes_per_second }.encode(&mut self.reports);
         }
     }

@@ -50,6 +50,7 @@
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `limiting_factor` |
 //! | when a receiver has forgotten a session | `session/restart_check` |
+//! | which limits hold at which time, and who changes them | [`rate_timetable`], [`LimitChoice`], [`EventLoop::set_limits`] |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how standard input and output are one such connection | `pipe_bridge` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
@@ -77,8 +78,10 @@ pub mod identity;
 mod inbound_relays;
 mod inbound_transfer;
 pub mod lending;
+mod limit_choice;
 mod limiting_factor;
 pub mod local_address;
+pub mod local_clock;
 mod marking;
 mod memory_limit;
 mod outbound_transfer;
@@ -88,6 +91,7 @@ mod path_names;
 mod ping;
 mod pipe_bridge;
 mod progress;
+pub mod rate_timetable;
 pub mod reachability;
 mod receive_limit;
 mod received_output;
@@ -107,6 +111,7 @@ pub mod state_directory;
 mod tcp_entrance;
 mod thread_channel;
 pub mod ticket;
+pub mod time_of_day;
 pub mod units;
 mod warnings;
 
@@ -123,9 +128,10 @@ pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleErro
 pub use host_name::{HostName, NamedAddress};
 pub use identity::Identity;
 pub use inbound_relays::{StandingRelays, UselessRelay};
+pub use limit_choice::{LimitChoice, LimitedDirection};
 pub use limiting_factor::{Circumstances, PauseReason};
 pub use marking::default_dscp;
-pub use memory_limit::receiving_config;
+pub use memory_limit::{receiving_config, receiving_window};
 pub use path_names::{carrier, route_name};
 pub use ping::{PingPlan, PingSummary, Pings, ping};
 pub use pipe_bridge::PipedConnection;

@@ -24,10 +24,15 @@ pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);
     let windows = usize::try_from(memory / WINDOW_MEMORY_FACTOR).unwrap_or(usize::MAX).max(MIN_WINDOW_BYTES);
     let mut config = Config { shared_memory: Some(windows), ..Config::default() };
-    if let Some(limit) = limit {
-        config.incoming.memory = config.incoming.memory.min(window(limit));
-    }
+    config.incoming.memory = receiving_window(limit, config.incoming.memory);
     config
+}
+
+/// The flow-control window in bytes of a side that receives `limit` bytes per second at most. At
+/// most `memory`, which is that of a side without a limit.
+#[must_use]
+pub fn receiving_window(limit: Option<u64>, memory: usize) -> usize {
+    limit.map_or(memory, |limit| memory.min(window(limit)))
 }
 
 /// Bytes of memory of the machine, or of the cgroup of this process if that allows less.

@@ -80,6 +80,35 @@ impl Outbound {
         }
     }
 
+    /// Sends at most this many payload bytes, and the rest of a piece that has begun.
+    pub fn limit_bytes(&mut self, most: u64) {
+        match self {
+            Self::Tree(tree) => tree.byte_limit.most = most,
+            Self::Pipe(pipe) => pipe.byte_limit.most = most,
+        }
+    }
+
+    /// Payload bytes that were taken to be sent. Bytes that are sent again count once.
+    pub fn taken_bytes(&self) -> u64 {
+        match self {
+            Self::Tree(tree) => tree.byte_limit.taken,
+            Self::Pipe(pipe) => pipe.byte_limit.taken,
+        }
+    }
+
+    /// Whether the limit of bytes holds something back, and the receiver has all before it.
+    pub fn is_at_byte_limit(&self, out: &Outgoing) -> bool {
+        let counters = out.progress();
+        match self {
+            // One read was taken, and is never answered.
+            Self::Tree(tree) => {
+                let is_quiet = tree.reads == 0 && out.unsent() <= 1 && counters.acked == counters.sent;
+                tree.byte_limit.holds_back && is_quiet
+            }
+            Self::Pipe(pipe) => pipe.byte_limit.holds_back && counters.acked >= pipe.sent,
+        }
+    }
+
     /// Ends all requests to the thread that reads files, so that it can end.
     pub fn hang_up(&mut self) {
         match self {
@@ -107,6 +136,30 @@ impl Outbound {
             }
             Self::Pipe(_) => TransferAmount { bytes: acked, travelled: acked, total: None },
         }
+    }
+}
+
+/// The most payload bytes that a transfer may send.
+struct ByteLimit {
+    most: u64,
+    taken: u64,
+    /// Whether there is more than may be sent.
+    holds_back: bool,
+}
+
+impl ByteLimit {
+    const fn new() -> Self {
+        Self { most: u64::MAX, taken: 0, holds_back: false }
+    }
+
+    /// Whether one more piece may be sent. If so, it counts.
+    const fn take(&mut self, length: usize) -> bool {
+        if self.taken >= self.most {
+            self.holds_back = true;
+            return false;
+        }
+        self.taken = self.taken.saturating_add(length as u64);
+        true
     }
 }
 
@@ -147,6 +200,7 @@ pub(crate) struct OutboundTree {
     manifest_sent: u64,
     /// Bytes that do not travel: the receiver has them from an earlier try, or they are holes.
     skipped: u64,
+    byte_limit: ByteLimit,
     /// The rate in bytes per second that the receiver permits, if it sent a new one.
     limit: Option<u64>,
     ending: Option<Result<TreeDone, TransferError>>,
@@ -169,6 +223,7 @@ impl OutboundTree {
             objects: 0,
             manifest_sent: 0,
             skipped: 0,
+            byte_limit: ByteLimit::new(),
             limit: None,
             ending: None,
         }
@@ -199,17 +254,19 @@ impl OutboundTree {
         // A walk over very many things that cannot be sent gives empty pieces too.
         let quiet = self.quiet.is_some_and(|since| now.since(since) < MANIFEST_RETRY_DELAY);
         let idle = !self.asked && !quiet && !self.finished && self.manifest_piece.is_empty();
+        let idle = idle && !self.byte_limit.holds_back;
         if idle && self.asks.has_room() {
             self.asked = true;
             self.asks.send(DiskRequest::Records { announce: self.objects < MAX_ANNOUNCED_OBJECTS });
         }
-        while self.asks.has_room() {
+        while self.asks.has_room() && !self.byte_limit.holds_back {
             let mut batch = Vec::new();
             while batch.len() < ASK_BATCH
                 && self.reads < MAX_READS
                 && self.reading < MAX_READ_BYTES
                 && out.unsent() < MAX_UNSENT_READS
                 && let Some(ReadRequest { object, offset, length }) = out.next_read()
+                && self.byte_limit.take(length)
             {
                 self.reads += 1;
                 self.reading += length;
@@ -308,6 +365,7 @@ pub(crate) struct OutboundPipe {
     piece: Vec<u8>,
     written: usize,
     sent: u64,
+    byte_limit: ByteLimit,
     hash: Option<[u8; 32]>,
     finished: bool,
     receipt: Vec<u8>,
@@ -323,6 +381,7 @@ impl OutboundPipe {
             piece: Vec::new(),
             written: 0,
             sent: 0,
+            byte_limit: ByteLimit::new(),
             hash: None,
             finished: false,
             receipt: Vec::new(),
@@ -340,7 +399,7 @@ impl OutboundPipe {
                 self.ending.get_or_insert(Err(TransferError::StreamRefused));
             }
         }
-        while !self.finished {
+        while !self.finished && !self.byte_limit.holds_back {
             let rest = self.piece.get(self.written..).unwrap_or_default();
             if !rest.is_empty() {
                 let taken = out.write(SENDER_STREAM, rest);
@@ -351,7 +410,11 @@ impl OutboundPipe {
                 }
             }
             match self.answers.try_recv() {
-                Ok(DiskReply::Piped(bytes)) => (self.piece, self.written) = (bytes, 0),
+                Ok(DiskReply::Piped(bytes)) => {
+                    if self.byte_limit.take(bytes.len()) {
+                        (self.piece, self.written) = (bytes, 0);
+                    }
+                }
                 Ok(DiskReply::PipeEnd(hash)) => {
                     self.hash = Some(hash);
                     self.finished = true;
@@ -398,5 +461,22 @@ impl OutboundPipe {
         let damaged = self.receipt != expected;
         let done = TreeDone { bytes: self.sent, entries: 1, damaged, ..TreeDone::default() };
         self.ending.get_or_insert(Ok(done));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_bytes_holds_back_what_begins_beyond_it() {
+        let mut limit = ByteLimit { most: 10, ..ByteLimit::new() };
+        assert!(limit.take(6) && limit.take(6) && !limit.holds_back);
+        assert!(!limit.take(1) && limit.holds_back && limit.taken == 12);
+        // What is all of a transfer is not held back.
+        let mut limit = ByteLimit { most: 12, ..ByteLimit::new() };
+        assert!(limit.take(6) && limit.take(6) && !limit.holds_back);
+        assert!(ByteLimit::new().take(usize::MAX) && ByteLimit::new().take(0));
+        assert!(!ByteLimit { most: 0, ..ByteLimit::new() }.take(1));
     }
 }

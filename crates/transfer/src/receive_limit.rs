@@ -29,6 +29,17 @@ impl ReceiveLimit {
         Self { rate: bytes_per_second.max(1), meter: Meter::default(), at: Instant::ZERO }
     }
 
+    /// Changes `limit` to what is wanted, in bytes per second. Returns whether it was another. A
+    /// new limit owes nothing for what was taken before.
+    pub fn change(limit: &mut Option<Self>, wanted: Option<u64>) -> bool {
+        let wanted = wanted.map(Self::new);
+        let is_other = limit.as_ref().map(Self::rate) != wanted.as_ref().map(Self::rate);
+        if is_other {
+            *limit = wanted;
+        }
+        is_other
+    }
+
     /// Bytes per second.
     pub const fn rate(&self) -> u64 {
         self.rate
@@ -112,6 +123,25 @@ mod tests {
         assert!(limit.allows(Instant::from_millis(100_000)));
         limit.spend(250);
         assert!(!limit.allows(Instant::from_millis(100_000)));
+    }
+
+    #[test]
+    fn a_limit_that_changes_holds_at_once() {
+        let (mut limit, now) = (None, Instant::from_millis(5));
+        assert!(!ReceiveLimit::change(&mut limit, None));
+        assert!(
+            ReceiveLimit::change(&mut limit, Some(1_000)) && !ReceiveLimit::change(&mut limit, Some(1_000))
+        );
+        let mut allows = |limit: &mut Option<ReceiveLimit>| {
+            let limit = limit.as_mut().unwrap();
+            let allows = limit.allows(now);
+            limit.spend(1_000_000);
+            allows
+        };
+        assert!(allows(&mut limit) && !allows(&mut limit), "a quarter of an hour ahead");
+        assert!(ReceiveLimit::change(&mut limit, Some(1 << 20)) && allows(&mut limit));
+        assert!(!allows(&mut limit));
+        assert!(ReceiveLimit::change(&mut limit, None) && limit.is_none());
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
 use crate::tcp_entrance::Entrance;
 use crate::ticket::Ticket;
+use crate::units::RateLimits;
 use access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
@@ -77,8 +78,8 @@ pub struct ReceivingPlan {
     pub most_forwards: usize,
     /// Whether the receiver ends after one complete transfer.
     pub once: bool,
-    /// Bytes per second that are taken at most, of all senders together; `config` is to fit
-    /// ([`receiving_config`]).
+    /// Bytes per second that are taken at most, of all senders together, until others are
+    /// [set](EventLoop::set_limits); `config` is to fit ([`receiving_config`]).
     pub limit: Option<u64>,
     /// Words of the relays at which it registers, so that others reach it through them.
     pub relays: Vec<Word>,
@@ -156,7 +157,8 @@ impl Receiving {
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
-        let requests = Arc::new(Requests::default());
+        let limits = RateLimits { up: None, down: plan.limit };
+        let requests = Arc::new(Requests::new(limits));
         // Who listens on no TCP uses none.
         let dialled = plan.relays.iter().filter(|_| !plan.listeners.is_empty());
         let owner = Server {
@@ -166,13 +168,12 @@ impl Receiving {
             destination: plan.destination,
             allow: plan.allow,
             once: plan.once,
-            limit: plan.limit.map(ReceiveLimit::new),
+            limit: None,
             single_transfer: taken,
             ticket,
             news,
             waker: control.waker().clone(),
             requests: Arc::clone(&requests),
-            lifted: false,
             begun: 0,
             untold: VecDeque::new(),
             inbound: BTreeMap::new(),
@@ -218,8 +219,6 @@ pub struct Server {
     news: SyncSender<TransferEvent>,
     waker: Waker,
     requests: Arc<Requests>,
-    /// Whether the limit does not hold for now.
-    lifted: bool,
     /// The number of transfers begun so far.
     begun: u32,
     /// How transfers ended of which the program takes no news for now.
@@ -284,7 +283,7 @@ impl Owner for Server {
                 break;
             }
         }
-        if std::mem::replace(&mut self.lifted, self.requests.is_lifted()) != self.lifted {
+        if ReceiveLimit::change(&mut self.limit, self.requests.limits().down) {
             self.share();
         }
         let handles: Vec<Handle> = self.inbound.keys().copied().collect();
@@ -477,7 +476,7 @@ impl Server {
             }
         }
         if closed.is_none() {
-            inbound.drive(connection, now, self.limit.as_mut().filter(|_| !self.lifted));
+            inbound.drive(connection, now, self.limit.as_mut());
         }
         let is_look = inbound.is_look();
         if inbound.done_at().is_some() && !is_look {
@@ -526,11 +525,8 @@ impl Server {
 
     /// Tells every sender its share of the receiver's rate limit.
     fn share(&mut self) {
-        let Some(limit) = &self.limit else { return };
-        let share = match self.lifted {
-            true => 0,
-            false => (limit.rate() / (self.inbound.len() as u64).max(1)).max(1),
-        };
+        let transfers = (self.inbound.len() as u64).max(1);
+        let share = self.limit.map_or(0, |limit| (limit.rate() / transfers).max(1));
         self.inbound.values_mut().for_each(|inbound| inbound.limit_to(share));
     }
 

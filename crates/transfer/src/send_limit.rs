@@ -4,30 +4,27 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimit {
     own: Option<u64>,
-    /// Whether the sender's own limit is lifted.
-    is_lifted: bool,
     /// The rate in bytes per second that the receiver permits. 0: no limit.
     wanted: u64,
 }
 
 impl SendLimit {
     pub const fn new(own: Option<u64>) -> Self {
-        Self { own, is_lifted: false, wanted: 0 }
+        Self { own, wanted: 0 }
     }
 
-    /// Takes in what the receiver wants, if it said that since the last call, and whether this
-    /// side's own limit is lifted. Returns whether either changed.
-    pub fn update(&mut self, wanted: Option<u64>, is_lifted: bool) -> bool {
-        let before = (self.wanted, self.is_lifted);
-        (self.wanted, self.is_lifted) = (wanted.unwrap_or(self.wanted), is_lifted);
-        before != (self.wanted, self.is_lifted)
+    /// Takes in what the receiver wants, if it said that since the last call, and this side's own
+    /// limit. Returns whether either changed.
+    pub fn update(&mut self, wanted: Option<u64>, own: Option<u64>) -> bool {
+        let before = (self.wanted, self.own);
+        (self.wanted, self.own) = (wanted.unwrap_or(self.wanted), own);
+        before != (self.wanted, self.own)
     }
 
     /// The limit that holds, in bytes per second; `None` is no limit.
     pub fn bytes_per_second(&self) -> Option<u64> {
-        let own = self.own.filter(|_| !self.is_lifted);
         let wanted = Some(self.wanted).filter(|wanted| *wanted > 0);
-        own.into_iter().chain(wanted).min()
+        self.own.into_iter().chain(wanted).min()
     }
 
     /// Whether the receiver's limit is the one that applies.
@@ -42,7 +39,7 @@ mod tests {
 
     fn cap(own: Option<u64>, wanted: u64) -> SendLimit {
         let mut cap = SendLimit::new(own);
-        cap.update(Some(wanted), false);
+        cap.update(Some(wanted), own);
         cap
     }
 
@@ -55,11 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_lifted_leaves_the_receivers() {
+    fn an_own_limit_that_changes_leaves_the_receivers() {
         let mut cap = cap(Some(5), 7);
-        assert!(cap.update(None, true) && !cap.update(None, true));
+        assert!(cap.update(None, None) && !cap.update(None, None));
         assert_eq!((cap.bytes_per_second(), cap.is_receivers()), (Some(7), true));
-        assert!(cap.update(Some(0), true));
+        assert!(cap.update(Some(0), None));
         assert_eq!((cap.bytes_per_second(), cap.is_receivers()), (None, false));
+        assert!(cap.update(None, Some(3)));
+        assert_eq!((cap.bytes_per_second(), cap.is_receivers()), (Some(3), false));
     }
 }

@@ -24,6 +24,7 @@ use crate::session::ticket_destinations::looked_up_destinations;
 use crate::session::uplinks::Uplinks;
 use crate::sockets;
 use crate::ticket::Ticket;
+use crate::units::RateLimits;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Endpoint};
 use byway_files::{NotCopied, Subdirectory, TrashName};
@@ -68,7 +69,11 @@ pub struct SendingPlan {
     pub tcp: bool,
     /// The kernel's congestion control for the sender's TCP connections.
     pub tcp_congestion: TcpCongestion,
-    /// How the session behaves.
+    /// The most payload bytes that travel, but for the rest of a piece. What the receiver has
+    /// already does not count. `None`: all.
+    pub byte_limit: Option<u64>,
+    /// How the session behaves. [`Config::cap`] holds until other limits are
+    /// [set](EventLoop::set_limits).
     pub config: Config,
 }
 
@@ -93,6 +98,7 @@ impl SendingPlan {
             follow: Some(destinations),
             tcp: true,
             tcp_congestion: TcpCongestion::Cubic,
+            byte_limit: None,
             config: Config { dscp: default_dscp(controller.name()), ..Config::default() },
             controller,
             ticket,
@@ -107,6 +113,8 @@ pub struct SentTransfer {
     pub outcome: Result<(), TransferError>,
     /// Payload bytes that the receiver verified.
     pub bytes: u64,
+    /// Payload bytes that were taken to be sent. If the transfer broke off, not all have arrived.
+    pub taken: u64,
     /// Bytes that were not transferred, because the receiver had them.
     pub kept: u64,
     /// How many files were not transferred, because the receiver says that it has them with the
@@ -166,11 +174,12 @@ impl Sending {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
-        let (outbound, kind, transfer, reader) =
+        let (mut outbound, kind, transfer, reader) =
             start_outbound((plan.payload, plan.below), &plan.identity, journals, &control, &news)?;
+        outbound.limit_bytes(plan.byte_limit.unwrap_or(u64::MAX));
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let send_limit = SendLimit::new(plan.config.cap);
+        let limits = RateLimits { up: plan.config.cap, down: None };
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
         let hello = Preamble { kind, permission: permission.clone(), transfer };
@@ -184,13 +193,13 @@ impl Sending {
             restart_question: Some(question.to_bytes()),
             ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), Box::new(once))
         };
-        let requests = Arc::new(Requests::default());
+        let requests = Arc::new(Requests::new(limits));
         let owner = Sender {
             keeper: SessionKeeper::new(session, &locals, &control),
             outbound,
             news,
             requests: Arc::clone(&requests),
-            send_limit,
+            send_limit: SendLimit::new(limits.up),
             locals,
             uplinks,
             tcp_congestion: plan.tcp_congestion,
@@ -233,6 +242,7 @@ impl Sending {
         Ok(SentTransfer {
             outcome,
             bytes,
+            taken: owner.outbound.taken_bytes(),
             kept,
             unchanged,
             newer,
@@ -377,13 +387,15 @@ impl Sender {
         };
         self.outbound.drive(connection.outgoing(), now);
         self.outbound.take(connection.incoming());
-        if self.send_limit.update(self.outbound.take_limit(), self.requests.is_lifted()) {
+        if self.send_limit.update(self.outbound.take_limit(), self.requests.limits().up) {
             connection.set_cap(now, self.send_limit.bytes_per_second());
         }
         if self.outbound.is_sent() {
             connection.finishing();
         }
-        let ending = self.outbound.ending();
+        let ending = self.outbound.ending().or_else(|| {
+            self.outbound.is_at_byte_limit(connection.outgoing()).then_some(Err(TransferError::ByteLimit))
+        });
         let amount = self.outbound.progress(connection.outgoing());
         self.acknowledged = amount.bytes;
         if ending.is_some() || self.keeper.counter().is_due(now) {

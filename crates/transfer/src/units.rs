@@ -26,11 +26,6 @@ pub enum UnitError {
     /// The limit is 0.
     #[error("a limit of 0 never lets anything through: write `off` for no limit")]
     Zero,
-    /// The limit is a timetable.
-    #[error(
-        "`{0}` is a timetable of limits, which this version does not read: give one limit, such as 10Mbit or 10M:1M"
-    )]
-    Timetable(String),
 }
 
 /// Parses bytes with an optional [unit](units::bytes) and a decimal fraction: `500`, `64K`, `1.5G`,
@@ -102,24 +97,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// A cap on what a transfer uses, in bytes per second of payload; `None` is no cap.
+/// Limits on what a transfer uses, in bytes per second of payload; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct BandwidthLimit {
+pub struct RateLimits {
     /// Bytes per second towards the peer.
     pub up: Option<u64>,
     /// Bytes per second from the peer.
     pub down: Option<u64>,
 }
 
-impl FromStr for BandwidthLimit {
+impl FromStr for RateLimits {
     type Err = UnitError;
 
     /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side). [`parse_rate`]
     /// says what a rate is.
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        if text.contains(',') {
-            return Err(UnitError::Timetable(text.to_owned()));
-        }
         let one = |part: &str| match part.trim() {
             off if off.eq_ignore_ascii_case("off") => Ok(None),
             part => match parse_rate(part)? {
@@ -247,16 +239,16 @@ mod tests {
 
     #[test]
     fn limits_have_two_sides_and_refuse_what_they_cannot_keep() {
-        let limit = |up, down| Ok(BandwidthLimit { up, down });
+        let limit = |up, down| Ok(RateLimits { up, down });
         assert_eq!("off".parse(), limit(None, None));
         assert_eq!("10M".parse(), limit(Some(10 << 20), Some(10 << 20)));
         assert_eq!("1M:off".parse(), limit(Some(1 << 20), None));
         assert_eq!("512K/s:2G".parse(), limit(Some(512 << 10), Some(2 << 30)));
-        assert_eq!("0".parse::<BandwidthLimit>(), Err(UnitError::Zero));
-        assert!(matches!("08:00,512K 18:00,off".parse::<BandwidthLimit>(), Err(UnitError::Timetable(_))));
-        assert!(matches!("fast".parse::<BandwidthLimit>(), Err(UnitError::Rate(_))));
+        assert_eq!("0".parse::<RateLimits>(), Err(UnitError::Zero));
+        assert!(matches!("08:00,512K".parse::<RateLimits>(), Err(UnitError::Rate(_))));
+        assert!(matches!("fast".parse::<RateLimits>(), Err(UnitError::Rate(_))));
         assert_eq!("10Mbit:500kbit/s".parse(), limit(Some(1_250_000), Some(62_500)));
-        assert_eq!("1bit".parse::<BandwidthLimit>(), Err(UnitError::Zero));
+        assert_eq!("1bit".parse::<RateLimits>(), Err(UnitError::Zero));
     }
 
     #[test]
@@ -316,7 +308,7 @@ mod tests {
             let _ = parse_size(&text);
             let _ = parse_rate(&text);
             let _ = parse_duration(&text);
-            let _ = text.parse::<BandwidthLimit>();
+            let _ = text.parse::<RateLimits>();
         }
     }
 }

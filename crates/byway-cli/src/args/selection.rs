@@ -22,7 +22,7 @@ struct SelectionArguments {
     /// Leave out what matches, by gitignore's rules: `*.o`, `logs/`; repeatable [default: nothing]
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<OsString>,
-    /// Send what an earlier --exclude matches [default: none]
+    /// Send what an earlier --exclude left [default: none]
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     include: Vec<OsString>,
     /// Send only what FILE (or `-`) lists [default: all]

@@ -7,7 +7,7 @@ use crate::address::{Advertised, Endpoint};
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::messages;
-use crate::units::{BandwidthLimit, parse_duration, parse_rate, parse_size};
+use crate::units::{parse_duration, parse_rate, parse_size};
 use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
 use byway_forward::forward_target::Target;
@@ -15,10 +15,12 @@ use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::AllowedSender;
 use byway_transfer::local_address::LocalAddress;
+use byway_transfer::rate_timetable::RateTimetable;
 use byway_transfer::secret::Secret;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::settings::Config;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
+use byway_transfer::time_of_day::TimeOfDay;
 use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -73,10 +75,10 @@ pub struct Recv {
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// How much to take per second at most of all senders together: 10Mbit, 2M for 2 MiB, or `off`.
-    /// Of UP:DOWN a receiver heeds DOWN
+    /// Most to take per second of all senders together: 10Mbit, 2M for 2 MiB, or `off`. By local
+    /// time: "08:00,2M 23:00,off". Of UP:DOWN a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
-    pub bwlimit: BandwidthLimit,
+    pub bwlimit: RateTimetable,
     /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default:
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
@@ -132,10 +134,10 @@ pub struct Send {
     /// [env: BYWAY_TICKET]
     #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
-    /// Relay to send through, as a word or @FILE; repeatable [default: those of the ticket]
+    /// Relay to send through, a word or @FILE; repeatable [default: those of the ticket]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Registry to ask for relays, as a word or @FILE, or a word for joining [default: none]
+    /// Registry to ask for relays: word or @FILE, or word for joining [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
     pub registry: Vec<WordArgument<registry::RegistryWord>>,
     /// Use the direct path alone [default: off]
@@ -150,10 +152,16 @@ pub struct Send {
     /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<LocalAddress>,
-    /// Most to send per second over all paths: 10Mbit, 2M for 2 MiB, or `off`. Of UP:DOWN a sender
-    /// heeds UP
+    /// Most to send per second: 10Mbit, 2M for 2 MiB, `off`, or by local time
+    /// "08:00,2M 23:00,off". Of UP:DOWN the UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
-    pub bwlimit: BandwidthLimit,
+    pub bwlimit: RateTimetable,
+    /// End with code 8 at this local time [default: go on]
+    #[arg(long, value_name = "HH:MM")]
+    pub stop_at: Option<TimeOfDay>,
+    /// End with code 8 after SIZE of data [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub max_transfer: Option<u64>,
     /// Wait for a receiver that is away. Off: --no-retry [default: off]
     #[arg(long)]
     pub retry: bool,
@@ -164,8 +172,8 @@ pub struct Send {
     /// Which entries are sent.
     #[command(flatten)]
     pub selection: Selection,
-    /// Delete in directories sent what is no longer here; the receiver keeps it in .byway-trash for
-    /// 30 days [default: off]
+    /// Delete in directories sent what is no longer here; the receiver keeps it 30 days [default:
+    /// off]
     #[arg(long, help_heading = TREE_OPTIONS, conflicts_with = "files_from")]
     pub delete: bool,
     /// Compare contents, not size and time [default: off]
@@ -284,10 +292,10 @@ pub struct Forward {
     /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<LocalAddress>,
-    /// How much per second at most over all paths and connections together: 10Mbit, 2M for 2 MiB,
-    /// or `off`. UP:DOWN is to the receiver, and from it
+    /// Most per second over all paths and connections together: 10Mbit, 2M for 2 MiB, or `off`.
+    /// UP:DOWN is to the receiver, and from it. By local time: "08:00,2M:off 23:00,off"
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
-    pub bwlimit: BandwidthLimit,
+    pub bwlimit: RateTimetable,
     /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the
     /// priority [default: the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION", help_heading = EXPERT_OPTIONS)]

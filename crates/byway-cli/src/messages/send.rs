@@ -36,12 +36,17 @@ pub fn no_ticket(last: &str) -> String {
     )
 }
 
-pub fn stopped_stream(sent: u64) -> String {
-    format!("stopped with {} sent: a stream cannot be resumed, so send all of it again", Bytes(sent))
+/// What stopped it.
+pub const STOPPED_BY_HAND: &str = "stopped";
+pub const STOPPED_BY_CLOCK: &str = "stopped by --stop-at";
+pub const STOPPED_BY_BYTES: &str = "stopped by --max-transfer";
+
+pub fn stopped_stream(stopped: &str, sent: u64) -> String {
+    format!("{stopped} with {} sent: a stream cannot be resumed, so send all of it again", Bytes(sent))
 }
 
-pub fn stopped_tree(sent: u64, command: &str) -> String {
-    format!("stopped with {} sent; to go on: {command}", Bytes(sent))
+pub fn stopped_tree(stopped: &str, sent: u64, command: &str) -> String {
+    format!("{stopped} with {} sent; to go on: {command}", Bytes(sent))
 }
 
 /// The receiver is away for this number of seconds.

@@ -4,7 +4,6 @@ use crate::units::{Bytes, Rate, Span};
 use byway_transfer::{NameStep, NotCopied, PauseReason};
 use std::fmt::Display;
 
-pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
 pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start with --bwlimit RATE";
 
 /// What holds a transfer back.
@@ -73,8 +72,18 @@ fn because(reason: Option<String>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-pub fn limit_set_again(bytes_per_second: u64) -> String {
-    format!("the bandwidth limit is {} again", Rate::of(bytes_per_second, 1.0))
+pub fn limit_changed(bytes_per_second: Option<u64>) -> String {
+    format!("the bandwidth limit is {} from now on", limit(bytes_per_second))
+}
+
+/// The limits of a forward, in bytes per second.
+pub fn limits_changed(up: Option<u64>, down: Option<u64>) -> String {
+    let (up, down) = (limit(up), limit(down));
+    format!("the bandwidth limit is {up} to the receiver and {down} from it from now on")
+}
+
+fn limit(bytes_per_second: Option<u64>) -> String {
+    bytes_per_second.map_or_else(|| "off".into(), |rate| Rate::of(rate, 1.0).to_string())
 }
 
 /// One of the addresses that were tried, and what came back.

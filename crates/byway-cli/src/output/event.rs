@@ -40,10 +40,13 @@ pub enum Event {
     Path(PathChange),
     /// A relay has come further.
     Relay(RelayChange),
-    /// The bandwidth limit was lifted or set again, by SIGUSR2.
+    /// The bandwidth limit is another: by its timetable, by SIGUSR2, or because somebody set it.
     Limit {
         /// Bytes per second from now on; `None`: no limit.
         bytes_per_second: Option<u64>,
+        /// The limits of a forward, which has one for each direction.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        directions: Option<BothLimits>,
     },
     /// The counters of a relay so far.
     Counters(RelayCounters),
@@ -58,6 +61,15 @@ pub enum Event {
         #[serde(flatten)]
         fields: Fields,
     },
+}
+
+/// Bytes per second in each direction; `None`: no limit.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BothLimits {
+    /// To the receiver.
+    pub up: Option<u64>,
+    /// From the receiver.
+    pub down: Option<u64>,
 }
 
 /// The addresses and secrets that peers need to connect.

@@ -70,8 +70,8 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
             let (name, reason) = (printable(&change.name), change.reason.as_deref().map(printable));
             Some(transfer::relay_changed(name, change.standing, reason))
         }
-        Event::Limit { bytes_per_second: None } => Some(transfer::LIMIT_LIFTED.into()),
-        Event::Limit { bytes_per_second: Some(limit) } => Some(transfer::limit_set_again(*limit)),
+        Event::Limit { directions: Some(both), .. } => Some(transfer::limits_changed(both.up, both.down)),
+        Event::Limit { bytes_per_second, .. } => Some(transfer::limit_changed(*bytes_per_second)),
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
         // Whoever tells of its own matters answers people with tables.

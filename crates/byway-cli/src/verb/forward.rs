@@ -1,7 +1,7 @@
 //! `byway forward`: local ports, or standard input and output, lead to the receiver's side.
 
 use super::forward_stdio;
-use super::limit_toggle::LimitToggle;
+use super::limit_control::LimitControl;
 use super::send::{class_of, controllers};
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
@@ -11,7 +11,6 @@ use crate::marking::dscp;
 use crate::messages;
 use crate::output::{Event, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
-use crate::units::BandwidthLimit;
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
 use byway_forward_host::Listening;
@@ -19,7 +18,8 @@ use byway_net::Clock;
 use byway_transfer::local_address::local_addresses;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::{
-    ForwardCounters, Forwarding, ForwardingPlan, TransferEvent, looked_up_destinations, secret_words, sockets,
+    ForwardCounters, Forwarding, ForwardingPlan, LimitedDirection, TransferEvent, looked_up_destinations,
+    receiving_window, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -90,8 +90,10 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         .collect();
     let destinations = looked_up_destinations(&ticket, &relays, registry.as_ref());
     let bind = local_addresses(&arguments.bind, 0)?;
-    let limits = arguments.bwlimit;
-    let mut config = Config { cap: limits.up, dscp: dscp(arguments.dscp, governs), ..Config::default() };
+    let limits = LimitControl::new(LimitedDirection::Both, &arguments.bwlimit)?;
+    let cap = limits.limits().up;
+    let mut config = Config { cap, dscp: dscp(arguments.dscp, governs), ..Config::default() };
+    config.incoming.memory = receiving_window(limits.highest().down, config.incoming.memory);
     // One that is over here may live on at the other side for a while.
     config.incoming.streams = config.incoming.streams.max(2 * most);
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
@@ -109,7 +111,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         controller: Box::new(controller),
         sockets: sockets::sending(&bind, &destinations)?,
         follow: arguments.bind.is_empty().then_some(destinations),
-        limit: limits.down,
+        limit: limits.limits().down,
         config,
     })?;
     if let Some(target) = &arguments.stdio {
@@ -134,10 +136,10 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
 fn watch(
     forwarding: &Forwarding,
     signals: &Signals,
-    limits: BandwidthLimit,
+    mut limits: LimitControl,
     output: &mut Output,
 ) -> Option<Exit> {
-    let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(limits.up.or(limits.down)));
+    let mut show = EventTranslator::new(output);
     let (mut stop, mut untold, mut told_at, mut met) = (None, None, None, false);
     let clock = Clock::new();
     let begun = clock.now();
@@ -170,8 +172,8 @@ fn watch(
             met = true;
             output.say(messages::common::NOT_ANSWERED_YET);
         }
-        toggle.look(signals, forwarding, output);
-        if limits.down.is_some() {
+        limits.look(signals, forwarding, output);
+        if limits.limits().down.is_some() {
             // What may be taken grows with time, and nothing else may happen meanwhile.
             forwarding.control().waker().wake();
         }

@@ -1,12 +1,11 @@
 //! `byway forward --stdio`: standard input and output are one connection.
 
-use super::limit_toggle::LimitToggle;
+use super::limit_control::LimitControl;
 use super::transfer_events::absence_reason;
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::units::BandwidthLimit;
 use anyhow::{Context as _, Result};
 use byway_forward::forward_target::Target;
 use byway_transfer::{Forwarding, PipedConnection, TransferError, TransferEvent};
@@ -38,17 +37,17 @@ pub(super) fn follow(
     forwarding: Forwarding,
     target: &Target,
     signals: &Signals,
-    limits: BandwidthLimit,
+    mut limits: LimitControl,
     output: &mut Output,
 ) -> Result<Exit> {
-    let (mut stop, mut toggle) = (None, LimitToggle::new(limits.up.or(limits.down)));
+    let mut stop = None;
     loop {
         let news = forwarding.next(SIGNAL_POLL_INTERVAL);
         if let Some(TransferEvent::Warning(sentence)) = &news {
             output.detail(sentence);
         }
-        toggle.look(signals, &forwarding, output);
-        if limits.down.is_some() {
+        limits.look(signals, &forwarding, output);
+        if limits.limits().down.is_some() {
             // What may be taken grows with time, and nothing else may happen meanwhile.
             forwarding.control().waker().wake();
         }

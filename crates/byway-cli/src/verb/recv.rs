@@ -2,7 +2,7 @@
 
 use super::directory_use;
 use super::lending::LendingStatus;
-use super::limit_toggle::LimitToggle;
+use super::limit_control::LimitControl;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Recv;
@@ -21,8 +21,8 @@ use byway_transfer::receiver_addresses::{self, DirectAddresses};
 use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::MAX_ENTRIES;
 use byway_transfer::{
-    Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingDirectory, ReceivingPlan, TicketOwner,
-    TransferEvent, greet_relays, receiving_config, secret_words, sockets,
+    Destination, GreetedRelays, LimitedDirection, ReceivedTransfer, Receiving, ReceivingDirectory,
+    ReceivingPlan, TicketOwner, TransferEvent, greet_relays, receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -81,7 +81,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
     let mut ticket = direct.ticket(identity.public(), standing.permission().clone());
     let owner = TicketOwner::new(standing.sender());
-    let mut config = receiving_config(arguments.bwlimit.down, arguments.memory);
+    let limits = LimitControl::new(LimitedDirection::Down, &arguments.bwlimit)?;
+    let mut config = receiving_config(limits.highest().down, arguments.memory);
     let most_forwards = (files - files / 4).min(MAX_FORWARDS);
     if !arguments.allow_forward.is_empty() {
         // One that is over here may live on at the other side for a while.
@@ -102,7 +103,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         forwards: Allow::new(arguments.allow_forward.clone()),
         most_forwards,
         once: arguments.once,
-        limit: arguments.bwlimit.down,
+        limit: limits.limits().down,
         relays: words.clone(),
         listeners: if arguments.no_tcp { Vec::new() } else { sockets::listeners(&sockets) },
         sockets,
@@ -152,8 +153,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let mut lent = LendingStatus::start(global, &arguments.lending, &registry, &outside, output)?;
     let once = arguments.once || piped;
     let mut held = HeldTicket { state: standing, owner, told: !arguments.allow.is_empty() };
-    let toggle = LimitToggle::new(arguments.bwlimit.down);
-    let exit = serve(&receiving, &signals, once, toggle, &mut held, &mut lent, output)?;
+    let exit = serve(&receiving, &signals, once, limits, &mut held, &mut lent, output)?;
     lent.stop(output);
     receiving.join()?;
     Ok(exit)
@@ -250,7 +250,7 @@ fn serve(
     receiving: &Receiving,
     signals: &Signals,
     once: bool,
-    mut toggle: LimitToggle,
+    mut limits: LimitControl,
     held: &mut HeldTicket,
     lent: &mut LendingStatus,
     output: &mut Output,
@@ -283,7 +283,7 @@ fn serve(
             }
             None => {}
         }
-        toggle.look(signals, receiving, output);
+        limits.look(signals, receiving, output);
         lent.look(running > 0, signals, output);
         show.lends = lent.lends();
         if stop.is_none()

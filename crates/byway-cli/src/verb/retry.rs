@@ -3,7 +3,6 @@
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Event, Output};
-use crate::signals::Signals;
 use byway_net::Clock;
 use byway_wire::{Duration, Instant};
 use serde::Serialize;
@@ -15,7 +14,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// How long the receiver is away when a person is told again. It is told next after twice that
 /// time, and so on.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two looks at signals.
+/// Time between two looks at signals and the clock.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A receiver that does not answer.
@@ -56,12 +55,12 @@ struct Away<'a> {
 
 impl Retry {
     /// Waits until the next try is due. `had_session`: whether the receiver answered in the one
-    /// that failed. The signal that ends the wait, if one does.
+    /// that failed. The exit code of what ends the wait, if `stop` tells of something.
     pub fn wait(
         &mut self,
         reason: &str,
         had_session: bool,
-        signals: &Signals,
+        mut stop: impl FnMut() -> Option<Exit>,
         output: &mut Output,
     ) -> Option<Exit> {
         let begun = self.clock.now();
@@ -72,7 +71,7 @@ impl Retry {
             output.say_lines(&messages::send::away(reason, away_for.as_secs()));
         }
         while self.clock.now().since(begun) < delay {
-            if let Some(exit) = signals.stop() {
+            if let Some(exit) = stop() {
                 return Some(exit);
             }
             std::thread::sleep(SIGNAL_POLL_INTERVAL);

@@ -2,7 +2,7 @@
 
 use super::dry_run;
 use super::lending::LendingStatus;
-use super::limit_toggle::LimitToggle;
+use super::limit_control::LimitControl;
 use super::retry::Retry;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
@@ -20,10 +20,12 @@ use byway_files::{SourceOptions, names_contents};
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::local_address::local_addresses;
+use byway_transfer::local_clock::LocalAlarm;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    Payload, Sending, SendingPlan, SentTransfer, TransferEvent, looked_up_destinations, secret_words, sockets,
+    LimitedDirection, Payload, Sending, SendingPlan, SentTransfer, TransferError, TransferEvent,
+    looked_up_destinations, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -75,13 +77,15 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     // It is known before anything is begun if there is none of that name.
     drop(controller(arguments)?);
+    let mut limits = LimitControl::new(LimitedDirection::Up, &arguments.bwlimit)?;
+    let alarm = arguments.stop_at.map(LocalAlarm::new).transpose()?;
     let state = global.state()?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
     let registry = registry.map(|word| FindPlan::new(word, Some(state.registries())));
     if ticket.destinations(&relays).is_empty() {
         return Err(Failure::new(Exit::Network, messages::common::NO_ADDRESS_TO_SEND_TO).into());
     }
-    let plan = || -> Result<SendingPlan> {
+    let plan = |cap: Option<u64>, byte_limit: Option<u64>| -> Result<SendingPlan> {
         let payload = match piped {
             true => Payload::Pipe(Box::new(io::stdin())),
             false => Payload::Tree {
@@ -108,29 +112,31 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             payload,
             below: below.clone(),
             controller,
-            config: Config { cap: arguments.bwlimit.up, dscp, ..Config::default() },
+            byte_limit,
+            config: Config { cap, dscp, ..Config::default() },
         })
     };
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     if arguments.dry_run {
-        let found = dry_run::look(plan()?, &signals, output)?;
+        let found = dry_run::look(plan(limits.limits().up, None)?, &signals, output)?;
         return dry_run::conclude(&paths, (&source_options(arguments), selection), found, output);
     }
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
-    let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(arguments.bwlimit.up));
-    let mut retry = Retry::default();
+    let (mut show, mut retry) = (EventTranslator::new(output), Retry::default());
+    let mut stops = Stops { signals, alarm };
+    let mut bytes_left = arguments.max_transfer;
     loop {
-        let sending = Sending::start(plan()?)?;
-        toggle.begin(&sending);
-        let (sent, mut stop) = watch(sending, &signals, &mut show, &mut toggle, &mut lent, output)?;
+        let sending = Sending::start(plan(limits.limits().up, bytes_left)?)?;
+        let (sent, mut stop) = watch(sending, &mut stops, &mut show, &mut limits, &mut lent, output)?;
+        bytes_left = bytes_left.map(|left| left.saturating_sub(sent.taken));
         let waits = arguments.retry && stop.is_none();
         if let (true, Err(error)) = (waits, &sent.outcome)
             && Exit::of_transfer(error) == Exit::Network
         {
             let reason = super::transfer_events::absence_reason(error);
-            stop = retry.wait(&reason, sent.seconds > 0.0, &signals, output);
+            stop = retry.wait(&reason, sent.seconds > 0.0, || stops.stop(), output);
             if stop.is_none() {
                 continue;
             }
@@ -143,12 +149,26 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
 }
 
-/// Shows how it goes to its end; which signal stopped it, if one did.
+/// What may stop a transfer from outside.
+struct Stops {
+    signals: Signals,
+    alarm: Option<LocalAlarm>,
+}
+
+impl Stops {
+    /// The exit code, once something stops it.
+    fn stop(&mut self) -> Option<Exit> {
+        let by_clock = self.alarm.as_mut().is_some_and(LocalAlarm::has_rung);
+        self.signals.stop().or_else(|| by_clock.then_some(Exit::LimitReached))
+    }
+}
+
+/// Shows how it goes to its end. Returns the exit code of what stopped it, if something did.
 fn watch(
     sending: Sending,
-    signals: &Signals,
+    stops: &mut Stops,
     show: &mut EventTranslator,
-    toggle: &mut LimitToggle,
+    limits: &mut LimitControl,
     lent: &mut LendingStatus,
     output: &mut Output,
 ) -> Result<(SentTransfer, Option<Exit>)> {
@@ -163,15 +183,15 @@ fn watch(
         while let Some(news) = sending.next(SIGNAL_POLL_INTERVAL) {
             silent &= !matches!(news, TransferEvent::Begun);
             show.news(news, output);
-            if stop.is_none() && signals.stop().is_some() {
+            if stop.is_none() && stops.stop().is_some() {
                 break;
             }
         }
-        toggle.look(signals, &sending, output);
-        lent.look(true, signals, output);
+        limits.look(&stops.signals, &sending, output);
+        lent.look(true, &stops.signals, output);
         show.lends = lent.lends();
         if stop.is_none()
-            && let Some(exit) = signals.stop()
+            && let Some(exit) = stops.stop()
         {
             stop = Some(exit);
             output.stopping();
@@ -196,10 +216,16 @@ fn conclude(
     output: &mut Output,
 ) -> Result<Exit> {
     let (bytes, seconds) = (sent.bytes, sent.seconds);
-    if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
+    let by_bytes = matches!(sent.outcome, Err(TransferError::ByteLimit)).then_some(Exit::LimitReached);
+    if let (Err(_), Some(exit)) = (&sent.outcome, by_bytes.or(stop)) {
+        let stopped = match exit {
+            Exit::LimitReached if by_bytes.is_some() => messages::send::STOPPED_BY_BYTES,
+            Exit::LimitReached => messages::send::STOPPED_BY_CLOCK,
+            _ => messages::send::STOPPED_BY_HAND,
+        };
         let sentence = match piped {
-            true => messages::send::stopped_stream(bytes),
-            false => messages::send::stopped_tree(bytes, &super::resume_command::command()),
+            true => messages::send::stopped_stream(stopped, bytes),
+            false => messages::send::stopped_tree(stopped, bytes, &super::resume_command::command()),
         };
         return Err(Failure::new(exit, sentence).into());
     }
@@ -304,13 +330,13 @@ pub(super) const fn class_of(priority: Priority) -> Class {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_transfer::TransferError;
 
     fn sent() -> SentTransfer {
         let (bytes, entries, seconds) = (10, 2, 1.0);
         SentTransfer {
             outcome: Ok(()),
             bytes,
+            taken: 0,
             kept: 0,
             unchanged: 0,
             newer: 0,
@@ -352,5 +378,11 @@ mod tests {
             exit(SentTransfer { outcome: lost(), ..sent() }, Some(Exit::Terminated)),
             Exit::Terminated
         );
+        assert_eq!(
+            exit(SentTransfer { outcome: lost(), ..sent() }, Some(Exit::LimitReached)),
+            Exit::LimitReached
+        );
+        let full = || Err(TransferError::ByteLimit);
+        assert_eq!(exit(SentTransfer { outcome: full(), ..sent() }, None), Exit::LimitReached);
     }
 }

@@ -198,10 +198,23 @@ pub fn byway_commands(line: &str) -> Vec<Vec<String>> {
     for command in line.split(['|', ';', '&']) {
         let words = command.split_whitespace().take_while(|word| !word.starts_with(['>', '<', '#']));
         // `sudo`, and what is put into the environment.
-        let mut words = words.skip_while(|word| *word == "sudo" || word.contains('=')).map(str::to_owned);
-        if words.next().as_deref() == Some("byway") {
-            commands.push(words.collect());
+        let mut words = words.skip_while(|word| *word == "sudo" || word.contains('='));
+        if words.next() == Some("byway") {
+            commands.push(unquoted(words));
         }
     }
     commands
+}
+
+/// The words as a shell reads them: blanks between single quotes part nothing.
+fn unquoted<'a>(parts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (mut words, mut is_open) = (Vec::<String>::new(), false);
+    for part in parts {
+        match words.last_mut().filter(|_| is_open) {
+            Some(word) => *word += &format!(" {part}"),
+            None => words.push(part.to_owned()),
+        }
+        is_open ^= !part.matches('\'').count().is_multiple_of(2);
+    }
+    words.iter().map(|word| word.replace('\'', "")).collect()
 }

@@ -1,6 +1,7 @@
 //! What a person may set about a transfer's speed, and what he is told of it.
 
 use crate::common::{Place, Running, assert_same};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_limit_is_kept_and_told_as_the_reason() {
@@ -132,4 +133,185 @@ fn a_signal_without_a_limit_says_so() {
     assert!(told["message"].as_str().unwrap().contains("--bwlimit RATE"), "{told}");
     receiver.signal("TERM");
     receiver.end().succeeded();
+}
+
+/// The seconds since 1970 on the clock of this host, in UTC.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// The value of `TZ` for a zone whose clocks show `hour` o'clock in `seconds` seconds.
+fn zone_before(hour: u64, seconds: u64) -> String {
+    let ahead = (hour * 3_600 + 2 * 86_400 - (now() + seconds) % 86_400) % 86_400;
+    format!("<LMT>-{:02}:{:02}:{:02}", ahead / 3_600, ahead / 60 % 60, ahead % 60)
+}
+
+/// A timetable whose limits change each minute.
+fn each_minute(even: &str, odd: &str) -> String {
+    let entry = |minute: u32| {
+        let limit = if minute.is_multiple_of(2) { even } else { odd };
+        format!("{:02}:{:02},{limit}", minute / 60, minute % 60)
+    };
+    (0..1440).map(entry).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_timetable_changes_the_limits_of_both_sides_as_the_clock_passes_its_entries() {
+    let place = Place::new();
+    std::fs::write(place.path("file"), vec![7; 60_000_000]).unwrap();
+    // If the machine is busy for these few seconds, the next minute changes them back.
+    let zone = zone_before(8, 4);
+    let listen = ["recv", "in", "--listen", "127.0.0.1:0", "--json", "--bwlimit"];
+    let timetable = each_minute("off:40K", "off:30K");
+    let mut command = place.command("receiver", &[&listen[..], &[&timetable]].concat());
+    let mut receiver = Running::start({
+        command.env("TZ", &zone);
+        command
+    });
+    let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+    let timetable = each_minute("20K:off", "off");
+    let mut command = place.command("sender", &["send", "file", &ticket, "--json", "--bwlimit", &timetable]);
+    command.env("TZ", &zone);
+    let mut sender = Running::start(command);
+    let limit = |event: serde_json::Value| event["bytes_per_second"].as_u64().map(|limit| limit >> 10);
+    let (own, theirs) = (limit(sender.event("limit")), limit(receiver.event("limit")));
+    assert!([None, Some(20)].contains(&own), "{own:?}");
+    assert!([Some(30), Some(40)].contains(&theirs), "{theirs:?}");
+    // In even minutes its own limit is the lower one, and else the receiver's.
+    let holds = if own.is_some() { "bandwidth_limit" } else { "receiver_bandwidth_limit" };
+    while sender.event("progress")["pause"] != holds {}
+    sender.interrupt();
+    sender.end().failed(130, "to go on");
+    receiver.signal("TERM");
+    receiver.end().succeeded();
+}
+
+#[test]
+fn a_forward_follows_its_timetable_and_tells_both_limits() {
+    let place = Place::new();
+    let (_receiver, ticket) = place.recv(&["in", "--allow-forward", "127.0.0.1:9"]);
+    let timetable = each_minute("40K:off", "20K:30K");
+    let forward = ["forward", "0:127.0.0.1:9", "--to", &ticket, "--json", "--bwlimit", &timetable];
+    let mut command = place.command("forwarder", &forward);
+    command.env("TZ", zone_before(8, 4));
+    let mut forwarder = Running::start(command);
+    let limits = forwarder.event("limit")["directions"].clone();
+    let shown = (limits["up"].as_u64().unwrap() >> 10, limits["down"].as_u64().map(|limit| limit >> 10));
+    assert!([(40, None), (20, Some(30))].contains(&shown), "{limits}");
+    forwarder.signal("TERM");
+    forwarder.end().succeeded();
+}
+
+#[test]
+fn a_timetable_that_is_none_is_refused_with_what_to_write() {
+    let place = Place::new();
+    for (limit, says) in [
+        ("24:00,1M", "write 00:00 to 23:59"),
+        ("08:00,1M 08:00,2M", "has 08:00 twice"),
+        ("512K 23:00,off", "`512K` has no time"),
+        ("", "the limit is empty"),
+    ] {
+        for verb in [&["send", "tree"][..], &["recv", "in"], &["forward", "0:h:1", "--to", "x"]] {
+            let refused = place.run("sender", &[verb, &["--bwlimit", limit]].concat());
+            assert_eq!(refused.code, Some(2), "{verb:?}: {}", refused.stderr);
+            assert!(refused.stderr.contains(says), "{}", refused.stderr);
+        }
+    }
+    let mut command = place.command("host", &["recv", "in", "--bwlimit", "08:00,1M 09:00,off"]);
+    command.env("TZ", "Nowhere/Atall");
+    Running::start(command).end().failed(2, "TZ names no time zone of this host");
+    // Where no clock is looked at, its zone does not matter.
+    let mut command = place.command("host", &["send", "none", "byway1-x", "--bwlimit", "08:00,1M"]);
+    command.env("TZ", "Nowhere/Atall");
+    assert!(!Running::start(command).end().stderr.contains("TZ"));
+}
+
+#[test]
+fn a_transfer_stops_at_a_time_and_goes_on_later() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 1, 3_000_000).unwrap();
+    let (receiver, ticket) = place.recv(&["in"]);
+    let slowly = ["send", "tree", &ticket, "--retry", "--json", "--bwlimit", "100K", "--stop-at", "07:00"];
+    // A machine that is too busy to begin before the time shows it a day later.
+    let stopped = [4, 20, 100].into_iter().find_map(|lead| {
+        let mut command = place.command("sender", &slowly);
+        command.env("TZ", zone_before(7, lead));
+        let (mut sender, begun) = (Running::start(command), now());
+        sender.event("progress");
+        if now() < begun + lead - 1 {
+            return Some(sender.end());
+        }
+        sender.interrupt();
+        sender.end();
+        None
+    });
+    let stopped = stopped.unwrap();
+    stopped.failed(8, "stopped by --stop-at with ");
+    assert_eq!(stopped.result()["exit"], 8);
+    assert!(stopped.stderr.contains("to go on: byway send tree TICKET"), "{}", stopped.stderr);
+    place.run("sender", &["send", "tree", &ticket]).succeeded();
+    assert_same(&place.path("tree"), &place.path("in/tree"));
+    drop(receiver);
+}
+
+#[test]
+fn a_time_stops_the_wait_for_a_receiver_too() {
+    let place = Place::new();
+    std::fs::write(place.path("file"), "x").unwrap();
+    let (receiver, ticket) = place.recv(&["in"]);
+    receiver.signal("TERM");
+    receiver.end().succeeded();
+    let waits = ["send", "file", &ticket, "--retry", "--json", "--stop-at", "07:00"];
+    let mut command = place.command("sender", &waits);
+    command.env("TZ", zone_before(7, 15));
+    Running::start(command).end().failed(8, "stopped by --stop-at with 0 B sent; to go on: ");
+}
+
+#[test]
+fn so_many_bytes_travel_at_most_in_each_run() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 1, 12_000_000).unwrap();
+    let (receiver, ticket) = place.recv(&["in"]);
+    let part = ["send", "tree", &ticket, "--retry", "--json", "--max-transfer", "4M"];
+    let mut runs = 0;
+    let last = loop {
+        let ended = place.run("sender", &part);
+        runs += 1;
+        if ended.code != Some(8) {
+            break ended;
+        }
+        assert_eq!(ended.result()["exit"], 8);
+        ended.failed(8, "stopped by --max-transfer with ");
+        assert!(runs < 10, "{}", ended.stderr);
+    };
+    last.succeeded();
+    // The third may have to bring the rest of pieces again.
+    assert!((3..=4).contains(&runs), "{runs}");
+    let travelled = last.result()["bytes"].as_u64().unwrap() - last.result()["kept_bytes"].as_u64().unwrap();
+    assert!(travelled <= 5 << 20, "{travelled}");
+    assert_same(&place.path("tree"), &place.path("in/tree"));
+    // All of it is there: nothing is held back.
+    let nothing = place.run("sender", &["send", "tree", &ticket, "--max-transfer", "0"]);
+    nothing.succeeded();
+    drop(receiver);
+}
+
+#[test]
+fn a_stream_ends_after_so_many_bytes() {
+    let place = Place::new();
+    let (mut receiver, ticket) = place.recv_pipe();
+    std::fs::write(place.path("stream"), vec![7; 3_000_000]).unwrap();
+    let mut command = place.command("sender", &["send", "-", &ticket, "--max-transfer", "1M"]);
+    command.stdin(std::fs::File::open(place.path("stream")).unwrap());
+    Running::start(command).end().failed(8, "a stream cannot be resumed");
+    assert_eq!(receiver.wait().unwrap().code(), Some(5));
+    let arrived = std::fs::read(place.path("out")).unwrap();
+    assert!((1 << 20..2 << 20).contains(&arrived.len()), "{}", arrived.len());
+    // What is not more than that is whole.
+    let (mut receiver, ticket) = place.recv_pipe();
+    let mut command = place.command("sender", &["send", "-", &ticket, "--max-transfer", "3000000"]);
+    command.stdin(std::fs::File::open(place.path("stream")).unwrap());
+    Running::start(command).end().succeeded();
+    assert!(receiver.wait().unwrap().success());
+    assert_eq!(std::fs::read(place.path("out")).unwrap(), vec![7; 3_000_000]);
 }

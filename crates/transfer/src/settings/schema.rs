@@ -5,9 +5,9 @@ use super::peer_name::{named_sender, nearest};
 use crate::address::Advertised;
 use crate::allowed_sender::AllowedSender;
 use crate::local_address::LocalAddress;
+use crate::rate_timetable::RateTimetable;
 use crate::receiver_addresses::check_advertised;
 use crate::secret_words::{self, WordArgument};
-use crate::units::BandwidthLimit;
 use byway_files::Subdirectory;
 use byway_registry::word::RegistryWord;
 use byway_wire::relay;
@@ -187,7 +187,7 @@ impl SettingKey {
             SettingKind::Path => whole_path(text, home).map_err(|why| format!("`{}`: {why}", self.key)),
             SettingKind::Priority if PRIORITY_NAMES.contains(&text) => parsed(Ok(())),
             SettingKind::Priority => Err(format!("`{}` is background or normal", self.key)),
-            SettingKind::Rate => parsed(self.parse::<BandwidthLimit>(text)),
+            SettingKind::Rate => parsed(self.parse::<RateTimetable>(text)),
             SettingKind::LocalAddresses => parsed(self.parse::<LocalAddress>(text)),
             SettingKind::Advertised => parsed(self.parse::<Advertised>(text)),
             SettingKind::Keys => match named_sender(text) {
@@ -268,6 +268,9 @@ mod tests {
     fn values_become_what_the_command_line_takes() {
         assert_eq!(read("", "state-dir", text("~/keys")).unwrap(), ["/home/me/keys"]);
         assert_eq!(read("", "progress", Value::Flag(false)).unwrap(), ["false"]);
+        for limit in ["10Mbit", "08:00,512K 23:00,off"] {
+            assert_eq!(read("recv", "bwlimit", text(limit)).unwrap(), [limit]);
+        }
         assert_eq!(read("send", "bwlimit", text("10Mbit")).unwrap(), ["10Mbit"]);
         assert_eq!(read("send", "priority", text("normal")).unwrap(), ["normal"]);
         assert_eq!(read("send", "relay", text("@~/r")).unwrap(), ["@/home/me/r"]);
@@ -289,6 +292,7 @@ mod tests {
             ("", "state-dir", text("keys"), 7, "whole path"),
             ("", "state-dir", Value::List(vec![]), 7, "must be a text in quotes"),
             ("send", "bwlimit", text("fast"), 7, "`bwlimit`: "),
+            ("send", "bwlimit", text("8:00,1M"), 7, "`bwlimit`: `8:00` is no time of day"),
             ("send", "bwlimit", Value::Number, 7, "`bwlimit` is a number, and must be a text"),
             ("send", "priority", text("high"), 7, "background or normal"),
             ("send", "relay", text("nonsense"), 7, "`relay`: "),

@@ -1,0 +1,141 @@
+//! Which limits hold for a transfer that runs: those of its timetable, what somebody set since, or
+//! none while they are lifted.
+
+use crate::local_clock::{LocalClock, LocalClockError};
+use crate::rate_timetable::RateTimetable;
+use crate::time_of_day::LocalTime;
+use crate::units::RateLimits;
+
+/// The directions that a program limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedDirection {
+    /// What is sent.
+    Up,
+    /// What is received.
+    Down,
+    /// Each of both.
+    Both,
+}
+
+impl LimitedDirection {
+    /// The limits without that of the other direction.
+    const fn of(self, limits: RateLimits) -> RateLimits {
+        match self {
+            Self::Up => RateLimits { down: None, ..limits },
+            Self::Down => RateLimits { up: None, ..limits },
+            Self::Both => limits,
+        }
+    }
+}
+
+/// The limits of a transfer, and who decides them at the moment.
+#[derive(Clone, Debug)]
+pub struct LimitChoice {
+    direction: LimitedDirection,
+    timetable: RateTimetable,
+    /// The clock, where the timetable needs one.
+    clock: Option<LocalClock>,
+    /// What was set in place of the timetable.
+    set: Option<RateLimits>,
+    is_lifted: bool,
+}
+
+impl LimitChoice {
+    /// The limits of `timetable` in `direction`, by the clock of this host.
+    ///
+    /// # Errors
+    /// The limits depend on the time of day, and the local time is not known.
+    pub fn new(direction: LimitedDirection, timetable: RateTimetable) -> Result<Self, LocalClockError> {
+        let clock = timetable.is_daily().then(LocalClock::open).transpose()?;
+        Ok(Self { direction, timetable, clock, set: None, is_lifted: false })
+    }
+
+    /// The limits that hold now.
+    #[must_use]
+    pub fn limits(&self) -> RateLimits {
+        self.limits_at(self.clock.map_or(LocalTime::new(0), LocalClock::now))
+    }
+
+    fn limits_at(&self, now: LocalTime) -> RateLimits {
+        if self.is_lifted {
+            return RateLimits::default();
+        }
+        self.direction.of(self.set.unwrap_or_else(|| self.timetable.limits_at(now.time_of_day())))
+    }
+
+    /// The highest limits that hold at any time, unless others are set.
+    #[must_use]
+    pub fn highest(&self) -> RateLimits {
+        self.direction.of(self.timetable.highest())
+    }
+
+    /// Sets other limits from now on, in place of the timetable. They also end a lifting.
+    pub const fn set(&mut self, limits: RateLimits) {
+        (self.set, self.is_lifted) = (Some(limits), false);
+    }
+
+    /// Lifts the limits, or has them hold again. Returns whether there is anything to lift.
+    #[must_use]
+    pub fn toggle(&mut self) -> bool {
+        let is_limited = self.is_lifted || self.limits() != RateLimits::default();
+        self.is_lifted = is_limited && !self.is_lifted;
+        is_limited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(direction: LimitedDirection, limits: &str) -> LimitChoice {
+        let timetable = limits.parse().unwrap();
+        LimitChoice { direction, timetable, clock: None, set: None, is_lifted: false }
+    }
+
+    fn up(rate: u64) -> RateLimits {
+        RateLimits { up: Some(rate), down: None }
+    }
+
+    #[test]
+    fn each_direction_has_its_own_limit() {
+        let limits = |direction| choice(direction, "5:7").limits();
+        assert_eq!(limits(LimitedDirection::Up), up(5));
+        assert_eq!(limits(LimitedDirection::Down), RateLimits { up: None, down: Some(7) });
+        assert_eq!(limits(LimitedDirection::Both), RateLimits { up: Some(5), down: Some(7) });
+    }
+
+    #[test]
+    fn limits_are_lifted_and_hold_again() {
+        let mut choice = choice(LimitedDirection::Up, "00:00,5 08:00,6");
+        let morning = LocalTime::new(8 * 3_600);
+        assert_eq!((choice.limits(), choice.limits_at(morning)), (up(5), up(6)));
+        assert!(choice.toggle());
+        // Nor does the timetable set them while they are lifted.
+        assert_eq!((choice.limits(), choice.limits_at(morning)), Default::default());
+        assert!(choice.toggle());
+        assert_eq!(choice.limits_at(morning), up(6));
+    }
+
+    #[test]
+    fn what_is_set_holds_in_place_of_the_timetable() {
+        let mut choice = choice(LimitedDirection::Up, "00:00,5 08:00,6");
+        choice.set(RateLimits { up: Some(9), down: Some(1) });
+        assert_eq!((choice.limits(), choice.limits_at(LocalTime::new(8 * 3_600))), (up(9), up(9)));
+        assert!(choice.toggle());
+        choice.set(up(3));
+        assert_eq!(choice.limits(), up(3), "who sets a limit wants it now");
+        choice.set(RateLimits::default());
+        assert!(!choice.toggle(), "there is nothing to lift");
+        choice.set(up(4));
+        assert!(choice.toggle() && choice.limits() == RateLimits::default());
+        assert!(choice.toggle() && choice.limits() == up(4));
+    }
+
+    #[test]
+    fn where_nothing_is_limited_nothing_is_lifted() {
+        assert!(!choice(LimitedDirection::Up, "off").toggle());
+        assert!(!choice(LimitedDirection::Up, "off:5").toggle());
+        let choice = LimitChoice::new(LimitedDirection::Up, "5".parse().unwrap()).unwrap();
+        assert_eq!((choice.limits(), choice.highest(), choice.clock.is_none()), (up(5), up(5), true));
+    }
+}
