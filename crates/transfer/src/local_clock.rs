@@ -106,7 +106,8 @@ fn local_time(now: Timestamp, zone: &TimeZone) -> LocalTime {
     if shown <= before { time.second_time(before) } else { time }
 }
 
-#[cfg(all(test, feature = "local-time"))]
+#[cfg(test)]
+#[cfg(feature = "local-time")]
 mod tests {
     use super::*;
     use crate::rate_timetable::RateTimetable;

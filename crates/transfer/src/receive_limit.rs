@@ -132,7 +132,7 @@ mod tests {
         assert!(
             ReceiveLimit::change(&mut limit, Some(1_000)) && !ReceiveLimit::change(&mut limit, Some(1_000))
         );
-        let mut allows = |limit: &mut Option<ReceiveLimit>| {
+        let allows = |limit: &mut Option<ReceiveLimit>| {
             let limit = limit.as_mut().unwrap();
             let allows = limit.allows(now);
             limit.spend(1_000_000);

@@ -108,6 +108,7 @@ mod tests {
         assert!(line.contains(r#""bytes_per_second":2,"directions":{"up":2,"down":null}"#), "{line}");
     }
 
+    #[cfg(feature = "local-time")]
     #[test]
     fn the_clock_changes_the_limits_of_a_timetable() {
         let minutes = (0..1440).map(|it| format!("{:02}:{:02},{}", it / 60, it % 60, 1 + it));
