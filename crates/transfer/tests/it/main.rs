@@ -3,6 +3,7 @@
 
 mod ends;
 mod figures;
+mod limits;
 
 use byway_transfer::Ticket;
 use std::fs;
