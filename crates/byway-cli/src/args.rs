@@ -27,6 +27,7 @@ pub mod peers;
 pub mod registry;
 pub mod selection;
 pub mod sources;
+pub mod status;
 pub mod verbs;
 
 #[cfg(not(feature = "gateway"))]
@@ -168,6 +169,10 @@ pub enum Command {
     Pair(Pair),
     /// Look for mistakes in the configuration files
     Config(peers::Config),
+    /// Show all that runs on this host, how fast, and why slow
+    Status(status::Status),
+    /// Change the bandwidth limits of what runs on this host
+    Limit(status::Limit),
     /// Carry background flows of unmodified hosts between sites
     #[cfg_attr(not(feature = "gateway"), command(hide = true))]
     Gateway(Gateway),
@@ -207,6 +212,8 @@ impl Command {
             Self::Peer(_) => "peer",
             Self::Pair(_) => "pair",
             Self::Config(_) => "config",
+            Self::Status(_) => "status",
+            Self::Limit(_) => "limit",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

@@ -20,17 +20,26 @@ pub use json_fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{
     LendingReport, Origin, PathChange, PathProgress, PathTotal, Progress, RelayChange, RelayTotal,
-    Transferred,
+    Transferred, short_key,
 };
 
 use crate::exit::Exit;
+use crate::messages;
 use crate::signals::Signals;
+pub use bars::transfer_lines;
+
 use bars::Bars;
 use byway_net::{NOTIFY_READY, notify};
+use byway_transfer::host_status::StatusBoard;
+use byway_transfer::state_directory::StateDir;
 use event_stream::EventStream;
-use plain::Plain;
+use plain::{Plain, ended};
+use serde_json::json;
 use status_lines::Painter;
 use std::io::{self, IsTerminal, Write};
+
+/// The events of verbs that other processes of this host may see. Others may hold secrets.
+const SHOWN_EVENTS: [&str; 4] = ["connected", "away", "forwarded", "enrolled"];
 
 /// The amount and form of the output.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +65,8 @@ pub struct Output {
     columns: Columns,
     /// The signals that tell when to stop waiting for the reader of standard output.
     signals: Option<Signals>,
+    /// What other processes of this host may ask. `None`: nothing.
+    status: Option<StatusBoard>,
 }
 
 /// Columns of the two streams.
@@ -105,7 +116,7 @@ impl Output {
     fn with(stdout: Box<dyn Write + Send>, person: StderrStyle, columns: Columns, style: Style) -> Self {
         let (json, answers) =
             if style.json { (Some(EventStream::new(stdout)), None) } else { (None, Some(stdout)) };
-        Self { json, answers, stderr: person, columns, signals: None }
+        Self { json, answers, stderr: person, columns, signals: None, status: None }
     }
 
     /// From now on nothing waits for long for a reader once these ask for a stop.
@@ -149,10 +160,48 @@ impl Output {
     /// Prints an event. Never fails, because a transfer must not end for lack of a reader. A
     /// service manager that started this process is told when the process is ready for peers.
     pub fn emit(&mut self, event: &Event) {
+        self.note(event);
         self.put(event);
         self.stderr.show(event);
         if matches!(event, Event::Ready(_) | Event::Told { event: "ready", .. }) {
             notify(NOTIFY_READY);
+        }
+    }
+
+    /// From now on `byway status` shows what happens, as that of `verb` and `peer`. Where that
+    /// cannot be, only `-v` says so.
+    pub fn publish(&mut self, verb: &'static str, peer: Option<String>, state: &StateDir) {
+        match StatusBoard::open(verb, peer, state) {
+            Ok(board) => self.status = Some(board),
+            Err(error) => self.detail(&messages::status::not_published(error)),
+        }
+    }
+
+    /// What other processes of this host may ask. `None`: nothing.
+    #[must_use]
+    pub const fn status(&self) -> Option<&StatusBoard> {
+        self.status.as_ref()
+    }
+
+    /// Notes an event for other processes of this host that ask this one. `emit` does so, too.
+    pub fn note(&mut self, event: &Event) {
+        let Some(board) = &self.status else { return };
+        match event {
+            Event::Ready(ready) => board.listens(&ready.listen),
+            Event::Progress(progress) => {
+                let number = progress.origin.as_ref().map_or(0, |origin| origin.transfer);
+                board.progress(number, json!(progress));
+            }
+            Event::Counters(counters) => board.told("counters", json!(counters)),
+            Event::Told { event: name, fields } if SHOWN_EVENTS.contains(name) => {
+                board.told(name, json!(fields));
+            }
+            Event::Result(result) => {
+                if let Err(error) = board.ended(ended(event).unwrap_or_default(), json!(result)) {
+                    self.detail(&messages::status::history_not_written(error));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -204,6 +253,24 @@ impl Output {
         }
     }
 
+    /// Columns of the screen behind standard output, or of a page.
+    #[must_use]
+    pub const fn answer_columns(&self) -> usize {
+        self.columns.answers
+    }
+
+    /// Shows `lines` in place of those before. Off a terminal they follow those, and with `--json`
+    /// there are events instead.
+    pub fn redraw(&mut self, lines: &[String]) -> io::Result<()> {
+        match &mut self.stderr {
+            StderrStyle::Bars(bars) if self.json.is_none() => {
+                bars.redraw(lines);
+                Ok(())
+            }
+            _ => self.answer(&lines.join("\n")),
+        }
+    }
+
     /// Prints a problem that occurred despite a result. It goes to standard error with any flags.
     pub fn complain(&mut self, sentence: &str) {
         self.stderr.line(&format!("byway: {sentence}"));
@@ -212,7 +279,9 @@ impl Output {
     /// Tells a failure: `sentence` on standard error whatever the flags, and the result with
     /// `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
-        self.put(&Event::failure(verb, exit, sentence));
+        let event = Event::failure(verb, exit, sentence);
+        self.note(&event);
+        self.put(&event);
         self.stderr.line(&format!("byway: {sentence}"));
     }
 }

@@ -21,6 +21,7 @@ mod id;
 #[cfg(feature = "lab")]
 mod lab;
 mod lending;
+mod limit;
 mod limit_control;
 #[cfg(feature = "help")]
 mod manual;
@@ -39,6 +40,7 @@ mod send;
 mod sink;
 mod source;
 mod source_relays;
+mod status;
 mod transfer_events;
 
 use crate::args::{Cli, Command};
@@ -74,6 +76,8 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         #[cfg(not(feature = "pairing"))]
         Command::Pair(_) => disabled_verbs::pair(),
         Command::Config(_) => peer::check(&cli.global, output),
+        Command::Status(arguments) => status::run(&cli.global, arguments, output),
+        Command::Limit(arguments) => limit::run(arguments, output),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
         #[cfg(not(feature = "gateway"))]

@@ -53,6 +53,7 @@
 //! | which limits hold at which time, and who changes them | [`rate_timetable`], [`LimitChoice`], [`EventLoop::set_limits`] |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how standard input and output are one such connection | `pipe_bridge` |
+//! | what runs on this host, and what ran | [`host_status`] |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
@@ -74,6 +75,7 @@ mod forward_exit;
 mod forwarding;
 mod hello_preamble;
 pub mod host_name;
+pub mod host_status;
 pub mod identity;
 mod inbound_relays;
 mod inbound_transfer;

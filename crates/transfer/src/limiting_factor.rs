@@ -31,6 +31,25 @@ pub enum PauseReason {
 }
 
 impl PauseReason {
+    /// Every reason.
+    const ALL: [Self; 9] = [
+        Self::Yielding,
+        Self::SharedBottleneck,
+        Self::ApplicationLimited,
+        Self::ReceiverLimited,
+        Self::RelayQuota,
+        Self::BandwidthLimit,
+        Self::ReceiverBandwidthLimit,
+        Self::NoAnswer,
+        Self::CannotSense,
+    ];
+
+    /// The reason with this code. `None`: there is none.
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+
     /// The reason's code, for programs.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -146,6 +165,7 @@ pub(crate) fn of_path(path: &PathStatus, status: &ConnectionStatus) -> Option<Pa
         return Some(PauseReason::NoAnswer);
     }
     match path.state {
+        PathState::Choked if path.spare => Some(PauseReason::SharedBottleneck),
         PathState::Choked => (!makes_queue(status)).then_some(PauseReason::Yielding),
         PathState::Active if background => match path.queueing {
             None if path.totals.packets > DELAY_REPORT_PACKETS => Some(PauseReason::CannotSense),
@@ -279,6 +299,16 @@ mod tests {
         let apart = path(PathState::Active, Some(1), 50);
         assert_eq!(reasons(vec![choked.clone(), apart]), [Some(PauseReason::Yielding), None]);
         assert_eq!(reasons(vec![choked, least]), [Some(PauseReason::Yielding); 2]);
+    }
+
+    #[test]
+    fn a_spare_path_does_not_yield_and_does_not_hold_the_transfer_up() {
+        let spare = PathStatus { spare: true, ..path(PathState::Choked, Some(0), 2) };
+        let fast = status(vec![path(PathState::Active, Some(1), 50), spare.clone()]);
+        assert_eq!(of_path(&spare, &fast), Some(PauseReason::SharedBottleneck));
+        assert_eq!(of_status(&fast), None);
+        let squeezed = path(PathState::Active, Some(20), 2);
+        assert_eq!(of_status(&status(vec![spare, squeezed])), Some(PauseReason::Yielding));
     }
 
     #[test]

@@ -326,6 +326,15 @@ impl Relaying {
         self.driver.waker().wake();
     }
 
+    /// [`ask`](Self::ask) for other threads.
+    pub fn asker(&self) -> impl Fn() + Send + Sync + use<> {
+        let (flags, waker) = (Arc::clone(&self.flags), self.driver.waker().clone());
+        move || {
+            flags.report.store(true, Ordering::Release);
+            waker.wake();
+        }
+    }
+
     /// The next thing that happened; `None` if nothing did within `patience`.
     pub fn next(&self, patience: Duration) -> Option<RelayRunEvent> {
         self.news.recv_timeout(patience).ok()

@@ -70,6 +70,12 @@ impl StateDir {
         self.root.join("sending")
     }
 
+    /// The file with what ended in the last 30 days.
+    #[must_use]
+    pub fn history_path(&self) -> PathBuf {
+        self.root.join("history.jsonl")
+    }
+
     /// Where the last lists of registries are kept.
     #[must_use]
     pub fn registries(&self) -> PathBuf {

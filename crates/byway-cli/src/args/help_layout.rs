@@ -12,10 +12,11 @@ pub const EXPERT_OPTIONS: &str = "Expert options";
 pub(super) const GLOBAL_OPTIONS_ORDER: usize = 900;
 
 /// Groups of verbs for `byway --help`, each with its heading.
-pub const VERB_GROUPS: [(&str, &[&str]); 5] = [
+pub const VERB_GROUPS: [(&str, &[&str]); 6] = [
     ("Files", &["send", "recv", "ping", "peer", "pair", "id"]),
     ("Programs", &["forward", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
+    ("What runs", &["status", "limit"]),
     ("Study", &["demo", "lab"]),
     ("Other", &["config", "completions", "man"]),
 ];

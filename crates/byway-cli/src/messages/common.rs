@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+pub const CANNOT_READ_HISTORY: &str = "cannot read the history of transfers";
 pub const CANNOT_CATCH_SIGNALS: &str = "cannot install the signal handlers";
 
 pub const NO_ADDRESS_TO_SEND_TO: &str = "the ticket names no address that can be used: start the receiver with --listen ADDR, or name a relay with --relay WORD";

@@ -52,4 +52,5 @@ pub mod relay;
 pub mod send;
 pub mod sink;
 pub mod source;
+pub mod status;
 pub mod transfer;

@@ -66,6 +66,12 @@ impl Bars {
         self.draw();
     }
 
+    /// Draws lines in place of those before.
+    pub(super) fn redraw(&mut self, lines: &[String]) {
+        let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
+        self.painter.draw(&lines);
+    }
+
     /// Removes the bars and draws nothing more.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
@@ -80,6 +86,13 @@ impl Bars {
             self.running.values().flat_map(|progress| transfer(progress, turn, columns)).collect();
         self.painter.draw(&lines);
     }
+}
+
+/// The lines of a transfer, for a screen of so many columns.
+#[must_use]
+pub fn transfer_lines(progress: &Progress, columns: usize) -> Vec<String> {
+    let turn = SPINNER_CHARS.first().copied().unwrap_or_default();
+    transfer(progress, turn, columns)
 }
 
 /// The lines of a transfer.

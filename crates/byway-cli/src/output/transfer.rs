@@ -4,11 +4,12 @@
 use super::line_wrap::printable;
 use crate::messages::lending;
 use byway_transfer::{NotCopied, PauseReason};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The transfer of a receiver that an event is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The number of the transfer, counted from 1 since the receiver began.
     pub transfer: u32,
@@ -24,17 +25,22 @@ impl fmt::Display for Origin {
     /// `photos from byway-key-2x4k…`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.as_deref().unwrap_or("a stream");
-        // Keys are ASCII.
-        let key = self.from.get(..SHORT_KEY_LEN).unwrap_or(&self.from);
-        write!(f, "{} from {key}…", printable(name))
+        write!(f, "{} from {}", printable(name), short_key(&self.from))
     }
+}
+
+/// The beginning of a key, which distinguishes a receiver's senders.
+#[must_use]
+pub fn short_key(key: &str) -> String {
+    // Keys are ASCII.
+    format!("{}…", key.get(..SHORT_KEY_LEN).unwrap_or(key))
 }
 
 /// Letters of a key that are shown, enough to distinguish a receiver's senders.
 const SHORT_KEY_LEN: usize = "byway-key-".len() + 8;
 
 /// How far a transfer is.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Which transfer it is. `None` at a sender.
     #[serde(flatten)]
@@ -50,20 +56,21 @@ pub struct Progress {
     /// not count.
     pub rate_bps: f64,
     /// Why the transfer is not faster. `None`: only the paths limit it.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_code")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "by_code", deserialize_with = "of_code")]
     pub pause: Option<PauseReason>,
     /// What this host relays for others meanwhile. `None`: it does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
     /// Every path that is not closed.
     pub paths: Vec<PathProgress>,
     /// Paths on which the other side sends, if both sides send.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<PathProgress>,
 }
 
 /// How much an end host relays for others now, and why it is no more.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LendingReport {
     /// The bits per second that the host relays for others.
     pub relays_bps: u64,
@@ -86,14 +93,14 @@ impl fmt::Display for LendingReport {
 }
 
 /// The progress of one path.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PathProgress {
     /// The number of the path in the connection.
     pub path: u32,
     /// The path's name: `direct`, or the relay.
     pub name: String,
     /// The transport of the path's packets: `udp` or `tcp`.
-    pub carrier: &'static str,
+    pub carrier: Cow<'static, str>,
     /// `probing`, `active`, `choked`, …
     pub state: String,
     /// Bytes sent on the path. At a receiver: bytes received.
@@ -101,13 +108,14 @@ pub struct PathProgress {
     /// Rate over the last seconds.
     pub rate_bps: f64,
     /// The path's round-trip time in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_code")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "by_code", deserialize_with = "of_code")]
     pub pause: Option<PauseReason>,
 }
 
@@ -115,6 +123,11 @@ pub struct PathProgress {
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 fn by_code<S: Serializer>(reason: &Option<PauseReason>, serializer: S) -> Result<S::Ok, S::Error> {
     reason.map(PauseReason::code).serialize(serializer)
+}
+
+/// The reason of a code. One that a later version has is none.
+fn of_code<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<PauseReason>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.and_then(|code| PauseReason::of_code(&code)))
 }
 
 /// A change in the state of a path.

@@ -66,6 +66,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let Some(ticket) = &arguments.ticket else {
         return Err(Failure::new(Exit::Usage, messages::forward::NO_TICKET).into());
     };
+    let peer = global.config.peer_name(ticket);
     let ticket = global.config.ticket(ticket)?;
     let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let registry = arguments.registry.as_ref().map(secret_words::WordArgument::value).transpose()?;
@@ -98,6 +99,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     config.incoming.streams = config.incoming.streams.max(2 * most);
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("forward", peer, &state);
     let forwarding = Forwarding::start(ForwardingPlan {
         identity: state.identity()?,
         ticket,

@@ -7,6 +7,7 @@ use crate::signals::Signals;
 use crate::units::RateLimits;
 use anyhow::Result;
 use byway_net::Owner;
+use byway_transfer::host_status::StatusBoard;
 use byway_transfer::rate_timetable::RateTimetable;
 use byway_transfer::{EventLoop, LimitChoice, LimitedDirection};
 
@@ -39,13 +40,15 @@ impl LimitControl {
     }
 
     /// Sets limits that hold from the next look on, in place of `--bwlimit` and its timetable.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever asks for other limits meanwhile"))]
-    pub const fn set(&mut self, limits: RateLimits) {
+    const fn set(&mut self, limits: RateLimits) {
         self.choice.set(limits);
     }
 
     /// Applies what holds now, and says so if that is something else.
     pub fn look<O: Owner>(&mut self, signals: &Signals, running: &EventLoop<O>, output: &mut Output) {
+        if let Some(limits) = output.status().and_then(StatusBoard::take_limits) {
+            self.set(limits);
+        }
         if let Some(event) = self.turn(signals.take_limit_toggle()) {
             running.set_limits(self.limits);
             output.emit(&event);

@@ -111,6 +111,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("recv", None, &state);
     let GreetedRelays { greeted, troubles: unreachable, .. } =
         greet_relays(&receiving, &words, RELAY_GREETING_TIMEOUT);
     troubles.extend(unreachable);

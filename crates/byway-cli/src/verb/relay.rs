@@ -95,6 +95,10 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("relay", None, &state);
+    if let Some(board) = output.status() {
+        board.refreshes(relaying.asker());
+    }
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
@@ -128,14 +132,14 @@ fn serve(
     output: &mut Output,
 ) -> Option<Exit> {
     let clock = Clock::new();
-    let mut told = clock.now();
+    let (mut told, mut is_asked) = (clock.now(), false);
     loop {
-        tell(relaying, output);
+        tell(relaying, &mut is_asked, output);
         if let Some(news) = enrolling.as_mut().and_then(|enrolling| enrolling.look(relaying)) {
             enrolled(news, output);
         }
         if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS_INTERVAL {
-            told = clock.now();
+            (told, is_asked) = (clock.now(), true);
             relaying.ask();
         }
         if let Some(exit) = signals.stop() {
@@ -166,10 +170,17 @@ fn enrolled(news: EnrolEvent, output: &mut Output) {
     }
 }
 
-/// Says what happened, if anything did.
-fn tell(relaying: &Relaying, output: &mut Output) {
+/// Says what happened, if anything did. `is_asked`: whether whoever reads this asked for counters.
+/// `byway status` asks, too.
+fn tell(relaying: &Relaying, is_asked: &mut bool, output: &mut Output) {
     match relaying.next(SIGNAL_POLL_INTERVAL) {
-        Some(RelayRunEvent::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
+        Some(RelayRunEvent::Relayed(relayed)) => {
+            let event = Event::Counters(shown(&relayed));
+            match std::mem::take(is_asked) {
+                true => output.emit(&event),
+                false => output.note(&event),
+            }
+        }
         Some(RelayRunEvent::Dropped(event)) => {
             let text =
                 messages::relay::dropped_datagram(event.from, event.grant, event.dropped, event.left_out);
@@ -194,7 +205,7 @@ fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
         output.say(&messages::relay::draining(patience.as_secs()));
     }
     while relaying.idle() < IDLE_TIMEOUT && clock.now().since(begun) < patience && !relaying.is_over() {
-        tell(relaying, output);
+        tell(relaying, &mut false, output);
     }
 }
 

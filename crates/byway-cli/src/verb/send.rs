@@ -43,6 +43,7 @@ const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
     let environment = std::env::var("BYWAY_TICKET").ok();
     let (paths, ticket) = arguments.split(environment.as_deref(), &global.config)?;
+    let peer = global.config.peer_name(&ticket);
     let (ticket, below) = global.config.recipient(&ticket)?;
     let relays = relays(arguments)?;
     let registries =
@@ -122,6 +123,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         let found = dry_run::look(plan(limits.limits().up, None)?, &signals, output)?;
         return dry_run::conclude(&paths, (&source_options(arguments), selection), found, output);
     }
+    output.publish("send", peer, &state);
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
     let (mut show, mut retry) = (EventTranslator::new(output), Retry::default());

@@ -95,6 +95,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("sink", None, &state);
     ticket.relays = greet(&sink, &words, output);
     let text = ticket.to_string();
     output.emit(&Event::Ready(Ready {

@@ -152,6 +152,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     }
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("source", None, &state);
     output.emit(&Event::told(
         "ready",
         &Begun { name: arguments.name.as_str(), demand_bps: first as f64 * 8.0 },

@@ -125,7 +125,7 @@ fn progress(tally: TransferProgress) -> Progress {
 fn path(path: PathCounters) -> PathProgress {
     PathProgress {
         path: path.path,
-        carrier: carrier(&path.route),
+        carrier: carrier(&path.route).into(),
         name: path.name,
         state: path.state.into(),
         bytes: path.bytes,

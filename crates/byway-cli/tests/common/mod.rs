@@ -62,6 +62,7 @@ impl Place {
     pub fn command(&self, host: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_byway"));
         command.args(arguments).env_clear().env("HOME", self.path(host)).current_dir(self.directory.path());
+        command.env("BYWAY_RUNTIME_DIR", self.path("run"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

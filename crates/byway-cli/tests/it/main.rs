@@ -39,6 +39,7 @@ mod resume;
 mod services;
 mod shortage;
 mod signals;
+mod status;
 mod stuck;
 mod terminal;
 mod tickets;

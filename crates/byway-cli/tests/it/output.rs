@@ -49,7 +49,7 @@ fn progress(seconds: f64) -> Event {
     let direct = PathProgress {
         path: 0,
         name: "direct".into(),
-        carrier: "udp",
+        carrier: "udp".into(),
         state: "active".into(),
         bytes: 7,
         rate_bps: 9.1e6,

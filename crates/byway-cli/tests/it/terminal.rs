@@ -122,3 +122,27 @@ fn terminals_that_cannot_draw_get_lines_and_every_word() {
         assert!(!seen.contains('━'), "{seen}");
     }
 }
+
+#[test]
+fn a_screen_of_what_runs_is_drawn_anew_and_fits() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 1, 8_000_000).unwrap();
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let sender = Running::start(place.command("sender", &["send", "tree", &ticket, "--bwlimit", "100K"]));
+    let mut command = place.command("sender", &["status", "--watch"]);
+    let mut terminal = Terminal::start({
+        command.env("TERM", "xterm");
+        command
+    });
+    let mut before = String::new();
+    for _ in 0..3 {
+        terminal
+            .until(|seen| seen.contains("send, for ") && seen.contains("KiB of 7.63 MiB") && *seen != before);
+        before = terminal.contents();
+        assert!(before.lines().count() <= 8, "one line for each, its transfer and its path: {before}");
+    }
+    drop(sender);
+    terminal.until(|seen| !seen.contains("send, for "));
+    terminal.signal("-INT");
+    assert_eq!(terminal.end().0, Some(130));
+}

@@ -127,6 +127,13 @@ impl Config {
         }
     }
 
+    /// The name of the peer that a word names. `None`: it is a ticket.
+    #[must_use]
+    pub fn peer_name(&self, word: &WordArgument<Ticket>) -> Option<String> {
+        let name = split(word.literal().unwrap_or_default().trim()).map(|(name, _)| name);
+        name.or_else(|| self.named(word)).map(|name| name.to_string())
+    }
+
     /// The tickets of an option that may be repeated.
     ///
     /// # Errors

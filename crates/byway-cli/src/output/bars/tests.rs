@@ -52,7 +52,7 @@ fn path(path: u32, name: &str, bytes: u64) -> PathProgress {
     PathProgress {
         path,
         name: name.into(),
-        carrier: "udp",
+        carrier: "udp".into(),
         state: "active".into(),
         bytes,
         rate_bps: 9e6,

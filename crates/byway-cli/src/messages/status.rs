@@ -1,0 +1,53 @@
+//! What `byway status` and `byway limit` say, and what is said of the status socket.
+
+use crate::units::{Bytes, Rate, Span};
+use std::fmt::Display;
+
+pub const NOTHING_RUNS: &str = "no byway runs here";
+pub const NOTHING_MOVES: &str = "  no transfer now";
+pub const NO_ANSWER: &str = "  it does not answer: it is stopped, or very busy";
+pub const NOTHING_LIMITED: &str = "nothing that runs here has such a limit: `byway status` shows what runs";
+
+pub fn not_published(error: impl Display) -> String {
+    format!("`byway status` does not show this process: {error}")
+}
+
+pub fn history_not_written(error: impl Display) -> String {
+    format!("`byway status` will not remember this transfer: {error}")
+}
+
+/// `send nas, for 12m 03s, process 4711`
+pub fn process(verb: &str, peer: Option<&str>, seconds: f64, pid: u32) -> String {
+    let peer = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+    format!("{verb}{peer}, for {}, process {pid}", Span(seconds))
+}
+
+/// `  3 connections; 1.20 GiB sent, 3.00 MiB received`
+pub fn forwarded(open: u64, sent: u64, received: u64) -> String {
+    format!("  connections: {open}; {} sent, {} received", Bytes(sent), Bytes(received))
+}
+
+/// `  relayed 1.20 GiB, 3.00 MiB today; for senders: 4`
+pub fn relayed(bytes: u64, today: u64, grants: u64) -> String {
+    format!("  relayed {}, {} today; for senders: {grants}", Bytes(bytes), Bytes(today))
+}
+
+/// `last 30 days: 41 transfers, 812 GiB; failed: 3`
+pub fn history(count: usize, bytes: u64, failed: usize) -> String {
+    format!("last 30 days: {count} transfers, {}; failed: {failed}", Bytes(bytes))
+}
+
+/// `  2h 10m ago  send nas  3.10 GiB in 4m 10s, 104 Mbit/s`
+pub fn ended(ago: f64, verb: &str, peer: &str, outcome: &str) -> String {
+    format!("  {:>8} ago  {verb} {peer}  {outcome}", Span(ago).to_string())
+}
+
+pub fn moved(bytes: u64, seconds: f64, rate_bps: f64) -> String {
+    format!("{} in {}, {}", Bytes(bytes), Span(seconds), Rate(rate_bps))
+}
+
+/// `send nas, process 4711: at most 512 KiB/s from now on`
+pub fn limited(verb: &str, peer: Option<&str>, pid: u64, limit: &str) -> String {
+    let peer = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+    format!("{verb}{peer}, process {pid}: {limit} from now on")
+}

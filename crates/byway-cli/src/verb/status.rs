@@ -1,0 +1,140 @@
+//! `byway status`: all that runs on this host, and what ran in the last 30 days.
+
+use crate::args::Global;
+use crate::args::status::Status;
+use crate::exit::Exit;
+use crate::messages;
+use crate::output::{Event, Outcome, Output, short_key, transfer_lines};
+use crate::signals::{Hangup, Signals};
+use anyhow::{Context as _, Result};
+use byway_net::unix_seconds;
+use byway_transfer::host_status::{
+    Answer, History, HistoryEntry, ProcessStatus, Request, RuntimeDirectory, ask_all,
+};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long all processes together have to answer.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between two looks with `--watch`, and between two looks at signals.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Transfers that ended of which a person reads.
+const SHOWN_ENTRIES: usize = 10;
+
+/// What was found in one look.
+struct Found {
+    now: u64,
+    answers: Vec<Answer>,
+    history: Vec<HistoryEntry>,
+}
+
+/// Shows what runs, once or until a signal.
+pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> Result<Exit> {
+    let history = History::at(global.state()?.history_path());
+    let look = || -> Result<Found> {
+        let now = unix_seconds();
+        let answers = ask_all(&directories(), &Request::Status, ANSWER_TIMEOUT);
+        Ok(Found { now, answers, history: history.read(now).context(messages::common::CANNOT_READ_HISTORY)? })
+    };
+    if !arguments.watch {
+        let found = look()?;
+        tell(&found, output);
+        output.answer(&lines(&found, output.answer_columns()).join("\n"))?;
+        output.emit(&Event::result("status", Exit::Ok, Outcome::Nothing {}));
+        return Ok(Exit::Ok);
+    }
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    output.heed(&signals);
+    loop {
+        let found = look()?;
+        tell(&found, output);
+        output.redraw(&lines(&found, output.answer_columns()))?;
+        let next = Instant::now() + WATCH_INTERVAL;
+        while Instant::now() < next {
+            if let Some(exit) = signals.stop() {
+                return Ok(exit.of_service());
+            }
+            thread::sleep(SIGNAL_POLL_INTERVAL);
+        }
+    }
+}
+
+/// Where processes that this user may ask have their sockets.
+pub(super) fn directories() -> Vec<RuntimeDirectory> {
+    RuntimeDirectory::visible(rustix::process::geteuid().as_raw(), |name| std::env::var_os(name))
+}
+
+/// An event for each process, and one for each transfer that ended.
+fn tell(found: &Found, output: &mut Output) {
+    if !output.is_json() {
+        return;
+    }
+    for answer in &found.answers {
+        let unanswered = || json!({ "socket": answer.name, "error": "no answer" });
+        let told = answer.reply.clone().unwrap_or_else(|_| unanswered());
+        output.emit(&Event::told("process", &told));
+    }
+    for entry in &found.history {
+        output.emit(&Event::told("history", entry));
+    }
+}
+
+/// What a person reads.
+fn lines(found: &Found, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> =
+        found.answers.iter().flat_map(|it| process(it, found.now, columns)).collect();
+    if lines.is_empty() {
+        lines.push(messages::status::NOTHING_RUNS.into());
+    }
+    if !found.history.is_empty() {
+        let bytes = found.history.iter().map(|entry| number(&entry.result, "bytes")).sum();
+        let failed = found.history.iter().filter(|entry| number(&entry.result, "exit") != 0).count();
+        lines.extend([String::new(), messages::status::history(found.history.len(), bytes, failed)]);
+        lines.extend(found.history.iter().rev().take(SHOWN_ENTRIES).map(|entry| ended(entry, found.now)));
+    }
+    lines
+}
+
+fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
+    let status = answer.reply.clone().ok().and_then(|it| serde_json::from_value::<ProcessStatus>(it).ok());
+    let Some(status) = status else {
+        return vec![answer.name.clone(), messages::status::NO_ANSWER.into()];
+    };
+    let seconds = now.saturating_sub(status.since) as f64;
+    let mut lines =
+        vec![messages::status::process(&status.verb, status.peer.as_deref(), seconds, status.pid)];
+    if let Some(told) = status.told.get("forwarded") {
+        let [open, sent, received] = ["open", "sent_bytes", "received_bytes"].map(|name| number(told, name));
+        lines.push(messages::status::forwarded(open, sent, received));
+    }
+    if let Some(told) = status.told.get("counters") {
+        let [forth, back, today, grants] =
+            ["forwarded_bytes", "returned_bytes", "today_bytes", "grants"].map(|name| number(told, name));
+        lines.push(messages::status::relayed(forth + back, today, grants));
+    }
+    let transfers = status.transfers.into_iter().filter_map(|it| serde_json::from_value(it).ok());
+    let moving = transfers.flat_map(|progress| transfer_lines(&progress, columns.saturating_sub(2)));
+    lines.extend(moving.map(|line| format!("  {line}")));
+    if lines.len() == 1 {
+        lines.push(messages::status::NOTHING_MOVES.into());
+    }
+    lines
+}
+
+fn ended(entry: &HistoryEntry, now: u64) -> String {
+    let result = &entry.result;
+    let from = result.get("from").and_then(Value::as_str).map(short_key);
+    let peer = entry.peer.clone().or(from).unwrap_or_default();
+    let float = |name: &str| result.get(name).and_then(Value::as_f64).unwrap_or_default();
+    let outcome = match result.get("error").and_then(Value::as_str) {
+        Some(error) => error.to_owned(),
+        None => messages::status::moved(number(result, "bytes"), float("seconds"), float("goodput_bps")),
+    };
+    messages::status::ended(now.saturating_sub(entry.at) as f64, &entry.verb, &peer, &outcome)
+}
+
+fn number(object: &Value, name: &str) -> u64 {
+    object.get(name).and_then(Value::as_u64).unwrap_or_default()
+}

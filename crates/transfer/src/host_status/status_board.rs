@@ -1,0 +1,182 @@
+//! What a process tells on its status socket: the newest of its events. What ends goes into the
+//! history.
+
+use super::history::{History, HistoryEntry};
+use super::request::Request;
+use super::runtime_directory::RuntimeDirectory;
+use super::status_socket::StatusSocket;
+use crate::state_directory::StateDir;
+use crate::units::RateLimits;
+use byway_net::unix_seconds;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long whoever asks waits for figures that are made on request.
+const FIGURES_TIMEOUT: Duration = Duration::from_millis(80);
+
+/// What a process does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessStatus {
+    /// What it runs: `send`, `recv`, …
+    pub verb: String,
+    /// The number of the process.
+    pub pid: u32,
+    /// When it began: seconds since 1970.
+    pub since: u64,
+    /// The peer, as the command line names it. `None`: it has a ticket and no name, or there is no
+    /// one peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// Addresses that it listens on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<String>,
+    /// Its newest event of progress; of a receiver one for each transfer.
+    pub transfers: Vec<Value>,
+    /// The newest of its other events, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, Value>,
+}
+
+/// What the socket's thread and the process share.
+#[derive(Default)]
+struct Shared {
+    status: ProcessStatus,
+    /// Progress by the number of the transfer, 0 at a sender.
+    transfers: BTreeMap<u32, Value>,
+    /// Whether the process has limits.
+    is_limited: bool,
+    wanted: Option<RateLimits>,
+    /// Asks the process for events with its newest figures. `None`: they come by themselves.
+    refresh: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// How many events were told.
+    told_count: u64,
+}
+
+/// [`Shared`] for two threads. One may wait until something was told.
+#[derive(Default)]
+struct Board(Mutex<Shared>, Condvar);
+
+/// The status socket of this process, and the history of its user.
+pub struct StatusBoard {
+    shared: Arc<Board>,
+    history: History,
+    _socket: StatusSocket,
+}
+
+impl StatusBoard {
+    /// Opens the socket of a process that runs `verb` with `peer`.
+    ///
+    /// # Errors
+    /// There is no safe place for a socket.
+    pub fn open(verb: &str, peer: Option<String>, state: &StateDir) -> io::Result<Self> {
+        let (pid, since) = (std::process::id(), unix_seconds());
+        let status = ProcessStatus { verb: verb.into(), pid, since, peer, ..ProcessStatus::default() };
+        let shared = Board(Mutex::new(Shared { status, ..Shared::default() }), Condvar::new());
+        let shared = Arc::new(shared);
+        let user = rustix::process::geteuid().as_raw();
+        let directory = RuntimeDirectory::locate(user, |name| std::env::var_os(name));
+        let asked = Arc::clone(&shared);
+        let socket = StatusSocket::open(&directory, verb, move |request| asked.answer(request))?;
+        Ok(Self { shared, history: History::at(state.history_path()), _socket: socket })
+    }
+
+    /// The process listens on these addresses.
+    pub fn listens(&self, addresses: &[String]) {
+        self.shared.locked().status.listen = addresses.to_vec();
+    }
+
+    /// Notes how far a transfer is. `number`: 0 at a sender.
+    pub fn progress(&self, number: u32, progress: Value) {
+        self.shared.locked().transfers.insert(number, progress);
+    }
+
+    /// Notes an event of this name. It must hold no secret.
+    pub fn told(&self, name: &str, fields: Value) {
+        let mut shared = self.shared.locked();
+        shared.status.told.insert(name.into(), fields);
+        shared.told_count += 1;
+        self.shared.1.notify_all();
+    }
+
+    /// Whoever asks has `ask` called, and waits a moment for what is told then.
+    pub fn refreshes(&self, ask: impl Fn() + Send + Sync + 'static) {
+        self.shared.locked().refresh = Some(Arc::new(ask));
+    }
+
+    /// A transfer ended. One that moved something or failed is remembered.
+    ///
+    /// # Errors
+    /// The history cannot be written.
+    pub fn ended(&self, number: u32, result: Value) -> io::Result<()> {
+        let mut shared = self.shared.locked();
+        shared.transfers.remove(&number);
+        if result.get("bytes").is_none() && result.get("error").is_none() {
+            return Ok(());
+        }
+        let (verb, peer) = (shared.status.verb.clone(), shared.status.peer.clone());
+        drop(shared);
+        self.history.add(&HistoryEntry { at: unix_seconds(), verb, peer, result })
+    }
+
+    /// The limits that somebody asked for since the last call. From the first call on whoever asks
+    /// hears that they will apply.
+    #[must_use]
+    pub fn take_limits(&self) -> Option<RateLimits> {
+        let mut shared = self.shared.locked();
+        shared.is_limited = true;
+        shared.wanted.take()
+    }
+}
+
+impl Shared {
+    /// The answer to a request, as a line of JSON.
+    fn answer(&mut self, request: &Request) -> String {
+        let ProcessStatus { verb, pid, peer, .. } = &self.status;
+        let answer = match request {
+            Request::Status => {
+                let transfers = self.transfers.values().cloned().collect();
+                json!(ProcessStatus { transfers, ..self.status.clone() })
+            }
+            Request::Limit { peer: meant, .. } if !self.is_limited || meant.is_some() && meant != peer => {
+                json!({ "limited": false })
+            }
+            Request::Limit { up, down, .. } => {
+                self.wanted = Some(RateLimits { up: *up, down: *down });
+                json!({ "limited": true, "verb": verb, "pid": pid, "peer": peer })
+            }
+        };
+        answer.to_string()
+    }
+}
+
+impl Board {
+    /// What is noted is whole after any panic: each step is one assignment.
+    fn locked(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, request: &Request) -> String {
+        let (refresh, before) = {
+            let shared = self.locked();
+            (shared.refresh.clone(), shared.told_count)
+        };
+        if let (Request::Status, Some(refresh)) = (request, refresh) {
+            refresh();
+            let is_old = |shared: &mut Shared| shared.told_count == before;
+            // Late figures are shown at the next request.
+            drop(self.1.wait_timeout_while(self.locked(), FIGURES_TIMEOUT, is_old));
+        }
+        self.locked().answer(request)
+    }
+}
+
+impl fmt::Debug for StatusBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatusBoard").field("status", &self.shared.locked().status).finish_non_exhaustive()
+    }
+}

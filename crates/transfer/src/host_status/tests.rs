@@ -1,0 +1,102 @@
+//! Processes that answer, and those that do not: a client that says nothing, or too much, or reads
+//! nothing, holds up no other for long.
+
+use super::{NoAnswer, Request, RuntimeDirectory, StatusSocket, ask_all};
+use serde_json::json;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long all processes together have to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn directory(at: &Path) -> RuntimeDirectory {
+    RuntimeDirectory::locate(7, |name| (name == "BYWAY_RUNTIME_DIR").then(|| at.join("run").into()))
+}
+
+/// The socket of a process that repeats each request.
+fn repeating(directory: &RuntimeDirectory, verb: &str) -> StatusSocket {
+    StatusSocket::open(directory, verb, |request| json!(request).to_string()).unwrap()
+}
+
+fn names(directory: &RuntimeDirectory) -> Vec<String> {
+    let answers = ask_all(std::slice::from_ref(directory), &Request::Status, PATIENCE);
+    answers.into_iter().map(|answer| answer.name).collect()
+}
+
+#[test]
+fn each_process_answers_until_it_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    assert_eq!(names(&directory), [""; 0], "there is no directory yet");
+    let [recv, send] = ["recv", "send"].map(|verb| repeating(&directory, verb));
+    assert_eq!(fs::metadata(recv.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    let asked = Request::Limit { peer: Some("nas".into()), up: Some(7), down: None };
+    let answers = ask_all(std::slice::from_ref(&directory), &asked, PATIENCE);
+    let process = std::process::id();
+    let told: Vec<String> = answers.iter().map(|answer| answer.name.clone()).collect();
+    assert_eq!(told, [format!("recv-{process}"), format!("send-{process}")]);
+    assert!(answers.iter().all(|answer| answer.reply == Ok(json!(asked))), "{answers:?}");
+    drop(send);
+    assert_eq!(names(&directory), [format!("recv-{process}")]);
+    drop(recv);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn sockets_of_the_dead_are_removed_by_whoever_finds_them() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let recv = repeating(&directory, "recv");
+    let dead = directory.path().join("send-1.socket");
+    drop(UnixListener::bind(&dead).unwrap());
+    fs::write(directory.path().join("notes"), "of somebody").unwrap();
+    assert_eq!(names(&directory).len(), 1);
+    assert!(!dead.exists() && recv.path().exists());
+    // No process has this number.
+    let gone = directory.path().join("send-99999999.socket");
+    drop(UnixListener::bind(&gone).unwrap());
+    let _send = repeating(&directory, "send");
+    assert!(!gone.exists() && directory.path().join("notes").exists());
+}
+
+#[test]
+fn clients_without_manners_hold_nobody_up() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let socket = repeating(&directory, "recv");
+    let connect = || UnixStream::connect(socket.path()).unwrap();
+    let silent = connect();
+    let mut endless = connect();
+    // It is hung up on amid this.
+    let _ = endless.write_all(&vec![b'x'; 1 << 20]);
+    let mut wrong = connect();
+    wrong.write_all(b"{\"ask\":\"money\"}\n").unwrap();
+    let mut said = String::new();
+    wrong.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("{\"error\":\"unknown variant"), "{said}");
+    for _ in 0..500 {
+        drop(connect());
+    }
+    assert_eq!(names(&directory).len(), 1);
+    drop((silent, endless));
+}
+
+#[test]
+fn one_that_is_stopped_does_not_answer_and_costs_others_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let _recv = repeating(&directory, "recv");
+    // Its process accepts nothing.
+    let stopped = UnixListener::bind(directory.path().join("send-1.socket")).unwrap();
+    let begun = Instant::now();
+    let patience = Duration::from_millis(300);
+    let answers = ask_all(std::slice::from_ref(&directory), &Request::Status, patience);
+    assert!(begun.elapsed() < PATIENCE);
+    let replies: Vec<_> = answers.into_iter().map(|answer| answer.reply).collect();
+    assert_eq!(replies, [Ok(json!(Request::Status)), Err(NoAnswer::Late)]);
+    drop(stopped);
+}
