@@ -394,7 +394,7 @@ impl PathReport {
             datagram: path.datagram as u64,
             window: path.window,
             in_flight: path.in_flight,
-            srtt: path.is_rtt_measured.then(|| path.srtt.as_secs_f64()),
+            srtt: path.is_rtt_measured.then_some(path.srtt.as_secs_f64()),
             queueing: path.queueing.map(|queueing| queueing.as_secs_f64()),
             sent_bytes: path.totals.bytes,
             lost: path.totals.lost,

@@ -65,7 +65,7 @@ pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) 
         Some(PathStanding {
             name: if several { format!("{name} (path {})", path.id.0) } else { name },
             view: *view,
-            rtt: path.is_rtt_measured.then(|| path.srtt.as_secs_f64()),
+            rtt: path.is_rtt_measured.then_some(path.srtt.as_secs_f64()),
             timeouts: path.silent,
         })
     });

@@ -1,5 +1,6 @@
 //! How far a transfer is, path by path, for those who look on.
 
+use crate::cost_to_others::CostToOthers;
 use crate::identity::PublicKey;
 use crate::limiting_factor::{self, Circumstances, PauseReason};
 use crate::path_names::route_name;
@@ -42,6 +43,8 @@ pub struct TransferProgress {
     pub rate_bps: f64,
     /// Why the transfer is slower than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
+    /// What it cost others so far. Zero at a receiver, which sends nothing.
+    pub cost: CostToOthers,
     /// Every present path.
     pub paths: Vec<PathCounters>,
     /// Where both sides send, the paths on which the other side did so far; those that go by one
@@ -67,6 +70,10 @@ pub struct PathCounters {
     pub rate_bps: f64,
     /// Smoothed round-trip time. `None`: it was not measured.
     pub rtt: Option<Duration>,
+    /// The smallest round-trip time of the latest 15 to 30 s. `None`: this side does not know it.
+    pub base_rtt: Option<Duration>,
+    /// How long the newest acknowledged packet waited in queues. `None`: it was not measured.
+    pub queueing: Option<Duration>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
     pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
@@ -133,6 +140,7 @@ pub struct ProgressCounter {
     silent: Option<Instant>,
     /// Packets acknowledged at the last look.
     acknowledged: u64,
+    cost: CostToOthers,
 }
 
 impl ProgressCounter {
@@ -185,6 +193,8 @@ impl ProgressCounter {
                 bytes: sent,
                 rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
                 rtt: path.is_rtt_measured.then_some(path.srtt),
+                base_rtt: path.is_rtt_measured.then_some(path.min_rtt),
+                queueing: path.queueing,
                 lost: Some(path.totals.lost),
                 used: matches!(path.state, PathState::Active | PathState::Choked)
                     || before.is_some_and(|before| before.used),
@@ -199,8 +209,12 @@ impl ProgressCounter {
         // Of hundreds of relays most are probed and closed again.
         let now_there: BTreeSet<u32> = paths.iter().map(|path| path.path).collect();
         self.paths.retain(|id, path| path.used || now_there.contains(&id.0));
-        let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
-        self.tally(now, amount, TransferProgress { rate_bps, pause, paths, ..TransferProgress::default() })
+        let passed = self.looked.map_or(Duration::ZERO, |at| now.since(at));
+        let queues = paths.iter().map(|path| (path.rate_bps, path.queueing));
+        self.cost.note(passed, pause == Some(PauseReason::Yielding), queues);
+        let (cost, rate_bps) = (self.cost, rate(amount.travelled.saturating_sub(self.amount.travelled)));
+        let tally = TransferProgress { rate_bps, pause, cost, paths, ..TransferProgress::default() };
+        self.tally(now, amount, tally)
     }
 
     /// Looks at what the other side sends. Those of its paths that go by one name are one.
@@ -224,6 +238,8 @@ impl ProgressCounter {
                 bytes: path.bytes,
                 rate_bps: rate(more),
                 rtt: path.srtt,
+                base_rtt: None,
+                queueing: None,
                 lost: None,
                 pause: None,
                 used: true,
@@ -267,6 +283,8 @@ impl ProgressCounter {
             bytes: ended.bytes,
             rate_bps: 0.0,
             rtt: ended.rtt,
+            base_rtt: None,
+            queueing: None,
             lost: ended.lost,
             pause: None,
             used: ended.is_used || before.is_some_and(|before| before.used),
@@ -289,6 +307,12 @@ impl ProgressCounter {
     #[must_use]
     pub fn silence(&self, now: Instant) -> Duration {
         self.silent.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// What the transfer cost others so far.
+    #[must_use]
+    pub const fn cost(&self) -> CostToOthers {
+        self.cost
     }
 
     /// Every path that was ever used, as last seen.

@@ -2,6 +2,7 @@
 //! runs it.
 
 use crate::close::{CloseCode, goodbye};
+use crate::cost_to_others::CostToOthers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
@@ -142,6 +143,8 @@ pub struct SentTransfer {
     pub not_copied: NotCopied,
     /// Seconds from the start of the session to the receiver's last message.
     pub seconds: f64,
+    /// What it cost others.
+    pub cost: CostToOthers,
     /// Every path that was used.
     pub paths: Vec<PathCounters>,
     /// The state of each relay that was tried, and what it carried.
@@ -256,6 +259,7 @@ impl Sending {
             damaged,
             not_copied,
             seconds,
+            cost: owner.keeper.counter().cost(),
             paths,
             relays,
             verdict,

@@ -32,6 +32,11 @@ pub fn relayed(bytes: u64, today: u64, grants: u64) -> String {
     format!("  relayed {}, {} today; for senders: {grants}", Bytes(bytes), Bytes(today))
 }
 
+/// `  yielded for 41.0 s; its own queues: 3.1 ms`
+pub fn cost(yielded_seconds: f64, added_delay_ms: f64) -> String {
+    format!("  yielded for {}; its own queues: {added_delay_ms:.1} ms", Span(yielded_seconds))
+}
+
 /// `last 30 days: 41 transfers, 812 GiB; failed: 3`
 pub fn history(count: usize, bytes: u64, failed: usize) -> String {
     format!("last 30 days: {count} transfers, {}; failed: {failed}", Bytes(bytes))

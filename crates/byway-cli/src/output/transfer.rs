@@ -59,6 +59,13 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "by_code", deserialize_with = "of_code")]
     pub pause: Option<PauseReason>,
+    /// Seconds in which it yielded to others so far. `None`: it sends nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yielded_seconds: Option<f64>,
+    /// The mean queueing delay in milliseconds of what it sent while it did not yield: what it
+    /// added to the delay of others. `None`: it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_delay_ms: Option<f64>,
     /// What this host relays for others meanwhile. `None`: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
@@ -110,6 +117,12 @@ pub struct PathProgress {
     /// The path's round-trip time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
+    /// The smallest round-trip time of the latest 15 to 30 s, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_rtt_ms: Option<f64>,
+    /// How long the newest acknowledged packet waited in queues, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_ms: Option<f64>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
@@ -194,6 +207,13 @@ pub struct Transferred {
     pub goodput_bps: f64,
     /// Whether the hashes of all files agree at both ends.
     pub verified: bool,
+    /// Seconds in which it yielded to others. `None`: it sent nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yielded_seconds: Option<f64>,
+    /// The mean queueing delay in milliseconds of what it sent while it did not yield. `None`: it
+    /// was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_delay_ms: Option<f64>,
     /// Every path that was used.
     pub paths: Vec<PathTotal>,
     /// The final state of each relay that a sender tried.

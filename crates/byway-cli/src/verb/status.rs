@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::args::status::Status;
 use crate::exit::Exit;
 use crate::messages;
-use crate::output::{Event, Outcome, Output, short_key, transfer_lines};
+use crate::output::{Event, Outcome, Output, Progress, short_key, transfer_lines};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
@@ -114,9 +114,13 @@ fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
             ["forwarded_bytes", "returned_bytes", "today_bytes", "grants"].map(|name| number(told, name));
         lines.push(messages::status::relayed(forth + back, today, grants));
     }
-    let transfers = status.transfers.into_iter().filter_map(|it| serde_json::from_value(it).ok());
-    let moving = transfers.flat_map(|progress| transfer_lines(&progress, columns.saturating_sub(2)));
-    lines.extend(moving.map(|line| format!("  {line}")));
+    let transfers = status.transfers.into_iter().filter_map(|it| serde_json::from_value::<Progress>(it).ok());
+    for progress in transfers {
+        let moving = transfer_lines(&progress, columns.saturating_sub(2));
+        lines.extend(moving.into_iter().map(|line| format!("  {line}")));
+        let cost = progress.yielded_seconds.zip(progress.added_delay_ms);
+        lines.extend(cost.map(|(yielded, added)| messages::status::cost(yielded, added)));
+    }
     if lines.len() == 1 {
         lines.push(messages::status::NOTHING_MOVES.into());
     }

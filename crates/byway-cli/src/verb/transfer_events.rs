@@ -11,6 +11,7 @@ use byway_transfer::{
     AttemptReply, AttemptResult, HostName, NameStep, NotConnected, PathCounters, RelayOutcome, TransferError,
     TransferEvent, TransferProgress, TrashName, UselessRelay, carrier,
 };
+use byway_wire::Duration;
 use serde::Serialize;
 
 /// Seconds between two events of progress.
@@ -108,7 +109,13 @@ pub(super) fn looked_up(step: NameStep, output: &mut Output) {
     output.emit(&Event::told("name", &told));
 }
 
+/// Milliseconds, as events have them.
+pub(super) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 fn progress(tally: TransferProgress) -> Progress {
+    let sends = tally.origin.is_none();
     Progress {
         seconds: tally.seconds,
         bytes: tally.bytes,
@@ -116,6 +123,8 @@ fn progress(tally: TransferProgress) -> Progress {
         total: tally.total,
         rate_bps: tally.rate_bps,
         pause: tally.pause,
+        yielded_seconds: sends.then_some(tally.cost.yielded.as_secs_f64()),
+        added_delay_ms: tally.cost.added_delay().map(millis),
         lends: None,
         paths: tally.paths.into_iter().map(path).collect(),
         arrivals: tally.arrivals.into_iter().map(path).collect(),
@@ -130,7 +139,9 @@ fn path(path: PathCounters) -> PathProgress {
         state: path.state.into(),
         bytes: path.bytes,
         rate_bps: path.rate_bps,
-        rtt_ms: path.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        rtt_ms: path.rtt.map(millis),
+        base_rtt_ms: path.base_rtt.map(millis),
+        queue_ms: path.queueing.map(millis),
         lost: path.lost,
         pause: path.pause,
     }
@@ -163,7 +174,7 @@ pub(super) fn relays(relays: &[RelayOutcome]) -> Vec<RelayTotal> {
         name: relay.name.clone(),
         standing: relay.standing,
         reason: relay.reason.clone(),
-        rtt_ms: relay.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        rtt_ms: relay.rtt.map(millis),
         bytes: relay.bytes,
     };
     relays.iter().map(total).collect()

@@ -56,6 +56,7 @@ fn progress(seconds: f64) -> Event {
         rtt_ms: Some(20.0),
         lost: Some(1),
         pause: None,
+        ..PathProgress::default()
     };
     let relay = PathProgress {
         path: 1,
@@ -73,6 +74,7 @@ fn progress(seconds: f64) -> Event {
         lends: None,
         arrivals: Vec::new(),
         paths: vec![direct, relay],
+        ..Progress::default()
     })
 }
 

@@ -189,6 +189,8 @@ mod tests {
             bytes,
             rate_bps: 0.0,
             rtt: None,
+            base_rtt: None,
+            queueing: None,
             lost: None,
             pause: None,
             used: true,
