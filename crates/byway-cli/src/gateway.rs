@@ -1,8 +1,6 @@
-//! A gateway on this host: what is told of its configuration, and the running of it.
+//! A gateway on this host: the running of it, and what is told of its peers.
 
-pub mod check;
 mod peer_news;
-pub mod report;
 pub mod run;
 
-pub use byway_gateway_host::{config_file, plumbing};
+pub use byway_gateway_host::{check, config_file, plumbing};

@@ -141,6 +141,18 @@ impl GatewayConfig {
         Ok(config)
     }
 
+    /// A sentence about a file that is a secret and that other users of the host can read. `None`:
+    /// they cannot, or it is none.
+    #[must_use]
+    pub fn exposure(&self) -> Option<String> {
+        let file = self.file.display();
+        self.exposed.then(|| {
+            format!(
+                "other users can read {file}, which holds a relay's secret word: run `chmod 600 {file}`, or write `@FILE` instead"
+            )
+        })
+    }
+
     /// Reads the configuration `text` of the file at `file`. Relative paths in it are relative to
     /// the file's directory.
     ///

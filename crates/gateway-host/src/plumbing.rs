@@ -8,7 +8,9 @@
 
 mod error;
 mod install;
+mod installed_plan;
 pub mod system;
 
 pub use error::PlumbingError;
 pub use install::{KernelState, install, installed, present, reload, remove};
+pub use installed_plan::InstalledPlan;

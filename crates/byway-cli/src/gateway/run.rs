@@ -2,36 +2,30 @@
 
 use super::config_file::GatewayConfig;
 use super::peer_news::PeerNews;
-use super::plumbing::{self, system};
-use super::report::ReportText;
+use super::plumbing::{self, InstalledPlan, system};
 use crate::exit::{Exit, Failure, sentence};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_gateway::Prefix;
-use byway_gateway::kernel::KernelPlan;
 use byway_gateway::machine::Gateway;
 use byway_gateway::report::GatewayReport;
 use byway_gateway_host::config_reload;
 use byway_gateway_host::gateway_process::RunningGateway;
 use byway_gateway_host::gateway_relays::{GatewayRelays, LendEvent};
+use byway_gateway_host::report_text::ReportText;
+use byway_gateway_host::status_socket::{StatusSocket, ask};
 use byway_net::{Tun, keep_net_admin, unix_seconds};
 use byway_transfer::sockets;
 use byway_transfer::state_directory::StateDir;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time between two looks at signals. Who asks for the status is answered at once.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
 const HOST_MTU: u16 = 1500;
-/// The longest wait for a status request and its answer.
-const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
 /// unless `config` names a key file.
@@ -39,8 +33,8 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// # Errors
 /// The configuration is wrong, or the system refuses a privilege, a device or the like.
 pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
-    if config.exposed {
-        output.say(&messages::gateway::exposed(&config.file));
+    if let Some(warning) = config.exposure() {
+        output.say(&warning);
     }
     let identity = StateDir::identity_in(&config.key_file(state)?)?;
     let plan = config.plan();
@@ -60,7 +54,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     for complaint in system::complaints(&plan, Path::new(system::SETTINGS_DIR)) {
         output.say(&complaint);
     }
-    let answers = StatusSocket::open(&config)?;
+    let answers = StatusSocket::open(config.status_socket())?;
     keep_net_admin().context(messages::gateway::CANNOT_DROP_CAPABILITIES)?;
     let signals = Signals::install(Hangup::Reload, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
@@ -77,10 +71,10 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     let stop = serve(&mut config, (&gating, &mut lending), &answers, &signals, output);
     // First of all, so that nothing comes here any more.
     drop(installed);
-    let begun = answers.begun;
     lending.drain();
     let relay = lending.report();
-    let report = GatewayReport { relay, ..GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64()) };
+    let report =
+        GatewayReport { relay, ..GatewayReport::of(&gating.stop()?, answers.uptime().as_secs_f64()) };
     lending.stop()?;
     output.say(&ReportText(&report).to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
@@ -121,7 +115,7 @@ fn serve(
         let relay = lending.report();
         let report = || GatewayReport {
             relay: relay.clone(),
-            ..GatewayReport::of(&gating.status(), answers.begun.elapsed().as_secs_f64())
+            ..GatewayReport::of(&gating.status(), answers.uptime().as_secs_f64())
         };
         answers.answer(report);
         if signals.take_report() {
@@ -139,25 +133,7 @@ fn serve(
         if gating.is_over() {
             return None;
         }
-        answers.wait();
-    }
-}
-
-/// The kernel state that a gateway installed. Removed when this value is dropped.
-struct InstalledPlan(KernelPlan);
-
-impl InstalledPlan {
-    fn new(plan: KernelPlan) -> Result<Self> {
-        plumbing::install(&plan)?;
-        Ok(Self(plan))
-    }
-}
-
-impl Drop for InstalledPlan {
-    fn drop(&mut self) {
-        // What cannot be taken out is of no harm without the device, and replaced by the next
-        // gateway.
-        let _ = plumbing::remove(&self.0);
+        answers.wait(SIGNAL_POLL_INTERVAL);
     }
 }
 
@@ -172,81 +148,6 @@ fn reload(config: &mut GatewayConfig, gating: &RunningGateway, guests: &[Prefix]
         [] => messages::gateway::RULES_RELOADED.to_owned(),
         other => messages::gateway::reloaded_in_part(other),
     })
-}
-
-/// Where the status is asked for: a socket of the file system, for root and the gateway's own user.
-struct StatusSocket {
-    listener: UnixListener,
-    path: std::path::PathBuf,
-    begun: Instant,
-}
-
-impl StatusSocket {
-    fn open(config: &GatewayConfig) -> Result<Self> {
-        let path = config.status_socket();
-        clear(&path)?;
-        let listener = UnixListener::bind(&path).with_context(|| messages::gateway::cannot_listen(&path))?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, path, begun: Instant::now() })
-    }
-
-    /// Waits for a status request, but at most until the next check for signals.
-    fn wait(&self) {
-        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(SIGNAL_POLL_INTERVAL.subsec_nanos()) };
-        // Whatever cuts the wait short, a look too many does no harm.
-        let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&tick));
-    }
-
-    fn answer(&self, report: impl Fn() -> GatewayReport) {
-        loop {
-            let mut stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Too few descriptors, say: whoever asks is still there at the next look.
-                Err(_) => return std::thread::sleep(SIGNAL_POLL_INTERVAL),
-            };
-            // Who does not read is not waited for.
-            let _ = stream.set_nonblocking(false);
-            let _ = stream.set_write_timeout(Some(STATUS_TIMEOUT));
-            let line = serde_json::to_string(&report());
-            debug_assert!(line.is_ok(), "a report is made of strings and numbers: {line:?}");
-            let _ = stream.write_all(line.unwrap_or_default().as_bytes());
-        }
-    }
-}
-
-/// Removes the socket of a dead gateway at `path`. An error: the path holds anything else.
-fn clear(path: &Path) -> Result<()> {
-    let other = |sentence: String| anyhow::Error::new(Failure::new(Exit::Error, sentence));
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| messages::gateway::cannot_examine(path)),
-        Ok(found) if !found.file_type().is_socket() => return Err(other(messages::gateway::no_socket(path))),
-        Ok(_) => {}
-    }
-    if UnixStream::connect(path).is_ok() {
-        return Err(other(messages::gateway::other_gateway(path)));
-    }
-    std::fs::remove_file(path).with_context(|| messages::gateway::cannot_remove(path))
-}
-
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Asks the gateway that answers at `socket` what it is doing.
-///
-/// # Errors
-/// Nobody answers there, or not as a gateway does.
-pub fn ask(socket: &Path) -> Result<GatewayReport> {
-    let mut stream =
-        UnixStream::connect(socket).with_context(|| messages::gateway::cannot_connect(socket))?;
-    stream.set_read_timeout(Some(STATUS_TIMEOUT))?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(serde_json::from_str(&text)?)
 }
 
 /// `byway gateway status`: asks the gateway that answers at `socket`.

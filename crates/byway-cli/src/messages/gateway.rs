@@ -1,18 +1,11 @@
 //! What `byway gateway` says while it runs, and `byway gateway join`.
 
+use byway_gateway_host::with_ports;
 use std::fmt::Display;
 use std::path::Path;
 
 pub const CANNOT_DROP_CAPABILITIES: &str = "cannot give up the capabilities that the gateway does not need";
 pub const RULES_RELOADED: &str = "the rules were read again and are in use";
-
-/// The configuration is a secret that other users of the host can read.
-pub fn exposed(file: &Path) -> String {
-    let file = file.display();
-    format!(
-        "other users can read {file}, which holds a relay's secret word: run `chmod 600 {file}`, or write `@FILE` instead"
-    )
-}
 
 pub fn observes(tun: &str) -> String {
     format!("the gateway observes flows, with the device {tun}")
@@ -56,30 +49,6 @@ pub fn reloaded_in_part(changed: &[&str]) -> String {
     format!("{RULES_RELOADED}; restart the gateway for the other changes: {}", changed.join(", "))
 }
 
-pub fn cannot_listen(socket: &Path) -> String {
-    format!("cannot listen at {}", socket.display())
-}
-
-pub fn cannot_examine(socket: &Path) -> String {
-    format!("cannot find out what {} is", socket.display())
-}
-
-pub fn cannot_remove(socket: &Path) -> String {
-    format!("cannot remove the socket of an earlier gateway, {}", socket.display())
-}
-
-pub fn no_socket(path: &Path) -> String {
-    format!("{} exists and is not a socket: choose another path with `status`", path.display())
-}
-
-pub fn other_gateway(socket: &Path) -> String {
-    format!("another gateway answers at {}: choose another path with `status`", socket.display())
-}
-
-pub fn cannot_connect(socket: &Path) -> String {
-    format!("cannot connect to {}", socket.display())
-}
-
 /// `byway gateway status` has no answer.
 pub fn no_gateway(socket: &Path) -> String {
     format!(
@@ -90,11 +59,6 @@ pub fn no_gateway(socket: &Path) -> String {
 
 pub fn serves_this_host(gateway: impl Display, host: impl Display, ports: &[String]) -> String {
     format!("the gateway at {gateway} serves {host}{}", with_ports(ports))
-}
-
-/// `, ports 80, 443`; nothing if no port is named.
-pub fn with_ports(ports: &[String]) -> String {
-    if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) }
 }
 
 pub fn refuses_this_host(gateway: impl Display, why: impl Display) -> String {

@@ -7,6 +7,7 @@
 //! | errors of the library crates | at their types, as `#[error("…")]` |
 //! | headings and cells of tables | where the table is made |
 //! | lines of progress, made of figures | `output` |
+//! | what a gateway's file means, and what a gateway is doing | `byway_gateway_host`: `check` and `report_text` |
 //! | what the lab says | `verb::lab` and `byway-field` |
 //!
 //! The second table says how a sentence is written.
@@ -18,8 +19,6 @@
 //! | 25 words at most, plain ones, or those of the glossary | `session`, `grant`, `uplink` |
 //! | the subject first | `the receiver no longer knows this session` |
 //! | no capital and no full stop, as `byway: ` precedes it | `the demo was stopped` |
-//!
-//! `byway gateway check` is an exception: it prints paragraphs.
 
 pub mod common;
 #[cfg(feature = "lab")]
@@ -35,10 +34,6 @@ pub mod disabled_verbs;
 pub mod forward;
 #[cfg(feature = "gateway")]
 pub mod gateway;
-#[cfg(feature = "gateway")]
-pub mod gateway_check;
-#[cfg(feature = "gateway")]
-pub mod gateway_status;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;

@@ -1,6 +1,7 @@
 //! What a gateway is doing, for a person.
 
-use crate::messages::gateway_status;
+mod sentences;
+
 use byway_gateway::report::{BundleReport, FlowReport, GatewayReport, PeerReport};
 use std::fmt;
 
@@ -25,21 +26,21 @@ fn median(values: &[f64]) -> Option<f64> {
 impl fmt::Display for ReportText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(report) = self;
-        writeln!(f, "{}", gateway_status::uptime(report))?;
+        writeln!(f, "{}", sentences::uptime(report))?;
         for peer in &report.peers {
-            writeln!(f, "{}", gateway_status::peer(peer))?;
-            peer.paths.iter().try_for_each(|path| writeln!(f, "{}", gateway_status::path(path)))?;
+            writeln!(f, "{}", sentences::peer(peer))?;
+            peer.paths.iter().try_for_each(|path| writeln!(f, "{}", sentences::path(path)))?;
         }
-        report.guests.iter().try_for_each(|guest| writeln!(f, "{}", gateway_status::guest(guest)))?;
+        report.guests.iter().try_for_each(|guest| writeln!(f, "{}", sentences::guest(guest)))?;
         if let Some(relay) = &report.relay {
-            writeln!(f, "{}", gateway_status::relay(relay))?;
+            writeln!(f, "{}", sentences::relay(relay))?;
         }
         report
             .rules
             .iter()
-            .try_for_each(|rule| writeln!(f, "{}", gateway_status::rule(rule, report.observing)))?;
+            .try_for_each(|rule| writeln!(f, "{}", sentences::rule(rule, report.observing)))?;
         for flow in &report.largest {
-            writeln!(f, "{}", gateway_status::flow(flow, own_bundle(flow, &report.peers)))?;
+            writeln!(f, "{}", sentences::flow(flow, own_bundle(flow, &report.peers)))?;
         }
         let told = report.counters.iter().filter(|(_, count)| **count > 0);
         let told: Vec<String> = told.map(|(name, count)| format!("{name} {count}")).collect();
@@ -47,14 +48,14 @@ impl fmt::Display for ReportText<'_> {
             writeln!(f, "{}", told.join(", "))?;
         }
         for option in report.options.iter().filter(|option| !option.usual) {
-            writeln!(f, "{}", gateway_status::option(option))?;
+            writeln!(f, "{}", sentences::option(option))?;
         }
         if let Some(median) = median(&report.found_after) {
-            writeln!(f, "{}", gateway_status::losses_found(report.found_after.len(), median))?;
+            writeln!(f, "{}", sentences::losses_found(report.found_after.len(), median))?;
         }
         if let Some(cache) = report.cache {
-            writeln!(f, "{}", gateway_status::cache(cache))?;
+            writeln!(f, "{}", sentences::cache(cache))?;
         }
-        f.write_str(&gateway_status::reordering(report))
+        f.write_str(&sentences::reordering(report))
     }
 }

@@ -1,9 +1,10 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would
 //! install. Installs nothing.
 
-use super::config_file::{GATEWAY_PORT, GatewayConfig, GuestSection, RelayConfig};
-use super::plumbing::{self, system};
-use crate::messages::{self, gateway_check};
+mod sentences;
+
+use crate::config_file::{GATEWAY_PORT, GatewayConfig, GuestSection, RelayConfig};
+use crate::plumbing::{self, system};
 use byway_gateway::Prefix;
 use byway_gateway::gateway_options::GATEWAY_OPTIONS;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
@@ -58,7 +59,7 @@ impl CheckReport {
         });
         Self {
             gateway: gateway(config),
-            rules: rules.chain([gateway_check::REST_PASSES.to_owned()]).collect(),
+            rules: rules.chain([sentences::REST_PASSES.to_owned()]).collect(),
             findings: findings(config),
             host: Vec::new(),
             nftables: plan.ruleset.clone(),
@@ -73,48 +74,48 @@ impl fmt::Display for CheckReport {
             writeln!(f, "{line}")?;
         }
         for (heading, lines) in
-            [(gateway_check::FINDINGS_HEADING, &self.findings), (gateway_check::THIS_HOST, &self.host)]
+            [(sentences::FINDINGS_HEADING, &self.findings), (sentences::THIS_HOST, &self.host)]
         {
             if !lines.is_empty() {
                 writeln!(f, "\n{heading}")?;
                 lines.iter().try_for_each(|line| writeln!(f, "- {line}"))?;
             }
         }
-        write!(f, "\n{}", gateway_check::would_install(&self.nftables))?;
+        write!(f, "\n{}", sentences::would_install(&self.nftables))?;
         self.routing.iter().try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 
 fn gateway(config: &GatewayConfig) -> Vec<String> {
     let listen = match config.listen.as_slice() {
-        [] => gateway_check::any_address(GATEWAY_PORT),
-        told => told.iter().map(gateway_check::udp_address).collect::<Vec<_>>().join(", "),
+        [] => sentences::any_address(GATEWAY_PORT),
+        told => told.iter().map(sentences::udp_address).collect::<Vec<_>>().join(", "),
     };
     let mode = match (config.settings.observe, config.settings.fail_closed) {
-        (true, _) => gateway_check::ONLY_OBSERVES,
-        (false, true) => gateway_check::FAILS_CLOSED,
-        (false, false) => gateway_check::FAILS_OPEN,
+        (true, _) => sentences::ONLY_OBSERVES,
+        (false, true) => sentences::FAILS_CLOSED,
+        (false, false) => sentences::FAILS_OPEN,
     };
-    let mut lines = vec![gateway_check::listens(&listen, &config.tun, mode)];
+    let mut lines = vec![sentences::listens(&listen, &config.tun, mode)];
     for served in &config.serves {
         let ports: Vec<String> = served.ports.iter().map(ToString::to_string).collect();
-        lines.push(gateway_check::serves(served.hosts, &ports));
+        lines.push(sentences::serves(served.hosts, &ports));
     }
     lines.extend(
         GATEWAY_OPTIONS.iter().filter_map(|option| option.meaning(&config.settings)).map(str::to_owned),
     );
     if let Some(cache) = config.settings.cache {
-        lines.push(gateway_check::keeps_packets(cache.bytes, cache.flow_bytes));
+        lines.push(sentences::keeps_packets(cache.bytes, cache.flow_bytes));
     }
     for peer in &config.peers {
         let addresses: Vec<String> = peer.addresses.iter().map(ToString::to_string).collect();
         let allowed: Vec<String> = peer.allowed.iter().map(ToString::to_string).collect();
-        lines.push(gateway_check::peer(&peer.name, &addresses, peer.relays.len(), &allowed));
+        lines.push(sentences::peer(&peer.name, &addresses, peer.relays.len(), &allowed));
     }
     lines.extend(config.guests.iter().map(GuestSection::explain));
     lines.extend(config.relay.as_ref().map(RelayConfig::explain));
     if config.registry.is_some() {
-        lines.push(gateway_check::ASKS_REGISTRY.to_owned());
+        lines.push(sentences::ASKS_REGISTRY.to_owned());
     }
     lines
 }
@@ -124,14 +125,14 @@ fn findings(config: &GatewayConfig) -> Vec<String> {
     let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
     let there: Vec<Prefix> = config.elsewhere().collect();
     if config.peers.is_empty() {
-        found.push(gateway_check::NO_PEER.to_owned());
+        found.push(sentences::NO_PEER.to_owned());
     }
     if !config.rules.rules.iter().any(|rule| rule.action == Action::Background) {
-        found.push(gateway_check::NO_BACKGROUND.to_owned());
+        found.push(sentences::NO_BACKGROUND.to_owned());
     }
     for (place, rule) in config.rules.rules.iter().enumerate() {
         if !config.peers.is_empty() && !concerns(rule, &here, &there) {
-            found.push(gateway_check::rule_matches_nothing(place + 1));
+            found.push(sentences::rule_matches_nothing(place + 1));
         }
     }
     for (place, peer) in config.peers.iter().enumerate() {
@@ -139,28 +140,26 @@ fn findings(config: &GatewayConfig) -> Vec<String> {
             let own = here
                 .iter()
                 .find(|prefix| prefix.contains(address.ip()))
-                .map(|prefix| (prefix, gateway_check::SERVED_HERE));
+                .map(|prefix| (prefix, sentences::SERVED_HERE));
             let others = there
                 .iter()
                 .find(|prefix| prefix.contains(address.ip()))
-                .map(|prefix| (prefix, gateway_check::BEHIND_PEER));
+                .map(|prefix| (prefix, sentences::BEHIND_PEER));
             if let Some((prefix, whose)) = own.or(others) {
-                found.push(gateway_check::peer_address_inside(&peer.name, address, prefix, whose));
+                found.push(sentences::peer_address_inside(&peer.name, address, prefix, whose));
             }
         }
         for prefix in &peer.allowed {
             if let Some(own) = here.iter().find(|own| prefix.covers(own)) {
-                found.push(gateway_check::peer_allowed_ours(&peer.name, prefix, own));
+                found.push(sentences::peer_allowed_ours(&peer.name, prefix, own));
             }
             let before = config.peers.iter().take(place);
             for other in before.filter(|other| other.allowed.iter().any(|theirs| overlap(theirs, prefix))) {
-                found.push(gateway_check::peers_overlap(&other.name, &peer.name, prefix));
+                found.push(sentences::peers_overlap(&other.name, &peer.name, prefix));
             }
         }
     }
-    if config.exposed {
-        found.push(messages::gateway::exposed(&config.file));
-    }
+    found.extend(config.exposure());
     found
 }
 

@@ -1,19 +1,19 @@
 //! What `byway gateway status` says, and a gateway at SIGUSR1 and at its end: a line of figures for
 //! each part of a report.
 
-use super::gateway::with_ports;
-use crate::units::Bytes;
+use crate::port_list::with_ports;
 use byway_gateway::report::{
     BundleReport, CacheReport, FlowReport, GatewayReport, GuestReport, OptionReport, PathReport, PeerReport,
     RelayReport, RuleReport,
 };
+use byway_transfer::units::Bytes;
 
-pub fn uptime(report: &GatewayReport) -> String {
+pub(super) fn uptime(report: &GatewayReport) -> String {
     let observing = if report.observing { ", observing only" } else { "" };
     format!("up for {:.0} s, {} flows{observing}", report.uptime, report.flows)
 }
 
-pub fn peer(peer: &PeerReport) -> String {
+pub(super) fn peer(peer: &PeerReport) -> String {
     let state = if peer.up { "up" } else { "down: flows take the plain route" };
     let trouble = peer.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
     let relays = if peer.relays { ", relays for this gateway" } else { "" };
@@ -43,7 +43,7 @@ fn served(peer: &PeerReport) -> String {
     }
 }
 
-pub fn path(path: &PathReport) -> String {
+pub(super) fn path(path: &PathReport) -> String {
     let queueing = path.queueing.map(|delay| format!(", {:.1} ms queued", delay * 1e3)).unwrap_or_default();
     let rtt = path.srtt.map(|rtt| format!(", RTT {:.1} ms", rtt * 1e3)).unwrap_or_default();
     let why = path.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
@@ -60,18 +60,18 @@ pub fn path(path: &PathReport) -> String {
     )
 }
 
-pub fn guest(guest: &GuestReport) -> String {
+pub(super) fn guest(guest: &GuestReport) -> String {
     let up = if guest.up { "" } else { " (silent now)" };
     format!("guest {} is served at {}{}{up}", guest.name, guest.host, with_ports(&guest.ports))
 }
 
-pub fn relay(relay: &RelayReport) -> String {
+pub(super) fn relay(relay: &RelayReport) -> String {
     let [bytes, today] = [relay.bytes, relay.today_bytes].map(Bytes);
     format!("relays for peers at {}: {bytes} carried, {today} today", relay.listen.join(", "))
 }
 
 /// What became of the flows of a rule.
-pub fn rule(rule: &RuleReport, observing: bool) -> String {
+pub(super) fn rule(rule: &RuleReport, observing: bool) -> String {
     let RuleReport { flows, bytes, .. } = rule;
     let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let who = rule.rule.map_or_else(|| "decided by peers".to_owned(), |rule| format!("rule {rule}{name}"));
@@ -84,7 +84,7 @@ pub fn rule(rule: &RuleReport, observing: bool) -> String {
 }
 
 /// What a flow carried, and the bundle that is its own.
-pub fn flow(flow: &FlowReport, own: Option<&BundleReport>) -> String {
+pub(super) fn flow(flow: &FlowReport, own: Option<&BundleReport>) -> String {
     let rule = flow.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();
     format!(
         "  {} > {}{rule}, {}: {} sent, {} received{}",
@@ -106,16 +106,16 @@ fn bundle(bundle: &BundleReport) -> String {
     }
 }
 
-pub fn option(option: &OptionReport) -> String {
+pub(super) fn option(option: &OptionReport) -> String {
     format!("{} = {} ({})", option.name, option.value, option.help)
 }
 
 /// `median` is in seconds.
-pub fn losses_found(count: usize, median: f64) -> String {
+pub(super) fn losses_found(count: usize, median: f64) -> String {
     format!("the last {count} losses were found {:.0} ms after they were sent (median)", median * 1e3)
 }
 
-pub fn cache(cache: CacheReport) -> String {
+pub(super) fn cache(cache: CacheReport) -> String {
     let CacheReport { bytes, unkept, resent, suppressed } = cache;
     format!(
         "cache: {} kept, {resent} packets sent again, {suppressed} duplicate ACKs suppressed, {unkept} packets not kept for lack of room",
@@ -124,7 +124,7 @@ pub fn cache(cache: CacheReport) -> String {
 }
 
 /// Packets of several paths are put in order before a host gets them.
-pub fn reordering(report: &GatewayReport) -> String {
+pub(super) fn reordering(report: &GatewayReport) -> String {
     format!(
         "{:.1} % of packets waited less than 20 ms to be put in order, {:.2} % in vain",
         report.waited_under_20ms * 100.0,
