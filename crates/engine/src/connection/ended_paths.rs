@@ -77,6 +77,7 @@ impl<T> EndedPaths<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use byway_wire::Local;
 
     #[test]
