@@ -16,7 +16,7 @@
 //!
 //! `permission` is the secret in the ticket that the receiver printed. `transfer` is the transfer's
 //! id. In a ping it may be the id of another session of the same sender. The receiver then answers
-//! whether it has that session ([`CloseCode`](crate::CloseCode), 8 or 9). 0: nothing is asked.
+//! whether it has that session ([`close`](crate::close), 8 or 9). 0: nothing is asked.
 
 use crate::application_protocol::{APPLICATION_KIND, Application, PREAMBLE_VERSION, Protocol};
 use crate::secret::Secret;
