@@ -10,9 +10,12 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{ChildStderr, Stdio};
 
-/// A relay that may reach this host, what it is called, and its word.
+/// What has a relay be there over IPv6, too.
+const OVER_IPV6: [&str; 4] = ["--listen", "[::1]:0", "--allow-destination", "::1"];
+
+/// A relay that may reach this host, over either version, and its word.
 fn relay(place: &Place, arguments: &[&str]) -> (Running, String) {
-    let (mut relay, first) = place.relay(&[&["--json"], arguments].concat());
+    let (mut relay, first) = place.relay(&[&["--json"], &OVER_IPV6[..], arguments].concat());
     let event: Value = serde_json::from_str(&first).unwrap();
     let word = match event["word"].as_str() {
         Some(word) => word.to_owned(),
@@ -21,11 +24,13 @@ fn relay(place: &Place, arguments: &[&str]) -> (Running, String) {
     (relay, word)
 }
 
-/// Sends a file by the relay alone.
+/// Sends a file by the relay alone: the sender has only IPv6 and the receiver only IPv4, so that
+/// they cannot meet, however slow the machine is.
 fn send(place: &Place, word: &str, file: &str, arguments: &[&str]) -> (Running, Running) {
     let (receiver, ticket) = place.recv(&["in", "--once", "--relay", word]);
     let ticket = Ticket { addresses: Vec::new(), ..ticket.parse::<Ticket>().unwrap() }.to_string();
-    let arguments = [&["send", file, &ticket, "--json"], arguments].concat();
+    let arguments =
+        [&["send", file, &ticket, "--json", "--bind", "[::1]:0", "--relay", word], arguments].concat();
     (receiver, Running::start(place.command("sender", &arguments)))
 }
 
@@ -136,7 +141,8 @@ fn says(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) 
 fn a_disk_that_takes_nothing_stops_no_relay() {
     let place = Place::new();
     fs::write(place.path("file"), vec![7; 300_000]).unwrap();
-    let arguments = ["relay", "--listen", "127.0.0.1:0", "--allow-destination", "127.0.0.0/8"];
+    let fixed = ["relay", "--listen", "127.0.0.1:0", "--allow-destination", "127.0.0.0/8"];
+    let arguments = [&fixed[..], &OVER_IPV6].concat();
     let mut child = place.command("relay", &arguments).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
     let word = out.next().unwrap().unwrap();
