@@ -208,11 +208,13 @@ impl Exit {
         if let Some(StateError::NoHome) = cause.downcast_ref() {
             return Some(Self::Usage);
         }
-        if let Some(SourceError::NotFound(_)) = cause.downcast_ref() {
-            return Some(Self::NotFound);
-        }
-        if let Some(StartError::Source(SourceError::NotFound(_))) = cause.downcast_ref() {
-            return Some(Self::NotFound);
+        let of_start = || {
+            cause.downcast_ref().and_then(|it| if let StartError::Source(it) = it { Some(it) } else { None })
+        };
+        match cause.downcast_ref().or_else(of_start) {
+            Some(SourceError::NotFound(_)) => return Some(Self::NotFound),
+            Some(SourceError::SameName(..)) => return Some(Self::Usage),
+            _ => {}
         }
         match cause.downcast_ref::<io::Error>()?.kind() {
             io::ErrorKind::NotFound => Some(Self::NotFound),

@@ -94,15 +94,8 @@ impl TrashFolder {
         let (directory, leaf) = split(path);
         let from = tree.directory(directory)?;
         let into = self.tree.make_directory(directory)?;
-        match rustix::fs::renameat_with(from, leaf, into, leaf, RenameFlags::NOREPLACE) {
-            // The file system does not know the flag. Nobody else writes into this folder.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                match rustix::fs::statat(into, leaf, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => rustix::fs::renameat(from, leaf, into, leaf),
-                    Err(errno) => Err(errno),
-                    Ok(_) => Err(Errno::EXIST),
-                }
-            }
+        match rename(from, into, leaf) {
+            Err(Errno::ACCESS) => rename_closed(from, into, leaf),
             renamed => renamed,
         }
     }
@@ -112,6 +105,31 @@ impl TrashFolder {
         // One that cannot be dated is as old as its newest entry at the top.
         let _ = touch(self.lock.as_fd());
     }
+}
+
+/// Moves the entry `leaf` from one directory to another. Nothing is replaced.
+fn rename(from: BorrowedFd<'_>, into: BorrowedFd<'_>, leaf: &[u8]) -> Result<()> {
+    match rustix::fs::renameat_with(from, leaf, into, leaf, RenameFlags::NOREPLACE) {
+        // The file system does not know the flag. Nobody else writes into this folder.
+        Err(Errno::INVAL | Errno::NOSYS) => match rustix::fs::statat(into, leaf, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => rustix::fs::renameat(from, leaf, into, leaf),
+            Err(errno) => Err(errno),
+            Ok(_) => Err(Errno::EXIST),
+        },
+        renamed => renamed,
+    }
+}
+
+/// [`rename`] of a directory that its owner may not write to: the system gives it no other parent.
+/// It has its mode again afterwards.
+fn rename_closed(from: BorrowedFd<'_>, into: BorrowedFd<'_>, leaf: &[u8]) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let moved = rustix::fs::openat(from, leaf, flags, Mode::empty())?;
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(&moved)?.st_mode);
+    rustix::fs::fchmod(&moved, mode | Mode::WUSR)?;
+    let renamed = rename(from, into, leaf);
+    rustix::fs::fchmod(&moved, mode)?;
+    renamed
 }
 
 /// Changes the status of a directory, which dates it (ctime).

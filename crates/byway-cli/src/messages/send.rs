@@ -23,6 +23,8 @@ pub const SESSION_FORGOTTEN: &str =
 pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
 pub const NOT_ALL_DELETED: &str =
     "not everything that is gone here was deleted at the receiver: the warnings name what is left";
+pub const NEWER_STAY: &str =
+    "files that are newer at the receiver would stay: --update says that this is meant";
 pub const PARTIAL_TRANSFER: &str = "not everything was transferred: the warnings name what is missing";
 
 /// The answer of a dry run.

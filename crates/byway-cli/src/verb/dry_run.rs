@@ -67,6 +67,9 @@ pub(super) fn conclude(
     let exit = if totals.unsent() > 0 {
         output.complain(&messages::send::cannot_read_entries(totals.unsent()));
         Exit::Partial
+    } else if !options.expects_newer && found.is_some_and(|it| it.newer_files > 0) {
+        output.complain(messages::send::NEWER_STAY);
+        Exit::Partial
     } else {
         Exit::Ok
     };

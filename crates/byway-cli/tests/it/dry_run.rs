@@ -58,7 +58,9 @@ fn each_entry_is_named_with_what_would_become_of_it() {
     let before = state(&place.path("in"));
     let asked = ["send", "-n", "tree", &ticket, "--delete", "--exclude", "*.o"];
     let looked = place.run("sender", &asked);
-    looked.succeeded();
+    // As the transfer would end.
+    assert_eq!(looked.code, Some(4));
+    assert!(looked.stderr.contains("files that are newer at the receiver would stay"), "{}", looked.stderr);
     let said = String::from_utf8(looked.stdout).unwrap();
     let lines: Vec<&str> = said.lines().collect();
     let items = [
@@ -72,7 +74,7 @@ fn each_entry_is_named_with_what_would_become_of_it() {
     assert!(lines[5].contains("1 entry is excluded; of these"), "{said}");
     assert!(lines[5].ends_with("2 new, 1 replaced, 1 newer there, 2 deleted"), "{said}");
     assert_eq!(lines.len(), 6);
-    let told = place.run("sender", &[&asked[..], &["--json"]].concat());
+    let told = place.run("sender", &[&asked[..], &["--json", "--update"]].concat());
     told.succeeded();
     let result = told.result();
     let counts = ["new_entries", "replaced_entries", "newer_files", "deleted_entries", "files"];

@@ -1,7 +1,7 @@
 //! Deleting where disks end, and beside rsync.
 
 use crate::common::{Cut, MIRROR, PLAIN, same, transfer, untouched};
-use byway_files::{Reason, compare};
+use byway_files::{Reason, TRASH_DIRECTORY, compare};
 use libtest_mimic::Failed;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -85,9 +85,17 @@ pub fn unreadable() -> Result<(), Failed> {
     fs::remove_file(tree.join("closed/b"))?;
     fs::set_permissions(tree.join("secret"), Permissions::from_mode(0o600))?;
     fs::set_permissions(into.path().join("tree/closed"), Permissions::from_mode(0o500))?;
-    let outcome = transfer(&[tree], into.path(), MIRROR, &mut untouched);
-    fs::set_permissions(into.path().join("tree/closed"), Permissions::from_mode(0o700))?;
+    let outcome = transfer(std::slice::from_ref(&tree), into.path(), MIRROR, &mut untouched);
     assert_eq!(outcome.stayed, [("tree/closed/b".to_owned(), Reason::NotDeleted)]);
+    // It goes as a whole, and stays as closed as it was.
+    fs::remove_dir_all(tree.join("closed"))?;
+    let outcome = transfer(&[tree], into.path(), MIRROR, &mut untouched);
+    assert_eq!(outcome.stayed, []);
+    let trash = fs::read_dir(into.path().join(TRASH_DIRECTORY))?;
+    let found = trash.flatten().map(|folder| folder.path().join("tree/closed")).find(|it| it.exists());
+    let found = found.ok_or("it is not in the trash")?;
+    assert_eq!(found.metadata()?.permissions().mode() & 0o777, 0o500);
+    fs::set_permissions(found, Permissions::from_mode(0o700))?;
     Ok(())
 }
 
