@@ -4,7 +4,7 @@ use crate::error::TransferError;
 use crate::inbound_relays::UselessRelay;
 use crate::progress::ForwardCounters;
 use crate::progress::TransferProgress;
-use crate::received_output::ReceivedTransfer;
+use crate::receiver::received_output::ReceivedTransfer;
 use crate::session::name_lookup::NameStep;
 use crate::ticket::GreetedRelay;
 use byway_files::LookedAt;

@@ -1,19 +1,19 @@
 //! One transfer on its way in, as the receiver's owner keeps it.
 
-use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
-use crate::error::TransferError;
-use crate::events::TransferEvent;
-use crate::file_writer::{
+use crate::disk::file_writer::{
     DiskChannels, DiskEvent, DiskTask, MAX_QUEUED_TASKS, PipeTotal, WriteProgress, look_at_tree, write_pipe,
     write_tree,
 };
+use crate::disk::thread_channel::{BatchSender, batch_channel};
+use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
+use crate::error::TransferError;
+use crate::events::TransferEvent;
 use crate::identity::PublicKey;
-use crate::limiting_factor::PauseReason;
+use crate::limits::receive_limit::ReceiveLimit;
+use crate::progress::limiting_factor::PauseReason;
 use crate::progress::{ProgressCounter, TransferAmount, TransferId, TransferProgress};
-use crate::receive_limit::ReceiveLimit;
-use crate::received_output::{Destination, PartialTransfer, ReceivedTransfer};
+use crate::receiver::received_output::{Destination, PartialTransfer, ReceivedTransfer};
 use crate::session_seats::Seat;
-use crate::thread_channel::{BatchSender, batch_channel};
 use crate::warnings::Warnings;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
 use byway_engine::{Connection, Handle};

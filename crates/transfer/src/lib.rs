@@ -48,9 +48,9 @@
 //! | which names are looked up, when, and what they may lead to | [`host_name`], `session/name_lookup` |
 //! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
 //! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
-//! | why a transfer is not faster | `limiting_factor` |
+//! | why a transfer is not faster | `progress/limiting_factor` |
 //! | when a receiver has forgotten a session | `session/restart_check` |
-//! | which limits hold at which time, and who changes them | [`rate_timetable`], [`LimitChoice`], [`EventLoop::set_limits`] |
+//! | which limits hold at which time, and who changes them | [`limits`], [`LimitChoice`], [`EventLoop::set_limits`] |
 //! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how standard input and output are one such connection | `pipe_bridge` |
 //! | what runs on this host, and what ran | [`host_status`] |
@@ -62,16 +62,13 @@ mod allowed_sender;
 pub mod application_protocol;
 mod buffers;
 pub mod close;
-mod cost_to_others;
 mod directory_lock;
+mod disk;
 mod endpoint;
 mod error;
 mod event_loop;
 mod events;
 mod expired_leftovers;
-mod file_reader;
-mod file_thread;
-mod file_writer;
 mod forward_exit;
 mod forwarding;
 mod hello_preamble;
@@ -81,12 +78,9 @@ pub mod identity;
 mod inbound_relays;
 mod inbound_transfer;
 pub mod lending;
-mod limit_choice;
-mod limiting_factor;
+pub mod limits;
 pub mod local_address;
-pub mod local_clock;
 mod marking;
-mod memory_limit;
 mod outbound_transfer;
 #[cfg(feature = "pairing")]
 pub mod pairing;
@@ -94,16 +88,12 @@ mod path_names;
 mod ping;
 mod pipe_bridge;
 mod progress;
-pub mod rate_timetable;
 pub mod reachability;
-mod receive_limit;
-mod received_output;
 mod receiver;
 pub mod receiver_addresses;
 pub mod registry;
 mod relaying;
 pub mod secret_words;
-mod send_limit;
 mod sender;
 mod sender_start;
 mod session;
@@ -112,16 +102,13 @@ pub mod settings;
 pub mod sockets;
 pub mod state_directory;
 mod tcp_entrance;
-mod thread_channel;
 pub mod ticket;
-pub mod time_of_day;
 pub mod units;
 mod warnings;
 
 pub use allowed_sender::{AllowedSender, AllowedSenderError};
 pub use byway_files::{LookedAt, NotCopied, Printable, SourceOptions, TrashName};
 pub use byway_wire::secret::{self, Secret};
-pub use cost_to_others::CostToOthers;
 pub use directory_lock::{DirectoryLock, DirectoryLockError};
 pub use endpoint::endpoint;
 pub use error::{Error, NotConnected, TransferError};
@@ -132,18 +119,19 @@ pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleErro
 pub use host_name::{HostName, NamedAddress};
 pub use identity::Identity;
 pub use inbound_relays::{StandingRelays, UselessRelay};
-pub use limit_choice::{LimitChoice, LimitedDirection};
-pub use limiting_factor::{Circumstances, PauseReason};
+pub use limits::limit_choice::{LimitChoice, LimitedDirection};
+pub use limits::memory_limit::{receiving_config, receiving_window};
 pub use marking::default_dscp;
-pub use memory_limit::{receiving_config, receiving_window};
 pub use path_names::{carrier, route_name};
 pub use ping::{PingPlan, PingSummary, Pings, ping};
 pub use pipe_bridge::PipedConnection;
+pub use progress::cost_to_others::CostToOthers;
+pub use progress::limiting_factor::{Circumstances, PauseReason};
 pub use progress::{
     ForwardCounters, PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress,
 };
-pub use received_output::{Destination, PartialTransfer, ReceivedTransfer, ReceivingDirectory};
 pub use receiver::access::TicketOwner;
+pub use receiver::received_output::{Destination, PartialTransfer, ReceivedTransfer, ReceivingDirectory};
 pub use receiver::relays::{GreetedRelays, greet_relays};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use relaying::{

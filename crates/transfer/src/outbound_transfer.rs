@@ -1,11 +1,11 @@
 //! What the sender's owner does at each turn: carries bytes between the disk thread and the engine,
 //! never waiting.
 
+use crate::disk::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN_TOTAL};
+use crate::disk::thread_channel::{BatchSender, batch_channel};
 use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
 use crate::error::TransferError;
-use crate::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN_TOTAL};
 use crate::progress::TransferAmount;
-use crate::thread_channel::{BatchSender, batch_channel};
 use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
 use byway_files::{Journals, NewObject};
 use byway_wire::{Duration, Instant, ObjectId};

@@ -1,14 +1,17 @@
 //! How far a transfer is, path by path, for those who look on.
 
-use crate::cost_to_others::CostToOthers;
+pub(crate) mod cost_to_others;
+pub(crate) mod limiting_factor;
+
 use crate::identity::PublicKey;
-use crate::limiting_factor::{self, Circumstances, PauseReason};
 use crate::path_names::route_name;
 use byway_engine::Connection;
 use byway_engine::connection::path::PathState;
 use byway_engine::connection::status::{ArrivalStatus, EndedPath};
 use byway_engine::route::Route;
 use byway_wire::{Duration, Instant, PathId};
+use cost_to_others::CostToOthers;
+use limiting_factor::{Circumstances, PauseReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 

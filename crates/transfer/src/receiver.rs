@@ -2,24 +2,25 @@
 //! runs it.
 
 pub(crate) mod access;
+pub(crate) mod received_output;
 pub(crate) mod relays;
 
 use crate::allowed_sender::AllowedSender;
 use crate::close::{CloseCode, code_of, error_of};
+use crate::disk::file_writer::PipeTotal;
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::expired_leftovers::expire_beside;
-use crate::file_writer::PipeTotal;
 use crate::forward_exit::Exits;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::{Identity, PublicKey};
 use crate::inbound_relays::StandingRelays;
 use crate::inbound_transfer::{Inbound, InboundId};
-use crate::memory_limit::receiving_config;
-use crate::receive_limit::ReceiveLimit;
-use crate::received_output::{Destination, ReceivedTransfer, ReceivingDirectory};
+use crate::limits::memory_limit::receiving_config;
+use crate::limits::receive_limit::ReceiveLimit;
+use crate::receiver::received_output::{Destination, ReceivedTransfer, ReceivingDirectory};
 use crate::secret::Secret;
 use crate::session::dialers::ANSWER_TIMEOUT;
 use crate::session::tcp_dialer::TcpDialer;

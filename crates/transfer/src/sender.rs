@@ -2,20 +2,20 @@
 //! runs it.
 
 use crate::close::{CloseCode, goodbye};
-use crate::cost_to_others::CostToOthers;
+use crate::disk::file_reader::TreeDone;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
-use crate::file_reader::TreeDone;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
-use crate::limiting_factor::Circumstances;
+use crate::limits::send_limit::SendLimit;
 use crate::marking::default_dscp;
 use crate::outbound_transfer::Outbound;
 use crate::progress::PathCounters;
+use crate::progress::cost_to_others::CostToOthers;
+use crate::progress::limiting_factor::Circumstances;
 use crate::registry::FindPlan;
-use crate::send_limit::SendLimit;
 use crate::sender_start::{Payload, start_outbound};
 use crate::session::connect_attempts::AttemptResult;
 use crate::session::dialers::TcpUse;

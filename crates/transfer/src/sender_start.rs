@@ -1,13 +1,13 @@
 //! What a sender begins with: the thread that reads, the name of the transfer, and that no other
 //! run sends the same.
 
+use crate::disk::file_reader::{self, TreeReader, UNKNOWN_TOTAL};
+use crate::disk::thread_channel::batch_channel;
 use crate::error::Error;
 use crate::events::TransferEvent;
-use crate::file_reader::{self, TreeReader, UNKNOWN_TOTAL};
 use crate::hello_preamble::ConnectionPurpose;
 use crate::identity::Identity;
 use crate::outbound_transfer::{MAX_QUEUED_MESSAGES, Outbound, OutboundPipe, OutboundTree};
-use crate::thread_channel::batch_channel;
 use crate::ticket::Ticket;
 use byway_files::{Journals, Source, SourceOptions, Subdirectory, TreeSelection};
 use byway_net::Control;

@@ -8,7 +8,7 @@ use crate::units::RateLimits;
 use anyhow::Result;
 use byway_net::Owner;
 use byway_transfer::host_status::StatusBoard;
-use byway_transfer::rate_timetable::RateTimetable;
+use byway_transfer::limits::rate_timetable::RateTimetable;
 use byway_transfer::{EventLoop, LimitChoice, LimitedDirection};
 
 /// The limits of a command, over all tries of its transfer.

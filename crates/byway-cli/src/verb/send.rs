@@ -19,8 +19,8 @@ use byway_engine::Config;
 use byway_files::{SourceOptions, names_contents};
 use byway_net::Clock;
 use byway_registry::word as registry;
+use byway_transfer::limits::local_clock::LocalAlarm;
 use byway_transfer::local_address::local_addresses;
-use byway_transfer::local_clock::LocalAlarm;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{

@@ -45,6 +45,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("sudo crates/byway-cli/benches/backup.py ", "it measures, with a release build"),
     ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
     ("crates/byway-cli/benches/unchanged.sh", "it measures, with a release build"),
+    ("byway limit ", "nothing of a session goes on; tests/it/status.rs changes limits"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
     ("sudo apt-get ", "it changes the host"),

@@ -23,7 +23,7 @@ use crate::close::error_of;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;
 use crate::host_name::NamedAddress;
-use crate::limiting_factor::Circumstances;
+use crate::progress::limiting_factor::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder, goes_on_without};
 use crate::secret::Secret;

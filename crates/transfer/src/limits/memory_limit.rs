@@ -1,7 +1,7 @@
 //! How much memory this process may use: the memory of the host, or of the process's cgroup if the
 //! cgroup allows less. Also how a receiver's sessions share this memory.
 
-use crate::receive_limit::window;
+use crate::limits::receive_limit::window;
 use byway_engine::Config;
 use std::fs;
 use std::path::Path;

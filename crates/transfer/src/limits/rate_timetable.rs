@@ -12,7 +12,7 @@
 //!
 //! A clock that a person sets is followed, forth and back.
 
-use crate::time_of_day::{LocalTime, TimeOfDay, TimeOfDayError};
+use crate::limits::time_of_day::{LocalTime, TimeOfDay, TimeOfDayError};
 use crate::units::{RateLimits, UnitError};
 use std::str::FromStr;
 use std::time::Duration;

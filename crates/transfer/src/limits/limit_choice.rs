@@ -1,9 +1,9 @@
 //! Which limits hold for a transfer that runs: those of its timetable, what somebody set since, or
 //! none while they are lifted.
 
-use crate::local_clock::{LocalClock, LocalClockError};
-use crate::rate_timetable::RateTimetable;
-use crate::time_of_day::LocalTime;
+use crate::limits::local_clock::{LocalClock, LocalClockError};
+use crate::limits::rate_timetable::RateTimetable;
+use crate::limits::time_of_day::LocalTime;
 use crate::units::RateLimits;
 
 /// The directions that a program limits.

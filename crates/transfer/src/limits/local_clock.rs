@@ -1,7 +1,7 @@
 //! What the clock of this host shows, in the time zone of this process: that of `TZ`, or else of
 //! `/etc/localtime`.
 
-use crate::time_of_day::{Alarm, LocalTime, TimeOfDay};
+use crate::limits::time_of_day::{Alarm, LocalTime, TimeOfDay};
 use thiserror::Error;
 
 #[cfg(feature = "local-time")]
@@ -110,7 +110,7 @@ fn local_time(now: Timestamp, zone: &TimeZone) -> LocalTime {
 #[cfg(feature = "local-time")]
 mod tests {
     use super::*;
-    use crate::rate_timetable::RateTimetable;
+    use crate::limits::rate_timetable::RateTimetable;
 
     /// The time of Berlin, by its rule alone.
     fn berlin() -> TimeZone {

@@ -1,9 +1,9 @@
 //! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
 
+use crate::disk::file_thread::FileThread;
+use crate::disk::thread_channel::BatchReceiver;
 use crate::error::TransferError;
-use crate::file_thread::FileThread;
-use crate::received_output::ReceivingDirectory;
-use crate::thread_channel::BatchReceiver;
+use crate::receiver::received_output::ReceivingDirectory;
 use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{

@@ -1,10 +1,10 @@
 //! The sender's disk thread: reads and hashes, or reads standard input.
 
 use crate::buffers::Buffers;
+use crate::disk::thread_channel::BatchReceiver;
 use crate::error::TransferError;
 use crate::events::TransferEvent;
 use crate::expired_leftovers::expire_sent;
-use crate::thread_channel::BatchReceiver;
 use crate::warnings::Warnings;
 use bytes::Bytes;
 use byway_files::{
@@ -399,8 +399,8 @@ fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::thread_channel::batch_channel;
     use crate::event_loop::hung_up;
-    use crate::thread_channel::batch_channel;
     use byway_files::ObjectRange;
     use byway_net::Control;
     use std::sync::mpsc::sync_channel;
