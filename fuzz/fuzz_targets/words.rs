@@ -5,8 +5,8 @@
 use byway_cli::address::{Advertised, Endpoint};
 use byway_cli::units::{parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
-use byway_transfer::pairing::PairingCode;
 use byway_transfer::limits::rate_timetable::RateTimetable;
+use byway_transfer::pairing::PairingCode;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay::Word;
 use byway_wire::{Prefix, checked_text};

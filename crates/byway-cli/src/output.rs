@@ -17,6 +17,7 @@ pub use event::{
     ResultEvent, TriedAddress,
 };
 pub use json_fields::Fields;
+pub use line_wrap::printable;
 pub use table::{Align, Table};
 pub use transfer::{
     LendingReport, Origin, PathChange, PathProgress, PathTotal, Progress, RelayChange, RelayTotal,
@@ -263,7 +264,7 @@ impl Output {
     /// there are events instead.
     pub fn redraw(&mut self, lines: &[String]) -> io::Result<()> {
         match &mut self.stderr {
-            StderrStyle::Bars(bars) if self.json.is_none() => {
+            StderrStyle::Bars(bars) if self.json.is_none() && io::stdout().is_terminal() => {
                 bars.redraw(lines);
                 Ok(())
             }

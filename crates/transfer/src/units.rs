@@ -23,9 +23,20 @@ pub enum UnitError {
     /// The text is not an amount of bytes in a time.
     #[error("`{0}` is no quota: write for example 500M/day or 20G/month")]
     Quota(String),
+    /// The size is 0.
+    #[error("0 bytes is nothing: write a size, such as 20G")]
+    EmptySize,
     /// The limit is 0.
     #[error("a limit of 0 never lets anything through: write `off` for no limit")]
     Zero,
+}
+
+/// [`parse_size`] of at least a byte.
+pub fn parse_positive_size(text: &str) -> Result<u64, UnitError> {
+    match parse_size(text)? {
+        0 => Err(UnitError::EmptySize),
+        size => Ok(size),
+    }
 }
 
 /// Parses bytes with an optional [unit](units::bytes) and a decimal fraction: `500`, `64K`, `1.5G`,
@@ -245,6 +256,7 @@ mod tests {
         assert_eq!("1M:off".parse(), limit(Some(1 << 20), None));
         assert_eq!("512K/s:2G".parse(), limit(Some(512 << 10), Some(2 << 30)));
         assert_eq!("0".parse::<RateLimits>(), Err(UnitError::Zero));
+        assert_eq!((parse_positive_size("0K"), parse_positive_size("1")), (Err(UnitError::EmptySize), Ok(1)));
         assert!(matches!("08:00,512K".parse::<RateLimits>(), Err(UnitError::Rate(_))));
         assert!(matches!("fast".parse::<RateLimits>(), Err(UnitError::Rate(_))));
         assert_eq!("10Mbit:500kbit/s".parse(), limit(Some(1_250_000), Some(62_500)));

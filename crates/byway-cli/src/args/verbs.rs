@@ -7,7 +7,7 @@ use crate::address::{Advertised, Endpoint};
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::messages;
-use crate::units::{parse_duration, parse_rate, parse_size};
+use crate::units::{parse_duration, parse_positive_size, parse_rate, parse_size};
 use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
 use byway_forward::forward_target::Target;
@@ -160,7 +160,7 @@ pub struct Send {
     #[arg(long, value_name = "HH:MM")]
     pub stop_at: Option<TimeOfDay>,
     /// End with code 8 after SIZE of data [default: all]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_size)]
     pub max_transfer: Option<u64>,
     /// Wait for a receiver that is away. Off: --no-retry [default: off]
     #[arg(long)]

@@ -6,7 +6,8 @@ use std::fmt::Display;
 pub const NOTHING_RUNS: &str = "no byway runs here";
 pub const NOTHING_MOVES: &str = "  no transfer now";
 pub const NO_ANSWER: &str = "  it does not answer: it is stopped, or very busy";
-pub const NOTHING_LIMITED: &str = "nothing that runs here has such a limit: `byway status` shows what runs";
+pub const NOTHING_LIMITED: &str =
+    "nothing that answers here has such a limit: `byway status` shows what runs";
 
 pub fn not_published(error: impl Display) -> String {
     format!("`byway status` does not show this process: {error}")
@@ -27,19 +28,19 @@ pub fn forwarded(open: u64, sent: u64, received: u64) -> String {
     format!("  connections: {open}; {} sent, {} received", Bytes(sent), Bytes(received))
 }
 
-/// `  relayed 1.20 GiB, 3.00 MiB today; for senders: 4`
+/// `  relayed 1.20 GiB, 3.00 MiB today; senders: 4`
 pub fn relayed(bytes: u64, today: u64, grants: u64) -> String {
-    format!("  relayed {}, {} today; for senders: {grants}", Bytes(bytes), Bytes(today))
+    format!("  relayed {}, {} today; senders: {grants}", Bytes(bytes), Bytes(today))
 }
 
-/// `  yielded for 41.0 s; its own queues: 3.1 ms`
+/// `  yielded to others for 41.0 s; delay that it added: 3.1 ms`
 pub fn cost(yielded_seconds: f64, added_delay_ms: f64) -> String {
-    format!("  yielded for {}; its own queues: {added_delay_ms:.1} ms", Span(yielded_seconds))
+    format!("  yielded to others for {}; delay that it added: {added_delay_ms:.1} ms", Span(yielded_seconds))
 }
 
-/// `last 30 days: 41 transfers, 812 GiB; failed: 3`
+/// `last 30 days: 812 GiB; transfers: 41, failed: 3`
 pub fn history(count: usize, bytes: u64, failed: usize) -> String {
-    format!("last 30 days: {count} transfers, {}; failed: {failed}", Bytes(bytes))
+    format!("last 30 days: {}; transfers: {count}, failed: {failed}", Bytes(bytes))
 }
 
 /// `  2h 10m ago  send nas  3.10 GiB in 4m 10s, 104 Mbit/s`
@@ -51,7 +52,7 @@ pub fn moved(bytes: u64, seconds: f64, rate_bps: f64) -> String {
     format!("{} in {}, {}", Bytes(bytes), Span(seconds), Rate(rate_bps))
 }
 
-/// `send nas, process 4711: at most 512 KiB/s from now on`
+/// `send nas, process 4711: 4.19 Mbit/s from now on`
 pub fn limited(verb: &str, peer: Option<&str>, pid: u64, limit: &str) -> String {
     let peer = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
     format!("{verb}{peer}, process {pid}: {limit} from now on")

@@ -95,7 +95,8 @@ pub(super) fn paragraphs(text: &str, columns: usize) -> String {
 
 /// `text`, made safe to print on one line of a terminal. Names of a peer may hold control
 /// characters, or characters that look like others. Such characters are printed as escapes.
-pub(super) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()
 }
 

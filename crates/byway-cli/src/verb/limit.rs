@@ -4,18 +4,20 @@ use super::status::{ANSWER_TIMEOUT, directories};
 use crate::args::status::Limit;
 use crate::exit::{Exit, Failure};
 use crate::messages;
-use crate::output::{Event, Outcome, Output};
+use crate::output::{Event, Outcome, Output, printable};
+use crate::units::Rate;
 use anyhow::Result;
+use byway_net::unix_millis;
 use byway_transfer::host_status::{Request, ask_all};
 use serde_json::Value;
 
 /// Asks every process for the limits, and says which obey.
 pub(super) fn run(arguments: &Limit, output: &mut Output) -> Result<Exit> {
     let (peer, limits) = arguments.read().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let request = Request::Limit { peer: peer.map(String::from), up: limits.up, down: limits.down };
-    let rate = |bytes: Option<u64>| {
-        bytes.map_or_else(|| "off".into(), |it| format!("{}/s", crate::units::Bytes(it)))
-    };
+    let void_after = Some(unix_millis().saturating_add(ANSWER_TIMEOUT.as_millis() as u64));
+    let request =
+        Request::Limit { peer: peer.map(String::from), up: limits.up, down: limits.down, void_after };
+    let rate = |bytes: Option<u64>| bytes.map_or_else(|| "off".into(), |it| Rate::of(it, 1.0).to_string());
     let shown = match limits.up == limits.down {
         true => rate(limits.up),
         false => format!("{}:{}", rate(limits.up), rate(limits.down)),
@@ -23,7 +25,7 @@ pub(super) fn run(arguments: &Limit, output: &mut Output) -> Result<Exit> {
     let mut obeyed = 0;
     for answer in ask_all(&directories(), &request, ANSWER_TIMEOUT) {
         let Ok(reply) = answer.reply else {
-            output.complain(&format!("{}:{}", answer.name, messages::status::NO_ANSWER));
+            output.complain(&printable(&format!("{}:{}", answer.name, messages::status::NO_ANSWER)));
             continue;
         };
         if reply.get("limited").and_then(Value::as_bool) != Some(true) {
@@ -32,12 +34,8 @@ pub(super) fn run(arguments: &Limit, output: &mut Output) -> Result<Exit> {
         obeyed += 1;
         let text = |name: &str| reply.get(name).and_then(Value::as_str);
         let pid = reply.get("pid").and_then(Value::as_u64).unwrap_or_default();
-        output.answer(&messages::status::limited(
-            text("verb").unwrap_or_default(),
-            text("peer"),
-            pid,
-            &shown,
-        ))?;
+        let verb = text("verb").unwrap_or_default();
+        output.answer(&printable(&messages::status::limited(verb, text("peer"), pid, &shown)))?;
         output.emit(&Event::told("limited", &reply));
     }
     if obeyed == 0 {

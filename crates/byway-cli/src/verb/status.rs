@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::args::status::Status;
 use crate::exit::Exit;
 use crate::messages;
-use crate::output::{Event, Outcome, Output, Progress, short_key, transfer_lines};
+use crate::output::{Event, Outcome, Output, Progress, printable, short_key, transfer_lines};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
@@ -47,13 +47,20 @@ pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> R
     }
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    let mut known = 0;
     loop {
-        let found = look()?;
+        let mut found = look()?;
+        // A program hears of each transfer once.
+        let all = found.history.len();
+        let lines = lines(&found, output.answer_columns());
+        found.history.drain(..known.min(all));
+        known = all;
         tell(&found, output);
-        output.redraw(&lines(&found, output.answer_columns()))?;
+        output.redraw(&lines)?;
         let next = Instant::now() + WATCH_INTERVAL;
         while Instant::now() < next {
             if let Some(exit) = signals.stop() {
+                output.emit(&Event::result("status", exit.of_service(), Outcome::Nothing {}));
                 return Ok(exit.of_service());
             }
             thread::sleep(SIGNAL_POLL_INTERVAL);
@@ -90,11 +97,19 @@ fn lines(found: &Found, columns: usize) -> Vec<String> {
     }
     if !found.history.is_empty() {
         let bytes = found.history.iter().map(|entry| number(&entry.result, "bytes")).sum();
-        let failed = found.history.iter().filter(|entry| number(&entry.result, "exit") != 0).count();
+        let failed = found.history.iter().filter(|entry| has_failed(entry)).count();
         lines.extend([String::new(), messages::status::history(found.history.len(), bytes, failed)]);
         lines.extend(found.history.iter().rev().take(SHOWN_ENTRIES).map(|entry| ended(entry, found.now)));
     }
-    lines
+    // What processes of other users and file names say is shown as it is spelled.
+    lines.iter().map(|line| printable(line)).collect()
+}
+
+/// Whether a transfer failed, rather than being ended by a limit or by a signal.
+fn has_failed(entry: &HistoryEntry) -> bool {
+    let ended = [Exit::Ok, Exit::LimitReached, Exit::HungUp, Exit::Interrupted, Exit::Terminated];
+    let exit = number(&entry.result, "exit");
+    ended.into_iter().all(|ended| exit != ended as u64)
 }
 
 fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
@@ -136,7 +151,7 @@ fn ended(entry: &HistoryEntry, now: u64) -> String {
         Some(error) => error.to_owned(),
         None => messages::status::moved(number(result, "bytes"), float("seconds"), float("goodput_bps")),
     };
-    messages::status::ended(now.saturating_sub(entry.at) as f64, &entry.verb, &peer, &outcome)
+    messages::status::ended(now.saturating_sub(entry.at).max(1) as f64, &entry.verb, &peer, &outcome)
 }
 
 fn number(object: &Value, name: &str) -> u64 {

@@ -21,15 +21,23 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(mut command: Command) -> Self {
+    fn start(command: Command) -> Self {
+        Self::of(command, false)
+    }
+
+    /// `is_both`: standard output goes there, too.
+    fn of(mut command: Command, is_both: bool) -> Self {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
         let size = Winsize { ws_row: 24, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&controller, size).unwrap();
-        let child =
-            command.stderr(File::options().read(true).write(true).open(name).unwrap()).spawn().unwrap();
+        let end = File::options().read(true).write(true).open(name).unwrap();
+        if is_both {
+            command.stdout(end.try_clone().unwrap());
+        }
+        let child = command.stderr(end).spawn().unwrap();
         // It holds the program's end too: with it open, the output would have no end.
         drop(command);
         let controller = File::from(controller);
@@ -130,10 +138,8 @@ fn a_screen_of_what_runs_is_drawn_anew_and_fits() {
     let (_receiver, ticket) = place.recv(&["in"]);
     let sender = Running::start(place.command("sender", &["send", "tree", &ticket, "--bwlimit", "100K"]));
     let mut command = place.command("sender", &["status", "--watch"]);
-    let mut terminal = Terminal::start({
-        command.env("TERM", "xterm");
-        command
-    });
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::of(command, true);
     let mut before = String::new();
     for _ in 0..3 {
         terminal

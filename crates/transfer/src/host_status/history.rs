@@ -1,12 +1,14 @@
 //! Transfers that ended: one line of JSON each, in a file of the state directory.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// How long a transfer is remembered.
 pub const MAX_AGE_SECONDS: u64 = 30 * 24 * 3_600;
@@ -14,6 +16,11 @@ pub const MAX_AGE_SECONDS: u64 = 30 * 24 * 3_600;
 const MAX_FILE_BYTES: u64 = 10_000_000;
 /// Bytes of the newest lines that stay then.
 const KEPT_BYTES: u64 = MAX_FILE_BYTES / 2;
+/// Letters of the shortest ticket or word.
+const MIN_SECRET_LEN: usize = 32;
+/// How often the file's lock is tried, and the pause between two tries.
+const MAX_LOCK_TRIES: u32 = 20;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 /// Bytes of the longest line. What tells of more paths is left out.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
@@ -44,18 +51,18 @@ impl History {
         Self { path }
     }
 
-    /// Adds an entry, and removes those that are too old.
+    /// Adds an entry, and removes those that are too old. Tickets and words are shortened.
     ///
     /// # Errors
     /// The file cannot be written. What it held stays.
     pub fn add(&self, entry: &HistoryEntry) -> io::Result<()> {
-        let mut line = serde_json::to_string(entry)?;
+        let mut line = without_secrets(&serde_json::to_string(entry)?);
         if line.len() > MAX_LINE_BYTES {
             let fields = ["bytes", "seconds", "exit", "error", "goodput_bps"];
             let short =
                 fields.iter().filter_map(|name| Some(((*name).to_owned(), entry.result.get(name)?.clone())));
             let short = HistoryEntry { result: Value::Object(short.collect()), ..entry.clone() };
-            line = serde_json::to_string(&short)?;
+            line = without_secrets(&serde_json::to_string(&short)?);
         }
         let mut file = self.lock()?;
         let length = file.metadata()?.len();
@@ -78,10 +85,14 @@ impl History {
     /// # Errors
     /// The file cannot be read. That there is none is no error.
     pub fn read(&self, now: u64) -> io::Result<Vec<HistoryEntry>> {
-        let file = match File::open(&self.path) {
+        let found = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened?,
+            found => found?,
         };
+        if !found.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = File::open(&self.path)?;
         let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
         let entries = lines.filter_map(|line| serde_json::from_slice::<HistoryEntry>(&line).ok());
         Ok(entries.filter(|entry| !is_old(entry.at, now)).collect())
@@ -91,8 +102,18 @@ impl History {
     fn lock(&self) -> io::Result<File> {
         loop {
             let mut options = OpenOptions::new();
-            let file = options.read(true).append(true).create(true).mode(0o600).open(&self.path)?;
-            flock(&file, FlockOperation::LockExclusive)?;
+            let flags = OFlags::NONBLOCK.bits() as i32;
+            let options = options.read(true).append(true).create(true).mode(0o600).custom_flags(flags);
+            let file = options.open(&self.path)?;
+            if !file.metadata()?.is_file() {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            // A process that holds it for long may be stopped. No transfer waits for that.
+            let mut tries = 0..MAX_LOCK_TRIES;
+            while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                tries.next().ok_or(errno)?;
+                thread::sleep(LOCK_RETRY_DELAY);
+            }
             // Another process may have put a new file in its place meanwhile.
             if fs::metadata(&self.path).is_ok_and(|now| file.metadata().is_ok_and(|it| it.ino() == now.ino()))
             {
@@ -125,6 +146,27 @@ impl History {
         }
         put
     }
+}
+
+/// A text in which tickets and words are cut to where their secrets begin. Both are long, and begin
+/// with `byway` and a version or a kind. A public key is no secret.
+fn without_secrets(text: &str) -> String {
+    let is_inside = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let mut told = String::with_capacity(text.len());
+    for part in text.split_inclusive(|letter| !is_inside(letter)) {
+        let word = part.trim_end_matches(|letter| !is_inside(letter));
+        let is_secret = word.len() >= MIN_SECRET_LEN
+            && word.strip_prefix("byway").is_some_and(|rest| !rest.starts_with("-key-"));
+        match word.rfind('-').filter(|_| is_secret) {
+            Some(end) => told.extend([
+                word.get(..=end).unwrap_or_default(),
+                "…",
+                part.get(word.len()..).unwrap_or_default(),
+            ]),
+            None => told.push_str(part),
+        }
+    }
+    told
 }
 
 fn is_old(at: u64, now: u64) -> bool {
@@ -192,6 +234,36 @@ mod tests {
     }
 
     #[test]
+    fn no_secret_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let history = History::at(place.path().join("history"));
+        let (secret, key) =
+            ("7724hk2sqwyzetrjaz2fnbu5momkrisxegwd7uw4", "byway-key-77piok32d26cjz5g6vcctkgd3kue");
+        let words =
+            ["byway1-", "byway2-", "byway-relay-", "byway-registry-"].map(|kind| format!("{kind}{secret}"));
+        let error = format!("stopped by {key}; go on: `byway send big {}`", words.join(" --relay "));
+        history.add(&entry(1, json!({ "error": error, "name": words[0] }))).unwrap();
+        let text = fs::read_to_string(&history.path).unwrap();
+        assert!(!text.contains(&secret[..8]) && text.contains(key), "{text}");
+        assert!(text.contains("byway send big byway1-… --relay byway2-… --relay byway-relay-… "), "{text}");
+        assert_eq!(history.read(1).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_process_that_holds_the_file_holds_up_no_transfer() {
+        let place = tempfile::tempdir().unwrap();
+        let history = History::at(place.path().join("history"));
+        history.add(&entry(1, Value::Null)).unwrap();
+        let held = history.lock().unwrap();
+        assert!(history.add(&entry(2, Value::Null)).is_err());
+        drop(held);
+        history.add(&entry(3, Value::Null)).unwrap();
+        assert_eq!(history.read(3).unwrap().len(), 2);
+        // Nor does a file that is none.
+        assert!(History::at(place.path().to_owned()).add(&entry(1, Value::Null)).is_err());
+    }
+
+    #[test]
     fn processes_that_add_at_once_lose_nothing() {
         let place = tempfile::tempdir().unwrap();
         let history = History::at(place.path().join("history"));
@@ -202,7 +274,8 @@ mod tests {
                 let history = &history;
                 scope.spawn(move || {
                     for at in 0..50 {
-                        history.add(&entry(40 * DAY_SECONDS + at, json!(thread))).unwrap();
+                        // A busy machine may hold the lock for longer than one waits.
+                        while history.add(&entry(40 * DAY_SECONDS + at, json!(thread))).is_err() {}
                     }
                 });
             }

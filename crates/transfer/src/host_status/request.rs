@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use byway_transfer::host_status::Request;
 ///
-/// let line = r#"{"ask":"limit","peer":"nas","up":524288}"#;
+/// let line = r#"{"ask":"limit","peer":"nas","up":524288,"down":null}"#;
 /// let request: Request = serde_json::from_str(line)?;
 /// let peer = Some("nas".to_owned());
-/// assert_eq!(request, Request::Limit { peer, up: Some(524_288), down: None });
+/// assert_eq!(request, Request::Limit { peer, up: Some(524_288), down: None, void_after: None });
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +24,13 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<String>,
         /// Bytes per second that it sends at most. `None`: no limit.
+        #[serde(deserialize_with = "Option::deserialize")]
         up: Option<u64>,
         /// Bytes per second that it receives at most. `None`: no limit.
+        #[serde(deserialize_with = "Option::deserialize")]
         down: Option<u64>,
+        /// Milliseconds since 1970 after which the request is void, because whoever asked has left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        void_after: Option<u64>,
     },
 }

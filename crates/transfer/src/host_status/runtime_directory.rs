@@ -1,8 +1,10 @@
 //! Where the sockets of running processes are.
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -15,10 +17,23 @@ const USERS_DIRECTORY: &str = "/run/user";
 /// The folder with status sockets in a user's runtime directory.
 const USER_FOLDER: &str = "byway/status";
 
+/// The end of a socket's name.
+pub(super) const SOCKET_SUFFIX: &str = ".socket";
+
 /// A directory with status sockets, which only its owner may enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeDirectory {
     path: PathBuf,
+    /// The user to whom it must belong. `None`: whoever the service manager gave it to.
+    owner: Option<u32>,
+    /// Whether this user named it, so that a link may be on the way to it.
+    is_chosen: bool,
+}
+
+/// A directory that is open, and to whom it belongs.
+pub(super) struct OpenDirectory {
+    pub directory: OwnedFd,
+    pub owner: u32,
 }
 
 impl RuntimeDirectory {
@@ -27,15 +42,17 @@ impl RuntimeDirectory {
     /// `$XDG_RUNTIME_DIR`, or /tmp/byway-USER/status where there is none.
     #[must_use]
     pub fn locate(user: u32, env: impl Fn(&str) -> Option<OsString>) -> Self {
-        if let Some(chosen) = chosen(&env) {
-            return chosen;
-        }
-        if user == 0 {
-            return Self { path: Path::new(HOST_DIRECTORY).join(ROOT_FOLDER) };
+        let owner = Some(user);
+        if let Some(path) = env("BYWAY_RUNTIME_DIR") {
+            return Self { path: path.into(), owner, is_chosen: true };
         }
         let runtime = env("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        let path = runtime.map(|runtime| runtime.join(USER_FOLDER));
-        Self { path: path.unwrap_or_else(|| format!("/tmp/byway-{user}/status").into()) }
+        let path = match (user, runtime) {
+            (0, _) => Path::new(HOST_DIRECTORY).join(ROOT_FOLDER),
+            (_, Some(runtime)) => runtime.join(USER_FOLDER),
+            (_, None) => format!("/tmp/byway-{user}/status").into(),
+        };
+        Self { path, owner, is_chosen: false }
     }
 
     /// The directories that `user` may ask: the user's own, and for root those of services and of
@@ -43,16 +60,18 @@ impl RuntimeDirectory {
     #[must_use]
     pub fn visible(user: u32, env: impl Fn(&str) -> Option<OsString>) -> Vec<Self> {
         let own = Self::locate(user, &env);
-        if user != 0 || chosen(&env).is_some() {
+        if user != 0 || own.is_chosen {
             return vec![own];
         }
         let mut all = vec![own];
-        let services = entries(Path::new(HOST_DIRECTORY));
-        let users = entries(Path::new(USERS_DIRECTORY)).into_iter().map(|user| user.join(USER_FOLDER));
-        for path in services.into_iter().chain(users) {
-            let directory = Self { path };
-            if !all.contains(&directory) {
-                all.push(directory);
+        let services = entries(Path::new(HOST_DIRECTORY)).into_iter().map(|path| (path, None));
+        let users = entries(Path::new(USERS_DIRECTORY)).into_iter().filter_map(|path| {
+            let owner = path.file_name()?.to_str()?.parse().ok()?;
+            Some((path.join(USER_FOLDER), Some(owner)))
+        });
+        for (path, owner) in services.chain(users) {
+            if all.iter().all(|known| known.path != path) {
+                all.push(Self { path, owner, is_chosen: false });
             }
         }
         all
@@ -64,24 +83,41 @@ impl RuntimeDirectory {
         &self.path
     }
 
-    /// Makes the directory if there is none.
+    /// Makes the directory if there is none, and opens it.
     ///
     /// # Errors
-    /// It cannot be made, or others could put something into it: it is a link, belongs to another
-    /// user, or has a mode beyond 0700.
-    pub fn create(&self, user: u32) -> io::Result<()> {
+    /// It cannot be made, or others could put something into it.
+    pub(super) fn create(&self) -> io::Result<OpenDirectory> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
-        let found = fs::symlink_metadata(&self.path)?;
-        if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
-            return Ok(());
+        self.open()
+    }
+
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// There is none, or it is no place for its owner alone. It is a link, has a mode beyond 0700,
+    /// or belongs to another user. Or its parent does not belong to its owner or to root, or
+    /// others may write to the parent.
+    pub(super) fn open(&self) -> io::Result<OpenDirectory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = match self.is_chosen {
+            true => openat(CWD, &self.path, flags, Mode::empty())?,
+            false => openat2(CWD, &self.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?,
+        };
+        let found = fstat(&directory)?;
+        let owner = found.st_uid;
+        let is_owned = self.owner.is_none_or(|expected| expected == owner) && found.st_mode & 0o077 == 0;
+        // Whoever chose a directory knows what is above it.
+        let is_kept = self.is_chosen || {
+            let parent = fs::symlink_metadata(self.path.parent().unwrap_or(&self.path))?;
+            [0, owner].contains(&parent.uid()) && parent.mode() & 0o022 == 0
+        };
+        if is_owned && is_kept {
+            return Ok(OpenDirectory { directory, owner });
         }
-        let what = format!("{} is not a directory of this user alone", self.path.display());
+        let what = format!("{} is not a directory of one user alone", self.path.display());
         Err(io::Error::new(ErrorKind::PermissionDenied, what))
     }
-}
-
-fn chosen(env: &impl Fn(&str) -> Option<OsString>) -> Option<RuntimeDirectory> {
-    env("BYWAY_RUNTIME_DIR").map(|path| RuntimeDirectory { path: path.into() })
 }
 
 /// What is in a directory; nothing if it cannot be read.
@@ -114,13 +150,29 @@ mod tests {
     fn one_that_others_can_write_to_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
-        let at = |name: &str| RuntimeDirectory { path: place.path().join(name) };
-        at("own").create(user).unwrap();
-        at("own").create(user).unwrap();
-        assert!(at("own").create(user + 1).is_err(), "of another user");
-        symlink(at("own").path(), at("link").path()).unwrap();
-        assert!(at("link").create(user).is_err());
-        fs::set_permissions(at("own").path(), fs::Permissions::from_mode(0o770)).unwrap();
-        assert!(at("own").create(user).is_err());
+        let mode = |name: &str, mode| {
+            fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let of = |name: &str, owner, is_chosen| RuntimeDirectory {
+            path: place.path().join(name),
+            owner: Some(owner),
+            is_chosen,
+        };
+        let at = |name: &str| of(name, user, false);
+        at("above/own").create().unwrap();
+        at("above/own").create().unwrap();
+        assert!(of("above/own", user + 1, false).create().is_err(), "of another user");
+        symlink(place.path().join("above/own"), place.path().join("above/link")).unwrap();
+        symlink(place.path().join("above"), place.path().join("aside")).unwrap();
+        for is_chosen in [false, true] {
+            assert!(of("above/link", user, is_chosen).open().is_err());
+            assert_eq!(of("aside/own", user, is_chosen).open().is_ok(), is_chosen);
+        }
+        mode("above", 0o777);
+        assert!(at("above/own").open().is_err(), "others can put another in its place");
+        assert!(of("above/own", user, true).open().is_ok());
+        mode("above", 0o755);
+        mode("above/own", 0o770);
+        assert!(at("above/own").open().is_err());
     }
 }

@@ -7,7 +7,7 @@ use super::runtime_directory::RuntimeDirectory;
 use super::status_socket::StatusSocket;
 use crate::state_directory::StateDir;
 use crate::units::RateLimits;
-use byway_net::unix_seconds;
+use byway_net::{unix_millis, unix_seconds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -144,6 +144,12 @@ impl Shared {
             }
             Request::Limit { peer: meant, .. } if !self.is_limited || meant.is_some() && meant != peer => {
                 json!({ "limited": false })
+            }
+            Request::Limit { up: Some(0), .. } | Request::Limit { down: Some(0), .. } => {
+                json!({ "limited": false, "error": "a limit of 0 would stop it: leave it out for no limit" })
+            }
+            Request::Limit { void_after: Some(last), .. } if unix_millis() > *last => {
+                json!({ "limited": false, "error": "the request came too late" })
             }
             Request::Limit { up, down, .. } => {
                 self.wanted = Some(RateLimits { up: *up, down: *down });

@@ -1,7 +1,10 @@
 //! The socket on which a process answers what it does.
 
+use super::query::remove_dead;
 use super::request::Request;
-use super::runtime_directory::RuntimeDirectory;
+use super::runtime_directory::{RuntimeDirectory, SOCKET_SUFFIX};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,8 +21,8 @@ const MAX_REQUEST_BYTES: u64 = 4_096;
 const CLIENT_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause after a connection could not be accepted, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// The end of a socket's name.
-pub(crate) const SOCKET_SUFFIX: &str = ".socket";
+/// Processes with one verb and one number, of several PID namespaces.
+const MAX_NAMES: u32 = 64;
 
 /// A listening socket `VERB-PID.socket` with mode 0600. A thread sleeps until somebody asks. When
 /// this value is dropped, the thread ends and the socket is removed.
@@ -32,7 +35,7 @@ pub struct StatusSocket {
 
 impl StatusSocket {
     /// Opens the socket of this process, which runs `verb`. `respond` turns a request into a line.
-    /// Sockets of processes that are gone are removed.
+    /// Sockets that nobody listens on are removed.
     ///
     /// # Errors
     /// The directory is no safe place, or the socket cannot be made.
@@ -41,16 +44,18 @@ impl StatusSocket {
         verb: &str,
         respond: impl Fn(&Request) -> String + Send + 'static,
     ) -> io::Result<Self> {
-        directory.create(rustix::process::geteuid().as_raw())?;
-        remove_dead(directory.path());
-        let path = directory.path().join(format!("{verb}-{}{SOCKET_SUFFIX}", std::process::id()));
-        // A process of that number that is gone.
-        match fs::remove_file(&path) {
+        let open = directory.create()?;
+        remove_dead(&open);
+        let name = format!("{verb}-{}", std::process::id());
+        let draft = directory.path().join(format!("{name}.draft"));
+        match fs::remove_file(&draft) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let listener = UnixListener::bind(&draft)?;
+        fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
+        // It listens before it is found.
+        let path = placed(directory.path(), &name, &draft)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let ending = Arc::clone(&is_over);
         let serving = thread::Builder::new().name("status".into());
@@ -120,13 +125,16 @@ fn read_line(client: &mut UnixStream, deadline: Instant) -> io::Result<Vec<u8>> 
     }
 }
 
-/// Removes the sockets of processes that are gone.
-fn remove_dead(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_suffix(SOCKET_SUFFIX)?.rsplit_once('-'));
-        if process.is_some_and(|(_, number)| !Path::new("/proc").join(number).exists()) {
-            let _ = fs::remove_file(entry.path());
+/// Gives a socket its name, or a further one where a process of another PID namespace has that.
+fn placed(directory: &Path, name: &str, draft: &Path) -> io::Result<PathBuf> {
+    for number in 1..=MAX_NAMES {
+        let further = if number > 1 { format!("-{number}") } else { String::new() };
+        let path = directory.join(format!("{name}{further}{SOCKET_SUFFIX}"));
+        match renameat_with(CWD, draft, CWD, &path, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(path),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
         }
     }
+    Err(ErrorKind::AlreadyExists.into())
 }

@@ -5,7 +5,7 @@ use super::{NoAnswer, Request, RuntimeDirectory, StatusSocket, ask_all};
 use serde_json::json;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn directory(at: &Path) -> RuntimeDirectory {
-    RuntimeDirectory::locate(7, |name| (name == "BYWAY_RUNTIME_DIR").then(|| at.join("run").into()))
+    let user = rustix::process::geteuid().as_raw();
+    RuntimeDirectory::locate(user, |name| (name == "BYWAY_RUNTIME_DIR").then(|| at.join("run").into()))
 }
 
 /// The socket of a process that repeats each request.
@@ -34,7 +35,7 @@ fn each_process_answers_until_it_ends() {
     assert_eq!(names(&directory), [""; 0], "there is no directory yet");
     let [recv, send] = ["recv", "send"].map(|verb| repeating(&directory, verb));
     assert_eq!(fs::metadata(recv.path()).unwrap().permissions().mode() & 0o777, 0o600);
-    let asked = Request::Limit { peer: Some("nas".into()), up: Some(7), down: None };
+    let asked = Request::Limit { peer: Some("nas".into()), up: Some(7), down: None, void_after: None };
     let answers = ask_all(std::slice::from_ref(&directory), &asked, PATIENCE);
     let process = std::process::id();
     let told: Vec<String> = answers.iter().map(|answer| answer.name.clone()).collect();
@@ -47,20 +48,48 @@ fn each_process_answers_until_it_ends() {
 }
 
 #[test]
-fn sockets_of_the_dead_are_removed_by_whoever_finds_them() {
+fn sockets_of_the_dead_are_removed_by_whoever_finds_them_and_nothing_else_is() {
     let place = tempfile::tempdir().unwrap();
     let directory = directory(place.path());
     let recv = repeating(&directory, "recv");
-    let dead = directory.path().join("send-1.socket");
-    drop(UnixListener::bind(&dead).unwrap());
-    fs::write(directory.path().join("notes"), "of somebody").unwrap();
+    let at = |name: &str| directory.path().join(name);
+    drop(UnixListener::bind(at("send-1.socket")).unwrap());
+    // A unit of systemd, a file, and a link to a socket that nobody listens on.
+    fs::write(at("sshd.socket"), "[Socket]").unwrap();
+    fs::write(at("notes"), "of somebody").unwrap();
+    drop(UnixListener::bind(place.path().join("elsewhere")).unwrap());
+    symlink(place.path().join("elsewhere"), at("send-2.socket")).unwrap();
     assert_eq!(names(&directory).len(), 1);
-    assert!(!dead.exists() && recv.path().exists());
-    // No process has this number.
-    let gone = directory.path().join("send-99999999.socket");
-    drop(UnixListener::bind(&gone).unwrap());
+    assert!(!at("send-1.socket").exists() && recv.path().exists());
+    let left = ["sshd.socket", "notes", "send-2.socket"];
+    assert!(left.iter().all(|name| at(name).symlink_metadata().is_ok()));
+    assert!(place.path().join("elsewhere").exists());
+    // A process that begins does the same.
+    drop(UnixListener::bind(at("send-1.socket")).unwrap());
     let _send = repeating(&directory, "send");
-    assert!(!gone.exists() && directory.path().join("notes").exists());
+    assert!(!at("send-1.socket").exists() && recv.path().exists());
+}
+
+#[test]
+fn nothing_is_asked_in_a_directory_that_others_can_write_to() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let _recv = repeating(&directory, "recv");
+    drop(UnixListener::bind(directory.path().join("send-1.socket")).unwrap());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o770)).unwrap();
+    assert_eq!(names(&directory), [""; 0]);
+    assert!(directory.path().join("send-1.socket").exists());
+}
+
+#[test]
+fn processes_of_one_number_have_a_name_each() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let both = [repeating(&directory, "recv"), repeating(&directory, "recv")];
+    let process = std::process::id();
+    assert_eq!(names(&directory), [format!("recv-{process}"), format!("recv-{process}-2")]);
+    drop(both);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]
