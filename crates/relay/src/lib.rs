@@ -21,6 +21,7 @@ mod heartbeats;
 mod lending_control;
 mod log;
 mod mailboxes;
+mod named_words;
 mod operator_report;
 mod outgoing_carrier;
 mod per_second_limit;
@@ -41,6 +42,7 @@ pub use lending_control::{
     COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, InterfaceCounters, LendingConfig, LendingControl,
     LendingState, LendingTrouble,
 };
+pub use named_words::NamedWord;
 pub use operator_report::{Dropped, LogEvent, RelayCounters};
 pub use quota_usage::{Load, Reserve, Used, UsedIn};
 pub use relay::Relay;

@@ -9,6 +9,7 @@ use crate::heartbeats::{Heartbeats, RegistryStatus};
 use crate::lending_control::LendingControl;
 use crate::log::Log;
 use crate::mailboxes::Mailboxes;
+use crate::named_words::NamedWord;
 use crate::operator_report::{Dropped, LogEvent, RelayCounters};
 use crate::outgoing_carrier::Carriers;
 use crate::per_second_limit::Limiter;
@@ -107,6 +108,18 @@ impl Relay {
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
+    }
+
+    /// Replaces the words that the operator gave under names. Any other word with
+    /// [`Scope::NAMED`] opens nothing. A word that was among them before keeps its count.
+    pub fn set_named_words(&mut self, words: impl IntoIterator<Item = NamedWord>) {
+        self.keys.named_words_mut().replace(words);
+    }
+
+    /// The words that the operator gave under names, with what the relay carried for each.
+    #[must_use]
+    pub fn named_words(&self) -> &[NamedWord] {
+        self.keys.named_words().as_slice()
     }
 
     /// The relay's name at registries.
@@ -408,9 +421,8 @@ impl Relay {
         if !terms.within(&forward.grant.terms) {
             return refuse(Reason::Wider);
         }
-        if !self.keys.epoch_holds(holder.origin, forward.grant.id, now) {
-            return refuse(Reason::EpochOver);
-        }
+        let holds = self.keys.check(holder.origin, &forward.grant, now);
+        holds.map_err(|reason| (Dropped::Refused(reason), 0))?;
         if terms.expiry.unix() <= unix {
             return refuse(Reason::Expired);
         }
@@ -473,6 +485,9 @@ impl Relay {
         let charged = self.accounts.charge(places, now, unix, length, period);
         let is_new = charged.map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
         self.usage.charge(length as u64, is_new);
+        if let Some(account) = self.accounts.get(places.0) {
+            self.keys.named_words_mut().count(&account.grant, length as u64);
+        }
         Ok(())
     }
 
@@ -527,9 +542,7 @@ impl Relay {
             if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
         let account = self.accounts.get(own).ok_or(Dropped::UnknownAccount)?;
         let terms = *account.terms();
-        if !self.keys.epoch_holds(account.origin, id, now) {
-            return refuse(Reason::EpochOver);
-        }
+        self.keys.check(account.origin, &account.grant, now).map_err(Dropped::Refused)?;
         if terms.expiry.unix() <= unix {
             return refuse(Reason::Expired);
         }

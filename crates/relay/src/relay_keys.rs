@@ -1,8 +1,11 @@
-//! Which keys hold: the relay's own, the one before, and those of the ranges that it gave to
-//! registries.
+//! Which keys and words hold: the relay's own key, the one before, those of the ranges that it gave
+//! to registries, and the words that have names.
 
+use crate::named_words::NamedWords;
 use alloc::vec::Vec;
-use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGE_COUNT, RelayKey, ReturnTag};
+use byway_wire::relay::{
+    Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGE_COUNT, Reason, RelayKey, ReturnTag,
+};
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -53,6 +56,7 @@ pub(crate) struct Keys {
     ranges: Vec<Option<Range>>,
     /// How often a range was opened, closed, or went on to another epoch.
     changes: u64,
+    named: NamedWords,
 }
 
 impl Keys {
@@ -63,6 +67,7 @@ impl Keys {
             generation: 1,
             ranges: (0..RANGE_COUNT).map(|_| None).collect(),
             changes: 0,
+            named: NamedWords::default(),
         }
     }
 
@@ -177,8 +182,25 @@ impl Keys {
             && origin.epoch.is_none_or(|epoch| self.named(grant) == Some(epoch))
     }
 
+    /// An error if the epoch in which a grant was made is over, or if its word was revoked.
+    pub(crate) fn check(&self, origin: KeyOrigin, grant: &Grant, now: Instant) -> Result<(), Reason> {
+        if !self.epoch_holds(origin, grant.id, now) {
+            return Err(Reason::EpochOver);
+        }
+        if self.named.holds(grant) { Ok(()) } else { Err(Reason::Revoked) }
+    }
+
+    /// The words that the operator gave under names.
+    pub(crate) const fn named_words(&self) -> &NamedWords {
+        &self.named
+    }
+
+    pub(crate) const fn named_words_mut(&mut self) -> &mut NamedWords {
+        &mut self.named
+    }
+
     /// Whether the epoch in which a grant was made still holds. Always, if it is the operator's.
-    pub(crate) fn epoch_holds(&self, origin: KeyOrigin, grant: u32, now: Instant) -> bool {
+    fn epoch_holds(&self, origin: KeyOrigin, grant: u32, now: Instant) -> bool {
         let Some(epoch) = origin.epoch else { return true };
         Minted::of(grant).and_then(|minted| self.range(minted.range)).is_some_and(|range| {
             range.epoch == epoch || (range.epoch.checked_sub(1) == Some(epoch) && now < range.last_until)

@@ -41,9 +41,7 @@ impl Claim {
         if !terms.within(&self.grant.terms) {
             return Err(Reason::Wider);
         }
-        if !keys.epoch_holds(origin, self.grant.id, now) {
-            return Err(Reason::EpochOver);
-        }
+        keys.check(origin, &self.grant, now)?;
         if terms.expiry.unix() <= unix {
             return Err(Reason::Expired);
         }

@@ -12,6 +12,7 @@ mod lending;
 mod locations;
 mod mailboxes;
 mod minted;
+mod named;
 mod recent;
 mod registries;
 mod security;

@@ -143,6 +143,9 @@ impl Scope {
     pub const BACK: Self = Self(4);
     /// All scopes: both families, and answers.
     pub const ALL: Self = Self(7);
+    /// Marks a word that the relay's operator gave under a name. It permits nothing. The relay
+    /// takes such a word only while its id is among those that the operator did not revoke.
+    pub const NAMED: Self = Self(8);
 
     /// Whether everything that `other` permits is permitted.
     #[must_use]

@@ -64,11 +64,13 @@ pub enum Reason {
     /// The relay remembers no receiver with this tag: none greeted it in the last two days, or
     /// since it started.
     NoReceiver = 18,
+    /// The relay's operator revoked the word, which was given under a name.
+    Revoked = 19,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::UnknownWord,
         Self::Expired,
         Self::OverQuota,
@@ -87,6 +89,7 @@ impl Reason {
         Self::Draining,
         Self::StaleCookie,
         Self::NoReceiver,
+        Self::Revoked,
     ];
 
     /// Whether the word itself is of no use at this relay, whatever is sent, now and later.
@@ -100,6 +103,7 @@ impl Reason {
                 | Self::Wider
                 | Self::UnknownRange
                 | Self::EpochOver
+                | Self::Revoked
         )
     }
 
@@ -129,6 +133,7 @@ impl fmt::Display for Reason {
             Self::Draining => "the relay ends soon and takes no new words",
             Self::StaleCookie => "the relay knew the sender by another address",
             Self::NoReceiver => "the relay has not heard of the receiver lately",
+            Self::Revoked => "the relay word was revoked",
         })
     }
 }
