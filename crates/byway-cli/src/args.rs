@@ -25,6 +25,7 @@ pub mod pairing;
 pub mod peers;
 #[cfg(feature = "registry")]
 pub mod registry;
+pub mod relay_words;
 pub mod selection;
 pub mod sources;
 pub mod status;

@@ -13,7 +13,7 @@ use byway_transfer::secret_words::NoWord;
 use byway_transfer::settings::PeerError;
 use byway_transfer::state_directory::StateError;
 use byway_transfer::ticket::TicketError;
-use byway_transfer::{Error as StartError, NotConnected, TransferError};
+use byway_transfer::{Error as StartError, NotConnected, TransferError, WordOperatorError};
 use byway_wire::relay::RelayWordError;
 use clap::ValueEnum;
 use std::fmt;
@@ -177,7 +177,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<NoWord>() {
             return error.is_mistyped().then_some(Self::Usage);
         }
-        if cause.is::<LocalClockError>() {
+        if cause.is::<LocalClockError>() || cause.downcast_ref().is_some_and(WordOperatorError::is_usage) {
             return Some(Self::Usage);
         }
         let mistyped = cause.is::<TicketError>() || cause.is::<RelayWordError>() || cause.is::<KeyError>();

@@ -33,6 +33,7 @@ mod recv;
 #[cfg(feature = "registry")]
 mod registry;
 mod relay;
+mod relay_words;
 mod relays;
 mod resume_command;
 mod retry;

@@ -149,6 +149,7 @@ impl RunningRelay {
             per_day: relay.per_day,
             per_month: relay.per_month,
             accounts: None,
+            words: None,
             keep: Some(state.relay_kept_path(file)),
             registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
             lend: None,
@@ -179,7 +180,14 @@ impl RunningRelay {
             Some(RelayRunEvent::KeptAgain) => {
                 told.push(LendEvent::Said("what was carried is written down again".into()));
             }
-            Some(RelayRunEvent::Dropped(_) | RelayRunEvent::Lends(_)) | None => {}
+            // A gateway's relay has no words with names.
+            Some(
+                RelayRunEvent::Dropped(_)
+                | RelayRunEvent::Lends(_)
+                | RelayRunEvent::WordsRead { .. }
+                | RelayRunEvent::WordsUnread(_),
+            )
+            | None => {}
         }
         let news = self.enrolling.as_mut().and_then(|enrolling| enrolling.look(&self.relaying));
         told.extend(news.map(enrolled).unwrap_or_default());

@@ -140,6 +140,7 @@ impl Lending {
             per_day,
             per_month,
             accounts: None,
+            words: None,
             keep: Some(state.relay_kept_path(Some(&path))),
             registries: vec![plan.registry.key.0],
             lend: Some(LendLine { rate: plan.rate, towards }),
@@ -216,6 +217,7 @@ impl Lending {
             RelayRunEvent::KeptAgain => {
                 Some(LendingEvent::Told("what was relayed is written down again".into()))
             }
+            RelayRunEvent::WordsRead { .. } | RelayRunEvent::WordsUnread(_) => None,
             RelayRunEvent::Lends(trouble) => Some(LendingEvent::Told(lends(trouble))),
         }
     }

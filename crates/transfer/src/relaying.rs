@@ -1,13 +1,23 @@
 //! A relay that runs: the machine of `byway-relay` on sockets, and the handle by which a program
 //! runs it.
 
+mod checked_lines;
+mod named_words;
 mod run_event;
 mod saved_state;
 mod state_writer;
 mod uplink_counters;
+mod word_operator;
+mod words_watch;
 
+pub use named_words::{
+    MAX_NAMED_WORDS, NamedRelayWord, NamedRelayWords, NoWordList, WordName, WordNameError,
+};
 pub use run_event::{RelayRunEvent, RelaySummary};
 pub use saved_state::{KeptRange, NotKept, SavedState};
+pub use word_operator::{
+    ListedWord, NAMED_WORD_LIFETIME, WORD_CHANGE_TIME, WordLimits, WordOperator, WordOperatorError,
+};
 
 use crate::error::Error;
 use crate::secret::Secret;
@@ -17,13 +27,13 @@ use byway_net::{
     unix_millis, unix_seconds,
 };
 use byway_relay::{
-    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Config, LendingConfig, LendingTrouble, Policy, Relay,
+    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Config, LendingConfig, LendingTrouble, NamedWord, Policy,
+    Relay,
 };
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::{
-    Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word,
-};
+use byway_wire::relay::{Grant, GrantId, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word};
 use byway_wire::{Duration, Instant, Machine as _};
+use named_words::end_of;
 use state_writer::{ReserveOffer, Snapshot, StateWriter};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,6 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use uplink_counters::UplinkCounters;
+use words_watch::{WordsFile, WordsWatch};
 
 /// How much of what a TCP connection carries waits here, unless told otherwise. If the next hop is
 /// full, what one round reads finds room before it.
@@ -99,6 +110,10 @@ pub struct RelayingPlan {
     /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). `None`:
     /// they do not.
     pub keep: Option<PathBuf>,
+    /// The file of words that have names, see
+    /// [`StateDir::relay_words_path`](crate::state_directory::StateDir::relay_words_path). `None`:
+    /// no such word opens anything.
+    pub words: Option<PathBuf>,
     /// The public keys of the registries that may make words for this relay.
     pub registries: Vec<[u8; 32]>,
     /// The line that the relay lends, if it is an end host's: the one that leads to an address.
@@ -146,6 +161,7 @@ enum RelayCommand {
     Watch { range: u8, addresses: Vec<SocketAddr>, first: Duration },
     Drain,
     Busy(bool),
+    NamedWords(Vec<NamedWord>),
 }
 
 /// A relay that runs.
@@ -160,6 +176,8 @@ pub struct Relaying {
     /// The key from which words for others are made.
     issuer: RelayKey,
     clock: Clock,
+    /// The thread that looks at the words that have names ends when this is dropped.
+    _watch: Option<SyncSender<()>>,
 }
 
 /// Flags that the program's thread and the relay's thread share.
@@ -197,8 +215,17 @@ impl Relaying {
         let issuer = RelayKey::new(plan.key.expose());
         if kept.relay != Some(relay.id()) {
             // Another key: registries know this relay no more.
-            (kept.relay, kept.ranges) = (Some(relay.id()), Vec::new());
+            (kept.relay, kept.ranges, kept.words) = (Some(relay.id()), Vec::new(), Vec::new());
         }
+        kept.addresses.clone_from(&plan.addresses);
+        let words = plan.words.map(|path| WordsFile::open(path, relay.id())).transpose()?;
+        let words = words.map(|(file, words)| {
+            relay.set_named_words(words.into_iter().map(|word| {
+                let known = kept.words.iter().find(|(grant, _)| *grant == word.grant);
+                NamedWord { carried: known.map_or(0, |(_, bytes)| *bytes), ..word }
+            }));
+            file
+        });
         let enrolments = enrolments(&mut relay, &mut kept, &plan.registries, clock.now())?;
         let terms = Terms {
             expiry: end_of(unix_seconds(), plan.expires),
@@ -210,6 +237,7 @@ impl Relaying {
         let word = relay.issue(grant, plan.addresses).map_err(Error::RelayWord)?;
         let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
         let (orders, ordered) = sync_channel(MAX_QUEUED_ORDERS);
+        let told = (orders.clone(), news.clone());
         let (snapshots, to_keep) = sync_channel(MAX_QUEUED_SNAPSHOTS);
         let flags = Arc::new(RelayFlags::default());
         let keeper = plan.keep.map(|path| {
@@ -246,6 +274,19 @@ impl Relaying {
             thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
         };
         let keeper = keeper.map(keep).transpose()?;
+        let watch = |file| {
+            let (end, ended) = sync_channel(0);
+            let waker = driver.waker().clone();
+            let tell = move |words| {
+                let is_told = told.0.try_send(RelayCommand::NamedWords(words)).is_ok();
+                waker.wake();
+                is_told
+            };
+            let watch = WordsWatch { file, tell, news: told.1 };
+            let thread = std::thread::Builder::new().name("relay words".into());
+            thread.spawn(move || watch.run(&ended)).map_err(Error::Thread).map(|_| end)
+        };
+        let watch = words.map(watch).transpose()?;
         Ok(Self {
             driver,
             state_writer: keeper,
@@ -256,6 +297,7 @@ impl Relaying {
             word,
             issuer,
             clock,
+            _watch: watch,
         })
     }
 
@@ -429,6 +471,7 @@ impl Operator {
                 relay.watch(now, range, addresses, first);
             }
             RelayCommand::Busy(busy) => relay.set_busy(now, busy),
+            RelayCommand::NamedWords(words) => relay.set_named_words(words),
             RelayCommand::Drain => {
                 relay.drain(now);
                 relay.wake(now); // the last beat leaves in this turn, which may be the last
@@ -508,13 +551,6 @@ impl Owner for Operator {
         }
         LoopControl::Continue
     }
-}
-
-/// When a word ends that is valid for `good_for` from `unix` (seconds) on: a whole minute, and not
-/// too early. One that is valid for no time has ended.
-const fn end_of(unix: u64, good_for: Duration) -> Minute {
-    let begun_minute = if good_for.as_nanos() == 0 { 0 } else { 59 };
-    Minute::from_unix(unix.saturating_add(good_for.as_secs()).saturating_add(begun_minute))
 }
 
 #[cfg(test)]

@@ -137,14 +137,32 @@ impl StateDir {
         RELAY_KEY_FILE.open(path.unwrap_or(&self.relay_key_path()))
     }
 
+    /// As [`StateDir::relay_key`], and an error if there is no key.
+    pub(crate) fn existing_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
+        let own = self.relay_key_path();
+        let path = path.unwrap_or(&own);
+        let file = File::open(path).map_err(StateError::io("read the relay key in", path))?;
+        RELAY_KEY_FILE.read(path, file)
+    }
+
     /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in
     /// files of their own each have one.
     #[must_use]
     pub fn relay_kept_path(&self, key: Option<&Path>) -> PathBuf {
-        let Some(key) = key else { return self.root.join("relay-kept") };
+        self.beside_relay_key("relay-kept", key)
+    }
+
+    /// Where the words of a relay that have names are kept, as [`StateDir::relay_kept_path`].
+    #[must_use]
+    pub fn relay_words_path(&self, key: Option<&Path>) -> PathBuf {
+        self.beside_relay_key("relay-words", key)
+    }
+
+    fn beside_relay_key(&self, name: &str, key: Option<&Path>) -> PathBuf {
+        let Some(key) = key else { return self.root.join(name) };
         let full = fs::canonicalize(key).unwrap_or_else(|_| key.to_owned());
-        let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
-        self.root.join(format!("relay-kept-{}", name.get(..32).unwrap_or_default()))
+        let hash = blake3::hash(full.as_os_str().as_bytes()).to_hex();
+        self.root.join(format!("{name}-{}", hash.get(..32).unwrap_or_default()))
     }
 
     /// Where an end host keeps the key by which registries know it as a relay.

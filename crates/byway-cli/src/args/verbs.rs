@@ -2,6 +2,7 @@
 
 use super::help_layout::EXPERT_OPTIONS;
 use super::lending::Lending;
+use super::relay_words::RelayCommand;
 use super::selection::{Selection, TREE_OPTIONS};
 use crate::address::{Advertised, Endpoint};
 use crate::exit::{Exit, Failure};
@@ -318,6 +319,7 @@ pub struct Forward {
 /// `byway relay`
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/relay.txt").trim_end())]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Relay {
     /// Local address or interface (eth0) to listen on, with or without port; repeatable [default:
     /// all addresses, port 4748]
@@ -386,8 +388,11 @@ pub struct Relay {
     pub drain: Duration,
     /// File that holds the key which words are made from [default: relay-key in the state
     /// directory]
-    #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE", help_heading = EXPERT_OPTIONS)]
+    #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE", help_heading = EXPERT_OPTIONS, global = true)]
     pub key_file: Option<PathBuf>,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub command: Option<RelayCommand>,
 }
 
 /// `byway relays`

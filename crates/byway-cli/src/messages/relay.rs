@@ -8,6 +8,21 @@ pub const UDP_ONLY: &str = "the relay listens on UDP only";
 pub const BEING_TESTED: &str = "the registry tests the relay";
 pub const COUNTS_SAVED_AGAIN: &str = "the count of carried bytes is saved again";
 
+pub const NO_NAMED_WORD: &str = "no word has a name: byway relay word --for NAME makes one";
+
+pub fn revoked(name: impl Display) -> String {
+    format!("the word of {name} is revoked; a relay that runs obeys within a second")
+}
+
+pub fn words_read(good: usize) -> String {
+    format!("the words that have names changed: {good} are not revoked")
+}
+
+/// `error` names the file.
+pub fn words_unread(error: &anyhow::Error) -> String {
+    format!("{error:#}: if the file is damaged, no word that has a name opens anything")
+}
+
 /// What a person types next.
 pub fn at_the_receiver(word: &str) -> String {
     format!("on the host that receives: byway recv DIR --relay {word}")

@@ -1,5 +1,6 @@
 //! `byway relay`: forwards what it cannot read, for whoever holds its word.
 
+use super::relay_words;
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
@@ -32,6 +33,9 @@ const MAX_DESCRIPTORS: u64 = 16 << 10;
 
 /// Relays until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
+    if let Some(command) = &arguments.command {
+        return relay_words::run(global, arguments, command, output);
+    }
     let state = global.state()?;
     let file = arguments.key_file.as_deref();
     let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
@@ -90,6 +94,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         per_month: arguments.per_month,
         accounts: Some(usize::try_from(arguments.accounts).unwrap_or(usize::MAX)),
         keep: Some(state.relay_kept_path(file)),
+        words: Some(state.relay_words_path(file)),
         lend: None,
         registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
@@ -190,6 +195,14 @@ fn tell(relaying: &Relaying, is_asked: &mut bool, output: &mut Output) {
             output.say(&messages::relay::counts_not_saved(error));
         }
         Some(RelayRunEvent::KeptAgain) => output.say(messages::relay::COUNTS_SAVED_AGAIN),
+        Some(RelayRunEvent::WordsRead { good }) => {
+            output.detail(&messages::relay::words_read(good));
+            output.emit(&Event::Told { event: "words", fields: Fields::one("good", &good) });
+        }
+        Some(RelayRunEvent::WordsUnread(error)) => {
+            let message = messages::relay::words_unread(&anyhow::Error::from(error));
+            output.emit(&Event::Warning { message });
+        }
         Some(RelayRunEvent::Lends(_)) | None => {}
     }
 }

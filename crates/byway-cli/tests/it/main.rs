@@ -34,6 +34,7 @@ mod program;
 mod progress;
 mod reasons;
 mod registry;
+mod relay_words;
 mod relaying;
 mod resume;
 mod services;

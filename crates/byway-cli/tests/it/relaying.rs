@@ -14,7 +14,7 @@ use std::process::{ChildStderr, Stdio};
 const OVER_IPV6: [&str; 4] = ["--listen", "[::1]:0", "--allow-destination", "::1"];
 
 /// A relay that may reach this host, over either version, and its word.
-fn relay(place: &Place, arguments: &[&str]) -> (Running, String) {
+pub fn relay(place: &Place, arguments: &[&str]) -> (Running, String) {
     let (mut relay, first) = place.relay(&[&["--json"], &OVER_IPV6[..], arguments].concat());
     let event: Value = serde_json::from_str(&first).unwrap();
     let word = match event["word"].as_str() {

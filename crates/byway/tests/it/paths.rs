@@ -27,6 +27,7 @@ pub fn relay() -> (Relaying, Word) {
         per_day: None,
         per_month: None,
         accounts: None,
+        words: None,
         keep: None,
         registries: Vec::new(),
         lend: None,

@@ -32,7 +32,7 @@ fn carried(world: &mut World, hop: &Hop) -> Result<Vec<u8>, Reason> {
 }
 
 fn answered(world: &mut World, delivered: &[u8]) -> Option<SocketAddr> {
-    let header = Delivered::read(&mut delivered.to_vec()).unwrap();
+    let header = Delivered::read(delivered).unwrap();
     let back = ReturnHop::new(relay_v4(), &header);
     let mut packet = vec![0; back.room() + 9];
     assert!(back.seal(&mut packet));

@@ -114,6 +114,7 @@ fn relay() -> (Relaying, SocketAddr) {
         per_day: None,
         per_month: None,
         accounts: None,
+        words: None,
         keep: None,
         registries: Vec::new(),
         lend: None,

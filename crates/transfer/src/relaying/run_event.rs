@@ -1,5 +1,6 @@
 //! What a running relay tells its program.
 
+use crate::state_directory::StateError;
 use byway_relay::{LendingState, LendingTrouble, Load, LogEvent, Relay, RelayCounters, Used};
 use byway_wire::Instant;
 use std::io;
@@ -15,6 +16,14 @@ pub enum RelayRunEvent {
     NotKept(io::Error),
     /// The counts are written to disk again.
     KeptAgain,
+    /// The file of words that have names changed, and was read.
+    WordsRead {
+        /// The number of words that are not revoked.
+        good: usize,
+    },
+    /// The file of words that have names changed, and cannot be used. If it is damaged, no word
+    /// that has a name opens anything.
+    WordsUnread(StateError),
     /// The relay lends nothing for this reason. `None`: it lends again.
     Lends(Option<LendingTrouble>),
 }

@@ -11,13 +11,18 @@
 //! earlier-month 683 1234                     other months
 //! beats 1801396800123                        the last counter
 //! range 5 REGISTRY 9 1801400400              number, the registry's key, epoch, until when the last one holds (Unix)
+//! address 203.0.113.9:4748                   where senders reach the relay
+//! word 123456789 1234567                     a word that has a name: id of its grant, bytes
 //! check 01234567                             of all lines before: BLAKE3, 4 bytes
 //! ```
 
+use super::checked_lines::{check, checked, hex};
+use super::named_words::MAX_NAMED_WORDS;
 use byway_relay::{Used, UsedIn};
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::RANGE_COUNT;
+use byway_wire::relay::{MAX_ADDRESSES, RANGE_COUNT};
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::{FromStr, Lines};
 use thiserror::Error;
 
@@ -37,6 +42,11 @@ pub struct SavedState {
     pub beats: u64,
     /// The ranges of grants that the relay gave to registries, one for each registry.
     pub ranges: Vec<KeptRange>,
+    /// The addresses at which senders reach the relay, for words that are made while it does not
+    /// run.
+    pub addresses: Vec<SocketAddr>,
+    /// What the relay carried for words that have names: the ids of their grants, and bytes.
+    pub words: Vec<(u32, u64)>,
 }
 
 /// A range of grants that was given to a registry.
@@ -90,6 +100,8 @@ impl fmt::Display for SavedState {
             let registry = blake3::Hash::from_bytes(*registry).to_hex();
             line(format_args!("range {number} {registry} {epoch} {last_until}"));
         }
+        self.addresses.iter().for_each(|address| line(format_args!("address {address}")));
+        self.words.iter().for_each(|(grant, bytes)| line(format_args!("word {grant} {bytes}")));
         writeln!(f, "{text}check {}", check(&text))
     }
 }
@@ -98,15 +110,7 @@ impl FromStr for SavedState {
     type Err = NotKept;
 
     fn from_str(text: &str) -> Result<Self, NotKept> {
-        let (body, last) = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n')).ok_or(NotKept)?;
-        let body = &text[..=body.len()];
-        if last.strip_prefix("check ") != Some(check(body).as_str()) {
-            return Err(NotKept);
-        }
-        let mut lines = body.lines();
-        if lines.next() != Some(FIRST_LINE) {
-            return Err(NotKept);
-        }
+        let lines = checked(text, FIRST_LINE).ok_or(NotKept)?;
         Self::read(lines).ok_or(NotKept)
     }
 }
@@ -138,6 +142,12 @@ impl SavedState {
                     let (epoch, last_until) = (epoch.parse().ok()?, last_until.parse().ok()?);
                     kept.ranges.push(KeptRange { number, registry, epoch, last_until });
                 }
+                ["address", address] if kept.addresses.len() < MAX_ADDRESSES => {
+                    kept.addresses.push(address.parse().ok()?);
+                }
+                ["word", grant, bytes] if kept.words.len() < MAX_NAMED_WORDS => {
+                    kept.words.push((grant.parse().ok()?, bytes.parse().ok()?));
+                }
                 _ => return None,
             }
         }
@@ -150,23 +160,6 @@ fn learn(counts: &mut [UsedIn], number: &str, bytes: &str) -> Option<()> {
     let free = counts.iter_mut().find(|it| it.bytes == 0)?;
     *free = UsedIn { number: number.parse().ok()?, bytes: bytes.parse().ok().filter(|bytes| *bytes > 0)? };
     Some(())
-}
-
-fn check(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().chars().take(8).collect()
-}
-
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16);
-        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -191,6 +184,8 @@ mod tests {
             },
             beats: 1_801_396_800_123,
             ranges: vec![KeptRange { number: 5, registry: [0xcd; 32], epoch: 9, last_until: 1_801_400_400 }],
+            addresses: vec!["203.0.113.9:4748".parse().unwrap(), "[2001:db8::1]:4748".parse().unwrap()],
+            words: vec![(123_456_789, 1_234_567)],
         }
     }
 
@@ -199,7 +194,8 @@ mod tests {
         let registry = "cd".repeat(32);
         let text = format!(
             "byway-relay-kept 1\nrelay {}\nday 20849 123456\nmonth 684 1234567\nearlier-day 20848 99\nearlier-day 0 7\nearlier-month 683 1234\nbeats 1801396800123\n\
-             range 5 {registry} 9 1801400400\ncheck ",
+             range 5 {registry} 9 1801400400\naddress 203.0.113.9:4748\n\
+             address [2001:db8::1]:4748\nword 123456789 1234567\ncheck ",
             "ab".repeat(16)
         );
         assert_eq!(some().to_string().split_at(text.len()).0, text);
@@ -228,6 +224,9 @@ mod tests {
             "byway-relay-kept 1\nearlier-day 1 0\n".into(),
             format!("byway-relay-kept 1\n{}", "earlier-month 1 1\n".repeat(4)),
             "byway-relay-kept 1\nrelay abc\n".into(),
+            format!("byway-relay-kept 1\n{}", "address 192.0.2.1:1\n".repeat(5)),
+            "byway-relay-kept 1\nword 1\n".into(),
+            "byway-relay-kept 1\nword 4294967296 1\n".into(),
             format!("byway-relay-kept 1\nrange 128 {registry} 1 1\n"),
             format!("byway-relay-kept 1\nrange 1 {registry} 1 1\nrange 2 {registry} 1 1\n"),
         ] {
@@ -243,6 +242,7 @@ mod tests {
             assert_eq!(kept.range_of(&[registry; 32]).unwrap().number, number);
         }
         assert_eq!(kept.range_of(&[0xff; 32]), None);
+        kept.words = (0..MAX_NAMED_WORDS).map(|at| (u32::MAX - at as u32, u64::MAX)).collect();
         assert!(kept.to_string().len() as u64 <= MAX_FILE_BYTES);
         assert_eq!(kept.to_string().parse(), Ok(kept));
     }

@@ -50,6 +50,8 @@ pub(super) struct Snapshot {
     beats: u64,
     /// Ranges of grants: the number, the epoch, and how long the previous epoch's words stay valid.
     epochs: Vec<(u8, u32, Duration)>,
+    /// What was carried for words that have names: the ids of their grants, and bytes.
+    words: Vec<(u32, u64)>,
 }
 
 impl Snapshot {
@@ -62,7 +64,9 @@ impl Snapshot {
     /// Of a relay that ends.
     pub(super) fn last(relay: &mut Relay, now: Instant) -> Self {
         let (used, reserve) = (relay.used(now), Reserve::UNLIMITED);
-        Self { used, reserve, beats: relay.beat_counter(), epochs: relay.epochs(now).collect() }
+        let words = relay.named_words().iter().filter(|word| word.carried > 0);
+        let words = words.map(|word| (word.grant, word.carried)).collect();
+        Self { used, reserve, beats: relay.beat_counter(), epochs: relay.epochs(now).collect(), words }
     }
 }
 
@@ -138,6 +142,7 @@ impl StateWriter {
     /// Writes the state if it changed. Returns whether it is on the disk.
     fn write(&mut self, snapshot: &Snapshot) -> bool {
         (self.kept.used, self.kept.beats) = (snapshot.used, snapshot.beats);
+        self.kept.words.clone_from(&snapshot.words);
         let unix = unix_seconds();
         for (number, epoch, last_holds) in &snapshot.epochs {
             let range = self.kept.ranges.iter_mut().find(|range| range.number == *number);
@@ -181,7 +186,7 @@ mod tests {
 
     fn snapshot(today: u64) -> Snapshot {
         let used = Used { day: 1, today, month: 0, this_month: today, ..Used::default() };
-        Snapshot { used, reserve: Reserve::UNLIMITED, beats: today, epochs: Vec::new() }
+        Snapshot { used, reserve: Reserve::UNLIMITED, beats: today, epochs: Vec::new(), words: Vec::new() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT_LEN, Heartbeat, HeartbeatAnswer, HeartbeatOrders};
-use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, Minted, Notice, Reason, RelayClock};
+use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, Minted, Minute, Notice, Reason, RelayClock};
 use byway_wire::{Prefix, Writer};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -25,6 +25,7 @@ fn start(keep: &Path, key: u8, registries: &[[u8; 32]]) -> (Relaying, SocketAddr
         per_day: None,
         per_month: None,
         accounts: None,
+        words: None,
         keep: Some(keep.to_owned()),
         registries: registries.to_vec(),
         lend: None,

@@ -1,0 +1,164 @@
+//! Looks at the file of words that have names, on a thread of its own, and tells the relay of each
+//! change.
+
+use super::named_words::{NamedRelayWord, NamedRelayWords};
+use super::run_event::RelayRunEvent;
+use crate::state_directory::StateError;
+use byway_relay::NamedWord;
+use byway_wire::Duration;
+use byway_wire::heartbeat::RelayId;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+
+/// Time between two looks at the file.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What tells one state of a file from another: device, inode, bytes, and the times of the last
+/// changes of its contents and of its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp(u64, u64, u64, [i64; 4]);
+
+/// The file of words that have names, and what was seen of it last.
+pub(super) struct WordsFile {
+    path: PathBuf,
+    relay: RelayId,
+    /// `None`: there was no file.
+    seen: Option<FileStamp>,
+}
+
+impl WordsFile {
+    /// The file and the words in it.
+    pub(super) fn open(path: PathBuf, relay: RelayId) -> Result<(Self, Vec<NamedWord>), StateError> {
+        let mut file = Self { path, relay, seen: None };
+        // Taken before the contents: a change in between is seen again.
+        file.seen = file.stamp()?;
+        let words = file.read()?;
+        Ok((file, words))
+    }
+
+    fn stamp(&self) -> Result<Option<FileStamp>, StateError> {
+        match fs::metadata(&self.path) {
+            Ok(found) => {
+                let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+                Ok(Some(FileStamp(found.dev(), found.ino(), found.len(), times)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => {
+                let what = "look at the words that have names in".into();
+                Err(StateError::Io { what, path: self.path.clone(), source })
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Vec<NamedWord>, StateError> {
+        let list = NamedRelayWords::load(&self.path, self.relay)?;
+        let word =
+            |word: &NamedRelayWord| NamedWord { grant: word.grant, is_revoked: word.is_revoked, carried: 0 };
+        Ok(list.words.iter().map(word).collect())
+    }
+}
+
+/// Tells the relay of each change of the file.
+pub(super) struct WordsWatch<T> {
+    pub(super) file: WordsFile,
+    /// Gives the relay the words. False: it has no room for an order now.
+    pub(super) tell: T,
+    pub(super) news: SyncSender<RelayRunEvent>,
+}
+
+impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
+    /// Looks until the other side of `ended` is dropped.
+    pub(super) fn run(mut self, ended: &Receiver<()>) {
+        let mut is_failing = false;
+        while ended.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            match self.look() {
+                Ok(()) => is_failing = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_failing, true) {
+                        let _ = self.news.try_send(RelayRunEvent::WordsUnread(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the file if it changed. A damaged file knows no word, so no word with a name opens
+    /// anything. A file that the system does not give leaves things as they are, and is tried
+    /// again.
+    fn look(&mut self) -> Result<(), StateError> {
+        let stamp = self.file.stamp()?;
+        if stamp == self.file.seen {
+            return Ok(());
+        }
+        let (words, damage) = match self.file.read() {
+            Ok(words) => (words, None),
+            Err(error @ StateError::Damaged { .. }) => (Vec::new(), Some(error)),
+            Err(error) => return Err(error),
+        };
+        let good = words.iter().filter(|word| !word.is_revoked).count();
+        if !(self.tell)(words) {
+            return Ok(()); // at the next look
+        }
+        self.file.seen = stamp;
+        let event = damage.map_or(RelayRunEvent::WordsRead { good }, RelayRunEvent::WordsUnread);
+        let _ = self.news.try_send(event);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checked_lines::check;
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn each_change_is_told_once_and_a_damaged_file_opens_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, relay) = (place.path().join("relay-words"), RelayId([1; 16]));
+        let (file, words) = WordsFile::open(path.clone(), relay).unwrap();
+        assert!(words.is_empty());
+        let ((orders, ordered), (news, inbox)) = (sync_channel(1), sync_channel(8));
+        let tell = move |words| orders.try_send(words).is_ok();
+        let mut watch = WordsWatch { file, tell, news };
+        let put = |lines: &str| {
+            let body = format!("byway-relay-words 1\nrelay {relay}\n{lines}");
+            let text = format!("{body}check {}\n", check(&body));
+            assert!(text.parse::<NamedRelayWords>().is_ok());
+            crate::state_directory::put(&path, &text).unwrap();
+        };
+        let told = |ordered: &Receiver<Vec<NamedWord>>| -> Vec<Vec<(u32, bool)>> {
+            let of = |words: Vec<NamedWord>| words.iter().map(|word| (word.grant, word.is_revoked)).collect();
+            ordered.try_iter().map(of).collect()
+        };
+        watch.look().unwrap();
+        assert!(told(&ordered).is_empty());
+        put("word alice 5 - - 1832925600 good\n");
+        for _ in 0..3 {
+            watch.look().unwrap();
+        }
+        assert_eq!(told(&ordered), [[(5, false)]]);
+        put("word alice 5 - - 1832925600 revoked\n");
+        watch.look().unwrap();
+        // The relay has not taken the order yet, so the next change waits.
+        put("word alice 5 - - 1832925600 revoked\nword bob 6 - - 1832925600 good\n");
+        watch.look().unwrap();
+        assert_eq!(told(&ordered), [[(5, true)]]);
+        watch.look().unwrap();
+        assert_eq!(told(&ordered), [[(5, true), (6, false)]]);
+        std::fs::write(&path, "byway").unwrap();
+        watch.look().unwrap();
+        assert_eq!(told(&ordered), [[]]);
+        std::fs::remove_file(&path).unwrap();
+        watch.look().unwrap();
+        assert_eq!(told(&ordered), [[]]);
+        let unread = |event: &RelayRunEvent| matches!(event, RelayRunEvent::WordsUnread(_));
+        let events: Vec<bool> = inbox.try_iter().map(|event| unread(&event)).collect();
+        assert_eq!(events, [false, false, false, true, false]);
+        std::fs::write(&path, "byway").unwrap();
+        assert!(WordsFile::open(path, relay).is_err());
+    }
+}
