@@ -6,7 +6,7 @@ mod draft_file;
 pub(crate) mod state_error;
 mod ticket_state;
 
-pub(crate) use draft_file::{put, put_as};
+pub(crate) use draft_file::{put, put_as, put_for_owner};
 pub use state_error::StateError;
 pub use ticket_state::TicketState;
 

@@ -2,7 +2,7 @@
 
 use super::named_words::{MAX_NAMED_WORDS, NamedRelayWord, NamedRelayWords, WordName, end_of};
 use super::state_writer;
-use crate::state_directory::{StateDir, StateError, put};
+use crate::state_directory::{StateDir, StateError, put_for_owner};
 use byway_net::{EntropyError, unix_seconds};
 use byway_wire::Duration;
 use byway_wire::relay::{GrantId, QuotaClass, RateClass, RelayKey, RelayWordError, Word};
@@ -206,7 +206,7 @@ impl WordOperator {
     }
 
     fn keep(&self, list: &NamedRelayWords) -> Result<(), StateError> {
-        let kept = put(&self.words_path, &list.to_string());
+        let kept = put_for_owner(&self.words_path, &list.to_string());
         kept.map_err(|source| self.cannot("keep the words that have names in", &self.words_path, source))
     }
 
