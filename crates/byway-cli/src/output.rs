@@ -136,7 +136,7 @@ impl Output {
     pub fn answer(&mut self, text: &str) -> io::Result<()> {
         match (&mut self.answers, &self.json) {
             (Some(out), _) => {
-                writeln!(out, "{text}")?;
+                out.write_all(format!("{text}\n").as_bytes())?;
                 out.flush()
             }
             (None, None) => {

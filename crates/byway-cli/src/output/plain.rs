@@ -52,7 +52,9 @@ impl Plain {
 
     pub(super) fn line(&mut self, text: &str) {
         // Standard error may be closed; what is written there is for whoever looks.
-        let _ = text.lines().try_for_each(|line| writeln!(self.out, "{}", printable(line)));
+        // A line is one write, so that what other programs write there does not come in between.
+        let mut lines = text.lines().map(|line| printable(line) + "\n");
+        let _ = lines.try_for_each(|line| self.out.write_all(line.as_bytes()));
     }
 }
 
