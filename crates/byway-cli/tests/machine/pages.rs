@@ -346,8 +346,17 @@ fn needs_root(line: &str) -> bool {
 fn is_background(verb: &str, line: &str) -> bool {
     match verb {
         "gateway" => line.contains("byway gateway --config "),
-        _ => line.starts_with(&format!("byway {verb}")),
+        _ => {
+            let rest = line.strip_prefix(&format!("byway {verb}"));
+            // Neither another verb that begins so, nor a subcommand.
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) && !is_of_words(line)
+        }
     }
+}
+
+/// Whether a line gives, lists or revokes words of a relay.
+fn is_of_words(line: &str) -> bool {
+    ["word ", "words", "revoke "].iter().any(|what| line.starts_with(&format!("byway relay {what}")))
 }
 
 /// Sends a signal to the processes of a line. The one that went to the host for them waits for

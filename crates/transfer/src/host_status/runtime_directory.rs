@@ -2,10 +2,10 @@
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Where root's processes and services of the host have theirs, each service in a folder.
@@ -88,6 +88,14 @@ impl RuntimeDirectory {
     /// # Errors
     /// It cannot be made, or others could put something into it.
     pub(super) fn create(&self) -> io::Result<OpenDirectory> {
+        if self.owner == Some(0) && !self.is_chosen {
+            match DirBuilder::new().create(HOST_DIRECTORY) {
+                // Services have theirs in it, too.
+                Ok(()) => fs::set_permissions(HOST_DIRECTORY, Permissions::from_mode(0o755))?,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
         self.open()
     }
@@ -128,7 +136,7 @@ fn entries(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     fn located(user: u32, variables: &[(&str, &str)]) -> String {
         let env = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1.into());
@@ -151,7 +159,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
         let mode = |name: &str, mode| {
-            fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(place.path().join(name), Permissions::from_mode(mode)).unwrap();
         };
         let of = |name: &str, owner, is_chosen| RuntimeDirectory {
             path: place.path().join(name),
