@@ -96,7 +96,8 @@ fn lines(found: &Found, columns: usize) -> Vec<String> {
         lines.push(messages::status::NOTHING_RUNS.into());
     }
     if !found.history.is_empty() {
-        let bytes = found.history.iter().map(|entry| number(&entry.result, "bytes")).sum();
+        let bytes = found.history.iter().map(|entry| number(&entry.result, "bytes"));
+        let bytes = bytes.fold(0, u64::saturating_add);
         let failed = found.history.iter().filter(|entry| has_failed(entry)).count();
         lines.extend([String::new(), messages::status::history(found.history.len(), bytes, failed)]);
         lines.extend(found.history.iter().rev().take(SHOWN_ENTRIES).map(|entry| ended(entry, found.now)));
@@ -127,7 +128,7 @@ fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
     if let Some(told) = status.told.get("counters") {
         let [forth, back, today, grants] =
             ["forwarded_bytes", "returned_bytes", "today_bytes", "grants"].map(|name| number(told, name));
-        lines.push(messages::status::relayed(forth + back, today, grants));
+        lines.push(messages::status::relayed(forth.saturating_add(back), today, grants));
     }
     let transfers = status.transfers.into_iter().filter_map(|it| serde_json::from_value::<Progress>(it).ok());
     for progress in transfers {

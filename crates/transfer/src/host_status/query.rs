@@ -29,7 +29,7 @@ pub struct Answer {
 pub enum NoAnswer {
     /// The process did not answer in time: it is stopped, or very busy.
     Late,
-    /// What it answered is no JSON, or too long.
+    /// What it answered is no object of JSON, or too long.
     Garbled,
 }
 
@@ -127,5 +127,6 @@ fn read(mut stream: UnixStream, deadline: Instant) -> Result<serde_json::Value, 
             break;
         }
     }
-    serde_json::from_slice(&text).map_err(|_| NoAnswer::Garbled)
+    let answer = serde_json::from_slice(&text).ok().filter(serde_json::Value::is_object);
+    answer.ok_or(NoAnswer::Garbled)
 }

@@ -129,3 +129,14 @@ fn one_that_is_stopped_does_not_answer_and_costs_others_nothing() {
     assert_eq!(replies, [Ok(json!(Request::Status)), Err(NoAnswer::Late)]);
     drop(stopped);
 }
+
+#[test]
+fn what_is_no_object_is_no_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    for reply in ["[]", "7", "{", "{}\n{}", ""] {
+        let _recv = StatusSocket::open(&directory, "recv", move |_| reply.to_owned()).unwrap();
+        let answers = ask_all(std::slice::from_ref(&directory), &Request::Status, PATIENCE);
+        assert_eq!(answers.into_iter().map(|it| it.reply).collect::<Vec<_>>(), [Err(NoAnswer::Garbled)]);
+    }
+}
