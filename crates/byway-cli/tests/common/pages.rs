@@ -48,6 +48,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway relay word ", "the relay of a session is another host's; tests/it/relay_words.rs gives words"),
     ("byway relay words", "the relay of a session is another host's; tests/it/relay_words.rs lists them"),
     ("byway relay revoke ", "the relay of a session is another host's; tests/it/relay_words.rs revokes them"),
+    ("sudo byway relay ", "it needs the state of a unit"),
     ("byway limit ", "nothing of a session goes on; tests/it/status.rs changes limits"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
