@@ -89,6 +89,7 @@ pub fn unreadable() -> Result<(), Failed> {
     assert_eq!(outcome.stayed, [("tree/closed/b".to_owned(), Reason::NotDeleted)]);
     // It goes as a whole, and stays as closed as it was.
     fs::remove_dir_all(tree.join("closed"))?;
+    fs::set_permissions(into.path().join("tree/closed"), Permissions::from_mode(0o500))?;
     let outcome = transfer(&[tree], into.path(), MIRROR, &mut untouched);
     assert_eq!(outcome.stayed, []);
     let trash = fs::read_dir(into.path().join(TRASH_DIRECTORY))?;
