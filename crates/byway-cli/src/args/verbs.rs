@@ -76,8 +76,8 @@ pub struct Recv {
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Most to take per second of all senders together: 10Mbit, 2M for 2 MiB, or `off`. By local
-    /// time: "08:00,2M 23:00,off". Of UP:DOWN a receiver heeds DOWN
+    /// Most to take per second of all senders together: 10Mbit, 2M for 2 MiB, or `off`. It may
+    /// change with the local time: "08:00,2M 23:00,off". Of UP:DOWN a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: RateTimetable,
     /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default:
@@ -153,8 +153,8 @@ pub struct Send {
     /// [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<LocalAddress>,
-    /// Most to send per second: 10Mbit, 2M for 2 MiB, `off`, or by local time
-    /// "08:00,2M 23:00,off". Of UP:DOWN the UP
+    /// Most to send per second: 10Mbit, 2M for 2 MiB, or `off`. It may change with the local time:
+    /// "08:00,2M 23:00,off". Of UP:DOWN a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: RateTimetable,
     /// End with code 8 at this local time [default: go on]
@@ -294,7 +294,8 @@ pub struct Forward {
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<LocalAddress>,
     /// Most per second over all paths and connections together: 10Mbit, 2M for 2 MiB, or `off`.
-    /// UP:DOWN is to the receiver, and from it. By local time: "08:00,2M:off 23:00,off"
+    /// UP:DOWN is to the receiver, and from it. It may change with the local time:
+    /// "08:00,2M:off 23:00,off"
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: RateTimetable,
     /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the

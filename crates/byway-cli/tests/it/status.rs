@@ -3,7 +3,10 @@
 use crate::common::machine::{PATIENCE, wait_for};
 use crate::common::{Ended, Place, Running};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixListener;
 
 /// A receiver, and a sender that is held to 50 KiB/s, which names the receiver.
 fn running(place: &Place) -> (Running, Running) {
@@ -143,4 +146,28 @@ fn a_relays_figures_are_those_of_the_moment() {
     let ended = relay.end();
     // Whoever runs the relay did not ask.
     assert_eq!(ended.stderr.matches("forwarded").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn what_another_process_answers_moves_no_cursor() {
+    let place = Place::new();
+    let run = place.path("run");
+    DirBuilder::new().mode(0o700).create(&run).unwrap();
+    let listener = UnixListener::bind(run.join("send-1.socket")).unwrap();
+    let forged =
+        r#"{"verb":"send\u001b[2J","pid":1,"since":0,"peer":"nas\nforged","transfers":[],"limited":true}"#;
+    let answering = std::thread::spawn(move || {
+        for client in listener.incoming().take(2) {
+            let mut client = client.unwrap();
+            BufReader::new(&client).read_line(&mut String::new()).unwrap();
+            writeln!(client, "{forged}").unwrap();
+        }
+    });
+    for arguments in [&["status"][..], &["limit", "1M"]] {
+        let shown = place.run("sender", arguments);
+        shown.succeeded();
+        let text = String::from_utf8(shown.stdout).unwrap();
+        assert!(text.contains(r"send\u{1b}[2J nas\nforged") && !text.contains('\u{1b}'), "{text}");
+    }
+    answering.join().unwrap();
 }

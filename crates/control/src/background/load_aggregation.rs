@@ -221,7 +221,7 @@ impl Loans {
     /// Whether paths that were of no use still rest at an own queue of the direct path, while all
     /// paths' rate is `level` bytes per second. It may have grown beyond what was lent, or have
     /// fallen so far that the direct path cannot carry that any more.
-    pub fn hold(&self, now: Instant, level: f64) -> bool {
+    pub fn keep_resting(&self, now: Instant, level: f64) -> bool {
         let like = |rate: f64| level >= EARLY_SHARE * rate && level < OUTGROWN_FACTOR * rate;
         self.useless_at.is_some_and(|rate| now < self.quiet_until && like(rate))
     }

@@ -189,7 +189,7 @@ impl Background {
     /// The direct path met a queue of its own. Direct paths that rest carry data again if they may
     /// be of use by now.
     fn wake(&mut self, now: Instant) {
-        if !self.loans.is_under_way() && !self.loans.hold(now, self.level()) {
+        if !self.loans.is_under_way() && !self.loans.keep_resting(now, self.level()) {
             self.paths.iter_mut().filter(|(_, path)| !path.proxied).for_each(|(_, path)| path.loan.end());
         }
     }

@@ -8,7 +8,7 @@ use byway_wire::{Duration, PathId};
 
 /// The most paths of each direction that are kept after their end. Beyond it the oldest are
 /// forgotten.
-const MAX_KEPT: usize = 64;
+const MAX_ENDED_PATHS: usize = 64;
 
 /// A path that this side sent on, at its end.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl<T> EndedPaths<T> {
 
     /// Enters a path.
     pub fn enter(&mut self, path: T) {
-        if self.0.len() >= MAX_KEPT {
+        if self.0.len() >= MAX_ENDED_PATHS {
             self.0.pop_front();
         }
         self.0.push_back(path);

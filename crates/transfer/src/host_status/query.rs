@@ -62,14 +62,6 @@ pub fn ask_all(directories: &[RuntimeDirectory], request: &Request, patience: Du
     answers
 }
 
-/// Removes sockets of this user that nobody listens on.
-pub(super) fn remove_dead(directory: &OpenDirectory) {
-    for name in names(directory) {
-        // A process that is connected to and asked nothing goes on at once.
-        drop(ask(directory, &name, ""));
-    }
-}
-
 /// The names of what may be sockets, without the ending.
 fn names(directory: &OpenDirectory) -> Vec<String> {
     let entries = Dir::read_from(&directory.directory).into_iter().flatten().flatten();

@@ -1,6 +1,5 @@
 //! The socket on which a process answers what it does.
 
-use super::query::remove_dead;
 use super::request::Request;
 use super::runtime_directory::{RuntimeDirectory, SOCKET_SUFFIX};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -22,7 +21,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause after a connection could not be accepted, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Processes with one verb and one number, of several PID namespaces.
-const MAX_NAMES: u32 = 64;
+const MAX_NAMESAKES: u32 = 64;
 
 /// A listening socket `VERB-PID.socket` with mode 0600. A thread sleeps until somebody asks. When
 /// this value is dropped, the thread ends and the socket is removed.
@@ -35,7 +34,6 @@ pub struct StatusSocket {
 
 impl StatusSocket {
     /// Opens the socket of this process, which runs `verb`. `respond` turns a request into a line.
-    /// Sockets that nobody listens on are removed.
     ///
     /// # Errors
     /// The directory is no safe place, or the socket cannot be made.
@@ -44,8 +42,7 @@ impl StatusSocket {
         verb: &str,
         respond: impl Fn(&Request) -> String + Send + 'static,
     ) -> io::Result<Self> {
-        let open = directory.create()?;
-        remove_dead(&open);
+        directory.create()?;
         let name = format!("{verb}-{}", std::process::id());
         let draft = directory.path().join(format!("{name}.draft"));
         match fs::remove_file(&draft) {
@@ -125,9 +122,10 @@ fn read_line(client: &mut UnixStream, deadline: Instant) -> io::Result<Vec<u8>> 
     }
 }
 
-/// Gives a socket its name, or a further one where a process of another PID namespace has that.
+/// Gives a socket its name, or a further one where that is taken: by a process of another PID
+/// namespace, or by one of this number that was killed.
 fn placed(directory: &Path, name: &str, draft: &Path) -> io::Result<PathBuf> {
-    for number in 1..=MAX_NAMES {
+    for number in 1..=MAX_NAMESAKES {
         let further = if number > 1 { format!("-{number}") } else { String::new() };
         let path = directory.join(format!("{name}{further}{SOCKET_SUFFIX}"));
         match renameat_with(CWD, draft, CWD, &path, RenameFlags::NOREPLACE) {
