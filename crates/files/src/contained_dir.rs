@@ -1,6 +1,6 @@
 //! Opens files below one directory, the root. No path leads out of the root or through a symbolic
-//! link, even one made meanwhile: `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` (Linux
-//! 5.6), or else `O_NOFOLLOW` for each component.
+//! link, even one made meanwhile. Linux 5.6 checks that (`openat2` with `RESOLVE_BENEATH` and
+//! `RESOLVE_NO_SYMLINKS`). On older kernels each component is opened with `O_NOFOLLOW`.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
