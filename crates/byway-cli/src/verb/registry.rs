@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
 use byway_registry::registry;
 use byway_registry::word::{MAX_ADDRESSES, RegistryWord, WordKind};
-use byway_registry_store::operator_http::Page;
+use byway_registry_store::operator_http;
 use byway_registry_store::operator_store::{Revoked, Words};
 use byway_registry_store::operator_view::{Done, Listing, RelayLine, StartReport, WordLine};
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
@@ -186,13 +186,13 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
-    let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
+    let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose();
     let page = page.with_context(|| messages::registry::cannot_serve_pages(arguments.http))?;
     let [join, ask] = [running.join_word(), running.use_word()].map(RegistryWord::reveal);
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     output.emit(&Event::told(
         "ready",
-        &StartReport::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
+        &StartReport::new(&address, &listening, page.as_ref().map(|page| page.address()), [&join, &ask]),
     ));
     output.answer_lines(&messages::registry::words(&join, &ask))?;
     output.say(messages::registry::WHAT_NEXT);

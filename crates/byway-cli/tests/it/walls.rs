@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 21] = [
+const FLOORS: [(&str, &[&str]); 22] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -20,7 +20,11 @@ const FLOORS: [(&str, &[&str]); 21] = [
     ("byway-forward-host", &["byway-wire", "byway-net", "byway-engine", "byway-forward"]),
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
-    ("byway-registry-store", &["byway-wire", "byway-net", "byway-engine", "byway-registry"]),
+    ("byway-local-http", &[]),
+    (
+        "byway-registry-store",
+        &["byway-wire", "byway-net", "byway-engine", "byway-registry", "byway-local-http"],
+    ),
     (
         "byway-lab",
         &[
