@@ -1,4 +1,4 @@
-//! Each signal sets a flag, and then wakes the thread that queries the flags.
+//! Each signal sets a flag, and then wakes the thread that queries the flags, if one waits.
 //!
 //! | signal | request |
 //! |---|---|
@@ -12,18 +12,26 @@ use byway_net::{NOTIFY_STOPPING, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals as Stream};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// The requests that signals made since the start. When the last clone is dropped, the handlers are
 /// removed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Signals(Arc<InstalledHandlers>);
 
-#[derive(Debug)]
+/// What wakes the thread that queries the flags.
+#[derive(Default)]
+struct Alarm {
+    wake: Option<Box<dyn Fn() + Send>>,
+    /// A signal came before it was known what to wake.
+    is_overdue: bool,
+}
+
 struct InstalledHandlers {
     flags: Arc<SignalFlags>,
+    alarm: Arc<Mutex<Alarm>>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,27 +100,45 @@ impl SignalFlags {
 }
 
 impl Signals {
-    /// Installs the signal handlers and starts one thread. For each signal, the thread sets a flag
-    /// and then calls `wake`. `wake` must return quickly, because the next signal waits.
+    /// Installs the signal handlers and starts one thread, which sets a flag for each signal.
     ///
     /// # Errors
     /// The system refuses a handler or the thread.
-    pub fn install(hangup: Hangup, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
+    pub fn install(hangup: Hangup) -> io::Result<Self> {
         let deaf = hangup == Hangup::Stop && is_ignored(SIGHUP);
         let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));
         let mut stream = Stream::new(heard)?;
         let handle = stream.handle();
         let flags = Arc::new(SignalFlags::new(hangup));
         let notes = Arc::clone(&flags);
+        let alarm: Arc<Mutex<Alarm>> = Arc::default();
+        let sounded = Arc::clone(&alarm);
         let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in stream.forever() {
                 match notes.on(signal) {
-                    SignalEffect::Noted => wake(),
+                    SignalEffect::Noted => {
+                        let mut alarm = sounded.lock().unwrap_or_else(PoisonError::into_inner);
+                        match &alarm.wake {
+                            Some(wake) => wake(),
+                            None => alarm.is_overdue = true,
+                        }
+                    }
                     SignalEffect::EndNow(exit) => std::process::exit(i32::from(exit as u8)),
                 }
             }
         })?;
-        Ok(Self(Arc::new(InstalledHandlers { flags, handle, thread: Some(thread) })))
+        Ok(Self(Arc::new(InstalledHandlers { flags, alarm, handle, thread: Some(thread) })))
+    }
+
+    /// From now on each signal calls `wake` after its flag is set, in place of what was to be
+    /// called before. If there was nothing to call and a signal came, `wake` is called now. `wake`
+    /// must return quickly, because the next signal waits.
+    pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
+        let mut alarm = self.0.alarm.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut alarm.is_overdue) {
+            wake();
+        }
+        alarm.wake = Some(Box::new(wake));
     }
 
     /// The code to exit with, once a stop was asked for.
@@ -207,7 +233,8 @@ mod tests {
     #[test]
     fn a_real_signal_wakes_and_is_taken_once() {
         let (woken, wakes) = mpsc::channel();
-        let signals = Signals::install(Hangup::Reload, move || woken.send(()).unwrap()).unwrap();
+        let signals = Signals::install(Hangup::Reload).unwrap();
+        signals.wake_by(move || woken.send(()).unwrap());
         for (signal, stop) in
             [(SIGUSR2, None), (SIGUSR1, None), (SIGHUP, None), (SIGTERM, Some(Exit::Terminated))]
         {

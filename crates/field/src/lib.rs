@@ -27,6 +27,7 @@ pub mod experiment_list;
 pub mod experiment_run;
 pub mod fuzz;
 pub mod harm;
+pub mod harm_table;
 pub mod http_requests;
 pub mod labs;
 pub mod network;

@@ -52,6 +52,8 @@ pub enum WarningKind {
     LongPath,
     /// More files than objects can be numbered.
     TooMany,
+    /// What was named earlier holds something of that path.
+    NameTaken,
     /// A named directory is empty, and the receiver is to delete what is not in it.
     EmptyTree,
 }
@@ -82,6 +84,9 @@ impl fmt::Display for Warning {
             }
             WarningKind::LongPath => f.write_str("not sent, its path is too long"),
             WarningKind::TooMany => f.write_str("not sent, too many files for one transfer"),
+            WarningKind::NameTaken => {
+                f.write_str("not sent, one that was named before it arrives under the same name")
+            }
             WarningKind::EmptyTree => f.write_str(
                 "empty, so nothing is deleted at the receiver: is a disk missing that is mounted there?",
             ),
@@ -368,6 +373,9 @@ impl Walk {
             Err(NameError::Reserved) => return warning(&path, WarningKind::Leftover),
             Err(_) => return warning(&path, WarningKind::LongPath),
         }
+        if self.is_taken(&path) {
+            return warning(&path, WarningKind::NameTaken);
+        }
         self.look(&path).unwrap_or_else(|errno| match errno {
             // It went away meanwhile.
             _ if self.excludes(&path, false) && self.excludes(&path, true) => Entry::Excluded { path },
@@ -436,6 +444,28 @@ impl Walk {
             Entry::File { .. } => self.link(&stat, path).unwrap_or(entry),
             entry => entry,
         })
+    }
+
+    /// Whether something of an earlier start arrives under `path`. Two directories become one.
+    fn is_taken(&mut self, path: &[u8]) -> bool {
+        if !self.starts.iter().any(|start| start.name.is_empty()) {
+            return false; // each start has a name of its own
+        }
+        let Some(kind) = self.kind(self.start, path) else { return false };
+        let is_directory = kind == FileType::Directory;
+        !self.excludes(path, is_directory)
+            && (0..self.start).any(|earlier| {
+                let name = self.starts.get(earlier).map(|it| it.link.as_ref().unwrap_or(&it.name).as_slice());
+                let rest = name.and_then(|name| path.strip_prefix(name));
+                let is_inside = name == Some(b"") || matches!(rest, Some([] | [b'/', ..]));
+                is_inside && self.kind(earlier, path).is_some_and(|first| !is_directory || first != kind)
+            })
+    }
+
+    /// What the start of that number has at `path`.
+    fn kind(&mut self, start: usize, path: &[u8]) -> Option<FileType> {
+        let stat = self.local(start, path).and_then(|(base, local)| base.stat(&local)).ok()?;
+        Some(FileType::from_raw_mode(stat.st_mode))
     }
 
     /// The link in place of a file that the walk has met under another name.
@@ -689,6 +719,27 @@ mod tests {
         assert!(walked[6].starts_with("! tree/gone: not sent, cannot be read (No such file"), "{walked:?}");
         assert!(walked[7].starts_with("! tree/w: not sent, cannot be read (Not a directory"), "{walked:?}");
         assert_eq!(walked.len(), 8);
+    }
+
+    #[test]
+    fn of_two_files_that_would_arrive_under_one_name_the_first_is_sent() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        for directory in ["a/both", "b/both", "b/file", "both"] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        for file in ["a/both/1", "a/both/2", "a/file", "b/both/2", "b/both/3", "b/file/x", "both/3"] {
+            fs::write(at(file), "").unwrap();
+        }
+        let walked = selected(&[at("a/."), at("b/."), at("both")], TreeSelection::default());
+        let taken = |path: &str| {
+            format!("! {path}: not sent, one that was named before it arrives under the same name")
+        };
+        let expected = ["both/", "both/1 0", "both/2 0", "file 0"].map(String::from);
+        assert_eq!(walked[..4], expected);
+        let second = ["both/".into(), taken("both/2"), "both/3 0".into(), taken("file")];
+        assert_eq!(walked[4..8], second);
+        assert_eq!(walked[8..], ["both/".into(), taken("both/3")]);
     }
 
     #[test]

@@ -179,6 +179,12 @@ impl Exit {
         (self.shares.len(), self.opened)
     }
 
+    /// Whether there is no connection, not even one that is over and still has bytes to write.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.slots.len() == 0
+    }
+
     /// Bytes that were moved by connections that are over.
     #[must_use]
     pub const fn moved(&self) -> ByteCounts {

@@ -6,23 +6,39 @@
 //! The machine is not told of these sockets, so it begins nothing by them. A packet costs nothing
 //! more: the system looks up the socket by the packet's destination in any case.
 
+use crate::address_changes::AddressChanges;
 use crate::interfaces::interfaces;
 use crate::socket::Socket;
 use byway_wire::{Duration, Instant, Local};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// How often the host's addresses are looked up, if anything happens at all. A lookup takes some
-/// dozen microseconds.
+/// Time between two lookups of the host's addresses, at least. A lookup takes up to some hundred
+/// microseconds.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(2);
 /// The most sockets of single addresses.
 const MAX_SOCKETS: usize = 64;
 
 /// The sockets bound to all addresses, with the sockets of single addresses beside them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct AddressSockets {
     all: Vec<Beside>,
+    /// When the next lookup may be.
     look_at: Instant,
+    need: Need,
+    /// `None`: the kernel does not tell of changes.
+    changes: Option<AddressChanges>,
+}
+
+/// Whether a lookup would bring anything new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// The kernel would have told.
+    None,
+    /// Perhaps: with the next thing that happens.
+    Maybe,
+    /// The kernel told of a change.
+    Changed,
 }
 
 /// A socket that is bound to all addresses.
@@ -48,28 +64,56 @@ pub(crate) enum AddressChange {
 }
 
 impl AddressSockets {
+    pub(crate) fn new() -> Self {
+        let changes = AddressChanges::open().ok();
+        Self { all: Vec::new(), look_at: Instant::ZERO, need: Need::Maybe, changes }
+    }
+
+    /// What the driver is to watch, and to tell [`on_change`](Self::on_change) of.
+    pub(crate) const fn changes(&self) -> Option<&AddressChanges> {
+        self.changes.as_ref()
+    }
+
+    /// The host's addresses changed.
+    pub(crate) const fn on_change(&mut self) {
+        self.need = Need::Changed;
+    }
+
+    /// When the driver is to look although nothing else happens.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        (self.need == Need::Changed && !self.all.is_empty()).then_some(self.look_at)
+    }
+
     /// Looks after a socket from now on.
     pub(crate) fn add(&mut self, socket: Local, bound: &Socket) {
         if bound.answers_by_address() && bound.address().ip().is_unspecified() {
             let is_v4 = bound.address().is_ipv4();
             self.all.push(Beside { socket, is_v4, home: None, is_known: false, own: BTreeMap::new() });
-            self.look_at = Instant::ZERO;
+            (self.look_at, self.need) = (Instant::ZERO, Need::Maybe);
         }
     }
 
     /// Whether the next [`look`](Self::look) is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        !self.all.is_empty() && self.look_at <= now
+        !self.all.is_empty() && self.need != Need::None && self.look_at <= now
     }
 
     /// Looks the host's addresses up.
     pub(crate) fn look(&mut self, now: Instant) -> Vec<AddressChange> {
         self.look_at = now + LOOKUP_INTERVAL;
+        // What changes from here on is told anew.
+        let told = self.changes.as_ref().map(AddressChanges::take);
+        self.need = told.map_or(Need::Maybe, |_| Need::None);
         // Without the list everything stays as it is.
         let Ok(interfaces) = interfaces() else { return Vec::new() };
         let own: BTreeSet<IpAddr> = interfaces.into_iter().map(|interface| interface.address).collect();
-        self.all.iter_mut().flat_map(|beside| beside.compare(&own)).collect()
+        let changes: Vec<_> = self.all.iter_mut().flat_map(|beside| beside.compare(&own)).collect();
+        if !changes.is_empty() {
+            // One may fail, and be tried again.
+            self.need = Need::Maybe;
+        }
+        changes
     }
 
     /// Enters which socket an address has. One that could not be bound is tried at the next look:
@@ -122,7 +166,7 @@ mod tests {
                 is_known: false,
                 own: BTreeMap::new(),
             }],
-            look_at: Instant::ZERO,
+            ..AddressSockets::new()
         };
         let bind = |last: u8| AddressChange::Bind(Local(0), ip(last));
         // One address, then a floating one beside it, which goes again.

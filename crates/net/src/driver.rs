@@ -145,7 +145,7 @@ pub fn run<O: Owner>(
         clock,
         control,
         links: Links::default(),
-        by_address: AddressSockets::default(),
+        by_address: AddressSockets::new(),
         connections: Connections::default(),
         pending_dials: PendingDials::default(),
         full: Vec::new(),
@@ -196,6 +196,9 @@ impl<O: Owner> Driver<'_, O> {
         let control = self.control;
         let mut waiter =
             Waiter::new(control.watch(), control.waker(), device.as_ref()).map_err(DriverError::Wait)?;
+        if let Some(changes) = self.by_address.changes() {
+            waiter.add_addresses(changes).map_err(DriverError::Wait)?;
+        }
         self.take(&waiter, sockets)?;
         let mut progress = FlushResult::More;
         loop {
@@ -229,6 +232,7 @@ impl<O: Owner> Driver<'_, O> {
                         control.counters().rung.add(1);
                         control.waker().silence();
                     }
+                    Some(WaitEvent::Addresses) => self.by_address.on_change(),
                     Some(WaitEvent::Device) | None => {}
                 }
             }
@@ -423,9 +427,10 @@ impl<O: Owner> Driver<'_, O> {
             return Some(Instant::ZERO);
         }
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
+        let addresses = self.by_address.deadline();
         let connections = self.connections.ask_at().into_iter().chain(self.pending_dials.due());
         let deadlines = self.machine.deadline().into_iter().chain(self.owner.deadline());
-        retries.chain(deadlines).chain(connections).min()
+        retries.chain(deadlines).chain(connections).chain(addresses).min()
     }
 
     fn receive(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address_changes;
 mod address_sockets;
 mod capabilities;
 mod carrier;
@@ -72,6 +73,7 @@ mod tun;
 mod waker;
 mod watched_fds;
 
+pub use address_changes::AddressChanges;
 pub use capabilities::{allow_descriptors, has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
 pub use clock::{Clock, unix_millis, unix_seconds};

@@ -1,6 +1,7 @@
 //! Waiting for sockets, the waker, the owner's descriptors and a deadline at once, and ending on
 //! time.
 
+use crate::address_changes::AddressChanges;
 use crate::clock::Clock;
 use crate::device::DeviceSource;
 use crate::waker::Waker;
@@ -34,6 +35,8 @@ pub(crate) enum WaitEvent {
     Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,
+    /// The host's addresses changed.
+    Addresses,
     /// A descriptor of the owner's.
     Source(Ready),
     /// A connection that the machine asked for is established, or failed.
@@ -58,6 +61,11 @@ impl<'a> Waiter<'a> {
             watch.enter(device, EventSource::Device.data(0), EventFlags::IN)?;
         }
         Ok(Self { watch, events: Vec::with_capacity(MAX_EVENTS), _slack: TimerSlack::fine() })
+    }
+
+    /// Waits for changes of the host's addresses too. Each is told once, read or not.
+    pub(crate) fn add_addresses(&self, changes: &AddressChanges) -> io::Result<()> {
+        self.watch.enter(changes, EventSource::Addresses.data(0), EventFlags::IN | EventFlags::ET)
     }
 
     /// Waits for a socket too, from now on.
@@ -135,6 +143,7 @@ impl<'a> Waiter<'a> {
         Some(match kind {
             EventSource::Waker => WaitEvent::Rung,
             EventSource::Device => WaitEvent::Device,
+            EventSource::Addresses => WaitEvent::Addresses,
             EventSource::Socket => WaitEvent::Socket {
                 local: Local(number as u16), // as it was entered
                 readable: over || flags.contains(EventFlags::IN),

@@ -38,6 +38,7 @@ pub(crate) enum EventSource {
     Socket,
     Device,
     Waker,
+    Addresses,
     Dialing,
 }
 
@@ -52,6 +53,7 @@ impl EventSource {
             1 => Self::Socket,
             2 => Self::Device,
             3 => Self::Waker,
+            4 => Self::Addresses,
             _ => Self::Dialing,
         };
         (kind, data as u32)

@@ -13,7 +13,10 @@ use byway_engine::{Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Waker};
 use byway_transfer::close::CloseCode;
 use byway_transfer::session_seats::{SeatDecision, network_of, seat};
-use byway_transfer::{Entrance, Error, EventLoop, Requests, StandingRelays, TcpDialer, endpoint, hung_up};
+use byway_transfer::{
+    Entrance, Error, EventLoop, NewsSender, Requests, StandingRelays, TcpDialer, endpoint, hung_up,
+    news_channel,
+};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -55,7 +58,7 @@ impl Sink {
     /// The system gives no thread or descriptor.
     pub fn start(plan: SinkPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let (asks, asked) = sync_channel(4 * MAX_SOURCES);
         let (answers, answered) = sync_channel(4 * MAX_SOURCES);
         let permission = plan.permission.clone();
@@ -120,7 +123,7 @@ pub struct SinkOwner {
     budget: MemoryBudget,
     /// The number of sessions so far.
     sessions: u64,
-    news: SyncSender<SinkEvent>,
+    news: NewsSender<SinkEvent>,
     asks: SyncSender<FileRequest>,
     answers: Receiver<FileReply>,
     waker: Waker,

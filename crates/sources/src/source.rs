@@ -27,15 +27,16 @@ use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
 use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{
-    Error, EventLoop, LostSession, NotConnected, Requests, RetryDelays, SessionClose, SessionEvent,
-    SessionKeeper, SessionPlan, TcpUse, TransferError, TransferEvent, endpoint, hung_up,
+    Error, EventLoop, LostSession, NewsSender, NotConnected, Requests, RetryDelays, SessionClose,
+    SessionEvent, SessionKeeper, SessionPlan, TcpUse, TransferError, TransferEvent, endpoint, hung_up,
+    news_channel,
 };
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::Receiver;
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 64;
@@ -75,7 +76,7 @@ impl Source {
     /// The system gives no thread or descriptor.
     pub fn start(plan: SourcePlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let mut config = session_config(Config::default());
         config.idle_timeout = Duration::from_secs(20);
         config.outgoing.memory = 8 << 20;
@@ -182,7 +183,7 @@ pub struct SourceOwner {
     beat_at: Instant,
     stopped_at: Option<Instant>,
     ending: Option<SourceEnd>,
-    news: SyncSender<SourceEvent>,
+    news: NewsSender<SourceEvent>,
     requests: Arc<Requests>,
 }
 

@@ -1,5 +1,8 @@
 //! An event loop that has a thread of its own, as the program's thread sees it.
 
+pub(crate) mod news_channel;
+
+use self::news_channel::{Interrupter, NewsReceiver};
 use crate::error::Error;
 use crate::events::TransferEvent;
 use crate::units::RateLimits;
@@ -7,13 +10,6 @@ use byway_net::{Control, Finished, Handle, Owner, Panicked, Waker};
 use byway_wire::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-
-/// A channel whose receiving end is already dropped.
-#[must_use]
-pub fn hung_up<T>() -> SyncSender<T> {
-    sync_channel(1).0
-}
 
 /// What stands for the absence of a limit, in bytes per second.
 const NO_LIMIT: u64 = u64::MAX;
@@ -70,30 +66,29 @@ impl Requests {
 /// [`Forwarding`](crate::Forwarding).
 pub struct EventLoop<O: Owner, N = TransferEvent> {
     driver: Handle<O>,
-    news: Receiver<N>,
+    news: NewsReceiver<N>,
     requests: Arc<Requests>,
 }
 
 impl<O: Owner, N> EventLoop<O, N> {
     /// A handle for a running event loop. Its owner sends events to `news`, and obeys `requests`.
     #[must_use]
-    pub const fn new(driver: Handle<O>, news: Receiver<N>, requests: Arc<Requests>) -> Self {
+    pub const fn new(driver: Handle<O>, news: NewsReceiver<N>, requests: Arc<Requests>) -> Self {
         Self { driver, news, requests }
     }
 
-    /// The next event; `None` if nothing happened within `patience`, or the event loop has ended.
-    /// Call this a few times a second: each call wakes the event loop, which then does what is due.
+    /// The next event; `None` if nothing happened within `patience`, within 100 ms while something
+    /// is under way, the wait was [interrupted](Self::interrupter), or the event loop has ended.
+    /// Call this again and again: each call wakes the event loop, which then does what is due.
     pub fn next(&self, patience: Duration) -> Option<N> {
         self.driver.waker().wake();
-        match self.news.recv_timeout(patience) {
-            Ok(news) => Some(news),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                // The owner is gone, and its thread about to be.
-                std::thread::sleep(Duration::from_millis(1));
-                None
-            }
-        }
+        self.news.next(patience)
+    }
+
+    /// What ends the wait of [`next`](Self::next), for other threads.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter<N> {
+        self.news.interrupter()
     }
 
     /// Whether the event loop has ended. If so, and [`next`](Self::next) returns `None`, no event

@@ -111,6 +111,11 @@ impl Exits {
         }
     }
 
+    /// Whether no session has a connection.
+    pub fn is_idle(&self) -> bool {
+        self.exit.is_idle()
+    }
+
     /// Who was connected to a target since this was asked last: the ticket is theirs.
     pub const fn take_served(&mut self) -> Option<PublicKey> {
         self.served.take()

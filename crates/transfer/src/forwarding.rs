@@ -3,7 +3,8 @@
 
 use crate::close::goodbye;
 use crate::error::{Error, NotConnected, TransferError};
-use crate::event_loop::{EventLoop, Requests, hung_up};
+use crate::event_loop::news_channel::{NewsSender, hung_up, news_channel};
+use crate::event_loop::{EventLoop, Requests};
 use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
@@ -30,7 +31,6 @@ use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 256;
@@ -89,7 +89,7 @@ impl Forwarding {
     /// The system gives no thread, or no way to watch the ports.
     pub fn start(plan: ForwardingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
         let limits = RateLimits { up: plan.config.cap, down: plan.limit };
@@ -160,7 +160,7 @@ pub struct Forwarder {
     /// The connection of this process itself, if it has one.
     bridge: Option<PipeBridge>,
     waker: Waker,
-    news: SyncSender<TransferEvent>,
+    news: NewsSender<TransferEvent>,
     requests: Arc<Requests>,
     /// The limit on bytes sent with which each session begins.
     first_send_limit: SendLimit,
@@ -222,6 +222,8 @@ impl Owner for Forwarder {
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.ending = Some(Ok(()));
         }
+        let is_standing = self.keeper.is_connected() && self.entry.count().0 == 0 && !self.moves;
+        self.news.set_busy(!is_standing || self.ending.is_some());
         if let Some(ending) = &self.ending {
             let (code, reason) = goodbye(ending);
             self.keeper.close(endpoint, code, &reason, now);

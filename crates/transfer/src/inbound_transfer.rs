@@ -7,6 +7,7 @@ use crate::disk::file_writer::{
 use crate::disk::thread_channel::{BatchSender, batch_channel};
 use crate::endpoint::{RECEIVER_STREAM, SENDER_STREAM};
 use crate::error::TransferError;
+use crate::event_loop::news_channel::NewsSender;
 use crate::events::TransferEvent;
 use crate::identity::PublicKey;
 use crate::limits::receive_limit::ReceiveLimit;
@@ -22,7 +23,7 @@ use byway_net::Waker;
 use byway_wire::{Duration, Instant, NetworkPrefix};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
 use std::thread::Builder;
 
 /// Bytes of a stream handed over at once.
@@ -91,7 +92,7 @@ impl Inbound {
         (id, network, is_look): (InboundId, Option<NetworkPrefix>, bool),
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
-        news: &SyncSender<TransferEvent>,
+        news: &NewsSender<TransferEvent>,
         waker: &Waker,
     ) -> io::Result<Self> {
         // A piece of a stream is larger than most files, and counts for nothing once it was handed

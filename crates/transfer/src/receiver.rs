@@ -10,7 +10,8 @@ use crate::close::{CloseCode, code_of, error_of};
 use crate::disk::file_writer::PipeTotal;
 use crate::endpoint::endpoint;
 use crate::error::Error;
-use crate::event_loop::{EventLoop, Requests, hung_up};
+use crate::event_loop::news_channel::{NewsSender, hung_up, news_channel};
+use crate::event_loop::{EventLoop, Requests};
 use crate::events::TransferEvent;
 use crate::expired_leftovers::expire_beside;
 use crate::forward_exit::Exits;
@@ -43,7 +44,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, TryRecvError, TrySendError};
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 1024;
@@ -145,7 +146,7 @@ impl Receiving {
     /// The system gives no thread.
     pub fn start(plan: ReceivingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let (taken, ticket) = (SingleTransfer::default(), plan.owner.clone());
         let permission = plan.permission.clone();
         let gate = AccessControl {
@@ -217,7 +218,7 @@ pub struct Server {
     limit: Option<ReceiveLimit>,
     single_transfer: SingleTransfer,
     ticket: TicketOwner,
-    news: SyncSender<TransferEvent>,
+    news: NewsSender<TransferEvent>,
     waker: Waker,
     requests: Arc<Requests>,
     /// The number of transfers begun so far.
@@ -297,6 +298,8 @@ impl Owner for Server {
         }
         self.leaving.retain(|ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
         let stop = self.requests.is_cancelled();
+        let is_idle = self.inbound.is_empty() && self.exits.is_idle() && self.leaving.is_empty();
+        self.news.set_busy(stop || !is_idle || !self.untold.is_empty());
         if stop || self.complete > 0 && self.is_single() && self.inbound.is_empty() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
                 for handle in endpoint.handles().collect::<Vec<_>>() {

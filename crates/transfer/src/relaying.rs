@@ -20,6 +20,7 @@ pub use word_operator::{
 };
 
 use crate::error::Error;
+use crate::event_loop::news_channel::{Interrupter, NewsReceiver, NewsSender, news_channel};
 use crate::secret::Secret;
 use crate::tcp_entrance::Entrance;
 use byway_net::{
@@ -168,7 +169,7 @@ enum RelayCommand {
 pub struct Relaying {
     driver: byway_net::Handle<Operator>,
     state_writer: Option<JoinHandle<StateWriter>>,
-    news: Receiver<RelayRunEvent>,
+    news: NewsReceiver<RelayRunEvent>,
     commands: SyncSender<RelayCommand>,
     flags: Arc<RelayFlags>,
     enrolments: Vec<([u8; 32], Enrolment)>,
@@ -235,7 +236,7 @@ impl Relaying {
         };
         let grant = Grant { id: GrantId::own(u32::from_be_bytes(byway_net::seed()?)), terms };
         let word = relay.issue(grant, plan.addresses).map_err(Error::RelayWord)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let (orders, ordered) = sync_channel(MAX_QUEUED_ORDERS);
         let told = (orders.clone(), news.clone());
         let (snapshots, to_keep) = sync_channel(MAX_QUEUED_SNAPSHOTS);
@@ -377,9 +378,16 @@ impl Relaying {
         }
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`.
+    /// What ends the wait of [`next`](Self::next), for other threads.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter<RelayRunEvent> {
+        self.news.interrupter()
+    }
+
+    /// The next thing that happened; `None` if nothing did within `patience`, or the wait was
+    /// [interrupted](Self::interrupter).
     pub fn next(&self, patience: Duration) -> Option<RelayRunEvent> {
-        self.news.recv_timeout(patience).ok()
+        self.news.next(patience)
     }
 
     /// Whether the relay ended by itself, because its event loop failed.
@@ -445,7 +453,7 @@ struct Operator {
     entrance: Entrance,
     tcp_limits: TcpLimits,
     waker: Waker,
-    news: SyncSender<RelayRunEvent>,
+    news: NewsSender<RelayRunEvent>,
     commands: Receiver<RelayCommand>,
     snapshots: Option<SyncSender<Snapshot>>,
     flags: Arc<RelayFlags>,

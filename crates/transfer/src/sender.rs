@@ -5,7 +5,8 @@ use crate::close::{CloseCode, goodbye};
 use crate::disk::file_reader::TreeDone;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
-use crate::event_loop::{EventLoop, Requests, hung_up};
+use crate::event_loop::news_channel::{NewsSender, hung_up, news_channel};
+use crate::event_loop::{EventLoop, Requests};
 use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
@@ -35,7 +36,6 @@ use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Events that wait for the program.
@@ -175,7 +175,7 @@ impl Sending {
     /// What is to be sent does not exist or cannot be read; the system gives no thread.
     pub fn start(plan: SendingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
-        let (news, inbox) = sync_channel(MAX_QUEUED_EVENTS);
+        let (news, inbox) = news_channel(MAX_QUEUED_EVENTS);
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
         let (mut outbound, kind, transfer, reader) =
             start_outbound((plan.payload, plan.below), &plan.identity, journals, &control, &news)?;
@@ -283,7 +283,7 @@ struct SendEnd {
 pub struct Sender {
     keeper: SessionKeeper,
     outbound: Outbound,
-    news: SyncSender<TransferEvent>,
+    news: NewsSender<TransferEvent>,
     requests: Arc<Requests>,
     send_limit: SendLimit,
     locals: Vec<SocketAddr>,

@@ -4,6 +4,7 @@
 use crate::disk::file_reader::{self, TreeReader, UNKNOWN_TOTAL};
 use crate::disk::thread_channel::batch_channel;
 use crate::error::Error;
+use crate::event_loop::news_channel::NewsSender;
 use crate::events::TransferEvent;
 use crate::hello_preamble::ConnectionPurpose;
 use crate::identity::Identity;
@@ -16,7 +17,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 
 /// Pieces of standard input that wait to be sent.
@@ -46,7 +47,7 @@ pub(crate) fn start_outbound(
     identity: &Identity,
     journals: Option<(&Path, &Ticket)>,
     control: &Control,
-    news: &SyncSender<TransferEvent>,
+    news: &NewsSender<TransferEvent>,
 ) -> Result<Started, Error> {
     let waker = control.waker().clone();
     match payload {

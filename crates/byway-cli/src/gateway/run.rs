@@ -56,7 +56,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     }
     let answers = StatusSocket::open(config.status_socket())?;
     keep_net_admin().context(messages::gateway::CANNOT_DROP_CAPABILITIES)?;
-    let signals = Signals::install(Hangup::Reload, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Reload).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut lending = GatewayRelays::start(&config, &identity, state)?;
     let gating = RunningGateway::start(gateway, tun, sockets)?;

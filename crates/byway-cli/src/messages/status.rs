@@ -6,6 +6,7 @@ use std::fmt::Display;
 pub const NOTHING_RUNS: &str = "no byway runs here";
 pub const NOTHING_MOVES: &str = "  no transfer now";
 pub const NO_ANSWER: &str = "  it does not answer: it is stopped, or very busy";
+pub const OWN_LIMIT: &str = "the limit that it was started with";
 pub const NOTHING_LIMITED: &str =
     "nothing that answers here has such a limit: `byway status` shows what runs";
 
@@ -21,6 +22,11 @@ pub fn history_not_written(error: impl Display) -> String {
 pub fn process(verb: &str, peer: Option<&str>, seconds: f64, pid: u32) -> String {
     let peer = peer.map(|peer| format!(" {peer}")).unwrap_or_default();
     format!("{verb}{peer}, for {}, process {pid}", Span(seconds))
+}
+
+/// `  the peer does not answer: …`
+pub fn away(reason: &str) -> String {
+    format!("  the peer does not answer: {reason}")
 }
 
 /// `  3 connections; 1.20 GiB sent, 3.00 MiB received`

@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     let (source, bytes) = source(arguments, scratch.path())?;
     let lines = lines(bytes);
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let network = DemoNetwork::new(&lines)?;
     let round = |name: &str, detours: bool, output: &mut Output| {

@@ -25,8 +25,10 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
 
-/// Time between two looks at signals and progress.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at what is to be told.
+const TELLING_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at the limits, while nothing happens.
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Files that this process has open in addition to connections.
 const OTHER_FILES: usize = 128;
 /// Time between two events with the counters of forwarded connections.
@@ -97,7 +99,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     config.incoming.memory = receiving_window(limits.highest().down, config.incoming.memory);
     // One that is over here may live on at the other side for a while.
     config.incoming.streams = config.incoming.streams.max(2 * most);
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.publish("forward", peer, &state);
     let forwarding = Forwarding::start(ForwardingPlan {
@@ -145,8 +147,10 @@ fn watch(
     let (mut stop, mut untold, mut told_at, mut met) = (None, None, None, false);
     let clock = Clock::new();
     let begun = clock.now();
+    LimitControl::interrupt(signals, forwarding, output);
     loop {
-        let news = forwarding.next(SIGNAL_POLL_INTERVAL);
+        let is_told = met && untold.is_none();
+        let news = forwarding.next(if is_told { STANDING_POLL_INTERVAL } else { TELLING_POLL_INTERVAL });
         let idle = news.is_none();
         match news {
             Some(TransferEvent::Begun) => {

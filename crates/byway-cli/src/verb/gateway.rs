@@ -49,7 +49,7 @@ fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<E
 fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exit> {
     let identity = global.state()?.identity()?;
     let association = Association::start(&identity, asked.gateway, asked.ports.clone())?;
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let (host, at) = (association.host(), asked.gateway.address);
     let ports: Vec<String> = asked.ports.iter().map(ToString::to_string).collect();

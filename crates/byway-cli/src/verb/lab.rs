@@ -6,7 +6,6 @@ mod fuzz;
 mod harm;
 mod run;
 mod scoreboard;
-mod scoreboard_tables;
 mod show;
 mod stop_flag;
 

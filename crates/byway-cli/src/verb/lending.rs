@@ -101,6 +101,11 @@ impl LendingStatus {
         }
     }
 
+    /// Whether this host relays for others.
+    pub const fn is_lending(&self) -> bool {
+        self.lending.is_some()
+    }
+
     /// What is lent now.
     pub fn lends(&self) -> Option<LendingReport> {
         self.lends.clone()

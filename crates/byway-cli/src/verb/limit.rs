@@ -5,7 +5,7 @@ use crate::args::status::Limit;
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Outcome, Output, printable};
-use crate::units::Rate;
+use crate::units::{Rate, RateLimits};
 use anyhow::Result;
 use byway_net::unix_millis;
 use byway_transfer::host_status::{Request, ask_all};
@@ -15,12 +15,14 @@ use serde_json::Value;
 pub(super) fn run(arguments: &Limit, output: &mut Output) -> Result<Exit> {
     let (peer, limits) = arguments.read().map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let void_after = Some(unix_millis().saturating_add(ANSWER_TIMEOUT.as_millis() as u64));
-    let request =
-        Request::Limit { peer: peer.map(String::from), up: limits.up, down: limits.down, void_after };
+    let peer = peer.map(String::from);
     let rate = |bytes: Option<u64>| bytes.map_or_else(|| "off".into(), |it| Rate::of(it, 1.0).to_string());
-    let shown = match limits.up == limits.down {
-        true => rate(limits.up),
-        false => format!("{}:{}", rate(limits.up), rate(limits.down)),
+    let (request, shown) = match limits {
+        None => (Request::OwnLimit { peer, void_after }, messages::status::OWN_LIMIT.into()),
+        Some(RateLimits { up, down }) => {
+            let shown = if up == down { rate(up) } else { format!("{}:{}", rate(up), rate(down)) };
+            (Request::Limit { peer, up, down, void_after }, shown)
+        }
     };
     let mut obeyed = 0;
     for answer in ask_all(&directories(), &request, ANSWER_TIMEOUT) {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use byway_net::Owner;
 use byway_transfer::host_status::StatusBoard;
 use byway_transfer::limits::rate_timetable::RateTimetable;
-use byway_transfer::{EventLoop, LimitChoice, LimitedDirection};
+use byway_transfer::{EventLoop, LimitChoice, LimitWish, LimitedDirection};
 
 /// The limits of a command, over all tries of its transfer.
 pub(super) struct LimitControl {
@@ -39,20 +39,30 @@ impl LimitControl {
         self.choice.highest()
     }
 
-    /// Sets limits that hold from the next look on, in place of `--bwlimit` and its timetable.
-    const fn set(&mut self, limits: RateLimits) {
-        self.choice.set(limits);
+    /// Changes the limits that hold from the next look on.
+    const fn set(&mut self, wish: LimitWish) {
+        self.choice.set(wish);
     }
 
     /// Applies what holds now, and says so if that is something else.
     pub fn look<O: Owner>(&mut self, signals: &Signals, running: &EventLoop<O>, output: &mut Output) {
-        if let Some(limits) = output.status().and_then(StatusBoard::take_limits) {
-            self.set(limits);
+        if let Some(wish) = output.status().and_then(StatusBoard::take_limits) {
+            self.set(wish);
         }
         if let Some(event) = self.turn(signals.take_limit_toggle()) {
             running.set_limits(self.limits);
             output.emit(&event);
         }
+    }
+
+    /// Signals and whoever asks for limits end the wait for the next event from now on.
+    pub fn interrupt<O: Owner>(signals: &Signals, running: &EventLoop<O>, output: &Output) {
+        let interrupter = running.interrupter();
+        if let Some(status) = output.status() {
+            let interrupter = interrupter.clone();
+            status.wake_by(move || interrupter.interrupt());
+        }
+        signals.wake_by(move || interrupter.interrupt());
     }
 
     /// Finds what holds now. `is_toggled`: whether SIGUSR2 came.
@@ -89,24 +99,26 @@ mod tests {
         let mut control = control(LimitedDirection::Down, "5:7");
         assert_eq!((control.limits().down, control.highest().down), (Some(7), Some(7)));
         assert_eq!(told(&mut control, false), None);
-        control.set(RateLimits { up: Some(1), down: Some(9) });
+        control.set(LimitWish::Set(RateLimits { up: Some(1), down: Some(9) }));
         assert_eq!(control.limits().down, Some(7), "until the next look");
         assert_eq!(told(&mut control, false), Some(Some(9)));
         assert_eq!((told(&mut control, false), control.limits().down), (None, Some(9)));
         assert_eq!(told(&mut control, true), Some(None));
         assert_eq!(told(&mut control, true), Some(Some(9)));
-        control.set(RateLimits::default());
+        control.set(LimitWish::Set(RateLimits::default()));
         assert_eq!(told(&mut control, false), Some(None));
         assert!(matches!(control.turn(true), Some(Event::Warning { .. })));
+        control.set(LimitWish::Own);
+        assert_eq!(told(&mut control, false), Some(Some(7)));
     }
 
     #[test]
     fn a_forward_tells_both_directions() {
         let mut control = control(LimitedDirection::Both, "off:7");
-        control.set(RateLimits { up: None, down: Some(8) });
+        control.set(LimitWish::Set(RateLimits { up: None, down: Some(8) }));
         let line = control.turn(false).unwrap().to_line();
         assert!(line.contains(r#""bytes_per_second":8,"directions":{"up":null,"down":8}"#), "{line}");
-        control.set(RateLimits { up: Some(2), down: None });
+        control.set(LimitWish::Set(RateLimits { up: Some(2), down: None }));
         let line = control.turn(false).unwrap().to_line();
         assert!(line.contains(r#""bytes_per_second":2,"directions":{"up":2,"down":null}"#), "{line}");
     }

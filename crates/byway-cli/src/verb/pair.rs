@@ -68,7 +68,7 @@ pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Res
         output.say_lines(messages::pairing::GIVES_NO_TICKET);
     }
     let introduction = Introduction { name: own_name(), key, ticket };
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut stop = None;
     let mut broken = Ok(());

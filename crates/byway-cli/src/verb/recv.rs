@@ -32,8 +32,10 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
-/// Time between two looks at signals and progress.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at what is lent.
+const LENDING_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at the limits, while nothing happens.
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// How long to wait for relays before the ticket is printed. A relay that does not answer is given
 /// up after some 5 seconds.
 const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
@@ -109,7 +111,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         sockets,
         config,
     })?;
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.publish("recv", None, &state);
     let GreetedRelays { greeted, troubles: unreachable, .. } =
@@ -260,8 +262,10 @@ fn serve(
     let mut running = 0u32;
     let mut stop = None;
     let mut last = Exit::Ok;
+    LimitControl::interrupt(signals, receiving, output);
     loop {
-        let news = receiving.next(SIGNAL_POLL_INTERVAL);
+        let news =
+            receiving.next(if lent.is_lending() { LENDING_POLL_INTERVAL } else { STANDING_POLL_INTERVAL });
         let idle = news.is_none();
         if !once {
             // Before the result of the transfer that bound it.

@@ -183,7 +183,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     if !probe_sockets.is_empty() {
         sockets.extend(sockets::serving(&probe_sockets, 0)?);
     }
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
     let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose();

@@ -21,8 +21,10 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
-/// Time between two looks at signals.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks at what happened while a registry lists the relay, or a program reads.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks otherwise.
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Time between two lines of counters for a program.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a relay carries nothing before it counts as unused. Sessions that live send more often.
@@ -98,7 +100,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         lend: None,
         registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.publish("relay", None, &state);
     if let Some(board) = output.status() {
@@ -138,8 +140,12 @@ fn serve(
 ) -> Option<Exit> {
     let clock = Clock::new();
     let (mut told, mut is_asked) = (clock.now(), false);
+    let interrupter = relaying.interrupter();
+    signals.wake_by(move || interrupter.interrupt());
+    let is_polled = enrolling.is_some() || output.is_json();
+    let patience = if is_polled { POLL_INTERVAL } else { STANDING_POLL_INTERVAL };
     loop {
-        tell(relaying, &mut is_asked, output);
+        tell(relaying, patience, &mut is_asked, output);
         if let Some(news) = enrolling.as_mut().and_then(|enrolling| enrolling.look(relaying)) {
             enrolled(news, output);
         }
@@ -177,8 +183,8 @@ fn enrolled(news: EnrolEvent, output: &mut Output) {
 
 /// Says what happened, if anything did. `is_asked`: whether whoever reads this asked for counters.
 /// `byway status` asks, too.
-fn tell(relaying: &Relaying, is_asked: &mut bool, output: &mut Output) {
-    match relaying.next(SIGNAL_POLL_INTERVAL) {
+fn tell(relaying: &Relaying, patience: Duration, is_asked: &mut bool, output: &mut Output) {
+    match relaying.next(patience) {
         Some(RelayRunEvent::Relayed(relayed)) => {
             let event = Event::Counters(shown(&relayed));
             match std::mem::take(is_asked) {
@@ -218,7 +224,7 @@ fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
         output.say(&messages::relay::draining(patience.as_secs()));
     }
     while relaying.idle() < IDLE_TIMEOUT && clock.now().since(begun) < patience && !relaying.is_over() {
-        tell(relaying, &mut false, output);
+        tell(relaying, POLL_INTERVAL, &mut false, output);
     }
 }
 

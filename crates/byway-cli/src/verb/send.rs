@@ -117,7 +117,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             config: Config { cap, dscp, ..Config::default() },
         })
     };
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     if arguments.dry_run {
         let found = dry_run::look(plan(limits.limits().up, None)?, &signals, output)?;

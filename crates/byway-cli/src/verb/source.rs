@@ -150,7 +150,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             long_lines: 0,
         });
     }
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.publish("source", None, &state);
     output.emit(&Event::told(

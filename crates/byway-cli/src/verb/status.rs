@@ -45,7 +45,7 @@ pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> R
         output.emit(&Event::result("status", Exit::Ok, Outcome::Nothing {}));
         return Ok(Exit::Ok);
     }
-    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut known = 0;
     loop {
@@ -121,6 +121,8 @@ fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
     let seconds = now.saturating_sub(status.since) as f64;
     let mut lines =
         vec![messages::status::process(&status.verb, status.peer.as_deref(), seconds, status.pid)];
+    let away = status.told.get("away").and_then(|told| told.get("reason")?.as_str());
+    lines.extend(away.map(messages::status::away));
     if let Some(told) = status.told.get("forwarded") {
         let [open, sent, received] = ["open", "sent_bytes", "received_bytes"].map(|name| number(told, name));
         lines.push(messages::status::forwarded(open, sent, received));

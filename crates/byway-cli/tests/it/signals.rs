@@ -1,7 +1,10 @@
 //! What signals do to programs that run: who stops by which, and with which code.
 
+use super::common::machine::{PATIENCE, wait_for};
 use super::common::{Place, Running};
+use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A command that begins with `words`, and goes on with this one.
 fn behind(words: &[&str], command: &Command) -> Command {
@@ -28,6 +31,40 @@ fn slow(place: &Place) -> (Running, Running) {
     let mut sender = on_a_terminal(&place.command("sender", &arguments));
     while sender.event("progress")["bytes"] == 0 {}
     (receiver, sender)
+}
+
+/// How often the threads of a process have gone to sleep.
+fn sleeps(process: &Running) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
+    let of = |status: String| -> u64 {
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        count.trim().parse().unwrap()
+    };
+    tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).map_or(0, of)).sum()
+}
+
+#[test]
+fn who_stands_by_sleeps_until_something_happens() {
+    let place = Place::new();
+    let (receiver, ticket) = place.recv(&["in", "--allow-forward", "localhost:7"]);
+    let (relay, _) = place.relay(&[]);
+    let arguments = ["forward", "--json", "0:localhost:7", "--to", &ticket];
+    let mut forward = Running::start(place.command("sender", &arguments));
+    forward.event("connected");
+    for process in [&receiver, &relay, &forward] {
+        let rests = wait_for(PATIENCE, || {
+            let before = sleeps(process);
+            std::thread::sleep(Duration::from_secs(2));
+            // Ten looks a second by a program that then wakes its event loop are 40.
+            (sleeps(process) - before <= 8).then_some(())
+        });
+        assert!(rests.is_some());
+    }
+    for process in [forward, relay, receiver] {
+        process.signal("TERM");
+        let ended = process.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -82,6 +82,34 @@ fn what_ended_is_remembered_and_so_is_what_failed() {
 }
 
 #[test]
+fn what_was_stopped_is_remembered_with_what_it_moved() {
+    let place = Place::new();
+    let (receiver, sender) = running(&place);
+    sender.interrupt();
+    sender.end().failed(130, "to go on");
+    let told = status(&place, "sender");
+    let ended = told.iter().find(|it| it["event"] == "history").unwrap();
+    assert!(ended["result"]["exit"] == 130 && ended["result"]["bytes"].as_u64() > Some(0), "{ended}");
+    drop(receiver);
+}
+
+#[test]
+fn a_sender_that_waits_for_its_receiver_says_so() {
+    let place = Place::new();
+    let (receiver, ticket) = place.recv(&["in"]);
+    place.run("sender", &["peer", "add", "nas", &ticket]).succeeded();
+    drop(receiver);
+    fs::write(place.path("file"), "x").unwrap();
+    let sender = Running::start(place.command("sender", &["send", "file", "nas:", "--retry"]));
+    let shown = wait_for(PATIENCE, || {
+        let shown = String::from_utf8(place.run("sender", &["status"]).stdout).unwrap();
+        shown.contains("  the peer does not answer: ").then_some(shown)
+    });
+    assert!(shown.is_some_and(|shown| !shown.contains("no transfer now")));
+    drop(sender);
+}
+
+#[test]
 fn a_process_runs_where_nothing_can_be_told() {
     let place = Place::new();
     byway_files::generate(&place.path("tree"), 1, 1_000).unwrap();
@@ -116,6 +144,8 @@ fn limits_change_while_it_runs() {
     assert_eq!(told(&limited)[0]["peer"], "nas");
     assert_eq!(sender.event("limit")["bytes_per_second"], Value::Null);
     while sender.event("progress")["pause"] != "receiver_bandwidth_limit" {}
+    limit(&["nas", "own"]).succeeded();
+    assert_eq!(sender.event("limit")["bytes_per_second"], 50 << 10);
     limit(&["radar", "off"]).failed(3, "nothing that answers here has such a limit");
     limit(&["fast"]).failed(2, "10Mbit");
     limit(&["off"]).succeeded();

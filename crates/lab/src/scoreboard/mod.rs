@@ -36,6 +36,7 @@ pub mod known_jitter;
 pub mod measure;
 mod scenes;
 pub mod selection;
+pub mod tables;
 mod times;
 mod transfer_mix;
 pub mod world;

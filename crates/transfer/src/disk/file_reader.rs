@@ -3,6 +3,7 @@
 use crate::buffers::Buffers;
 use crate::disk::thread_channel::BatchReceiver;
 use crate::error::TransferError;
+use crate::event_loop::news_channel::NewsSender;
 use crate::events::TransferEvent;
 use crate::expired_leftovers::expire_sent;
 use crate::warnings::Warnings;
@@ -128,7 +129,7 @@ pub(crate) struct TreeReader {
     unwoken: usize,
     buffers: Buffers,
     reports: Reports,
-    news: SyncSender<TransferEvent>,
+    news: NewsSender<TransferEvent>,
     warnings: Warnings,
     /// The rate in bytes per second that the receiver last permitted.
     limit: Option<u64>,
@@ -153,7 +154,7 @@ impl TreeReader {
     pub fn new(
         source: Source,
         (asks, answers): (BatchReceiver<DiskRequest>, SyncSender<DiskReply>),
-        news: SyncSender<TransferEvent>,
+        news: NewsSender<TransferEvent>,
         waker: Waker,
         counted: Arc<AtomicU64>,
     ) -> Self {
@@ -293,7 +294,7 @@ impl TreeReader {
             }
             Report::Looked { what, amount, path } => {
                 // Whoever does not wait for it is gone.
-                let _ = self.news.send(TransferEvent::Looked { what, amount, path });
+                self.news.send(TransferEvent::Looked { what, amount, path });
             }
             Report::Trashed { entries, folder } => self.trashed = Some((entries, folder)),
             Report::Done { files: _, bytes, failed } => {
@@ -400,7 +401,7 @@ fn count(
 mod tests {
     use super::*;
     use crate::disk::thread_channel::batch_channel;
-    use crate::event_loop::hung_up;
+    use crate::event_loop::news_channel::hung_up;
     use byway_files::ObjectRange;
     use byway_net::Control;
     use std::sync::mpsc::sync_channel;

@@ -33,4 +33,13 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         void_after: Option<u64>,
     },
+    /// The limits that it was started with, and their timetable, from now on.
+    OwnLimit {
+        /// As in [`Request::Limit`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer: Option<String>,
+        /// As in [`Request::Limit`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        void_after: Option<u64>,
+    },
 }

@@ -5,6 +5,7 @@ use super::history::{History, HistoryEntry};
 use super::request::Request;
 use super::runtime_directory::RuntimeDirectory;
 use super::status_socket::StatusSocket;
+use crate::limits::limit_choice::LimitWish;
 use crate::state_directory::StateDir;
 use crate::units::RateLimits;
 use byway_net::{unix_millis, unix_seconds};
@@ -15,6 +16,12 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// The event that the peer does not answer, and the one that it does. Progress says so, too.
+const AWAY_EVENT: &str = "away";
+const CONNECTED_EVENT: &str = "connected";
+/// What the last progress of a transfer tells if its result does not.
+const PROGRESS_FIELDS: [&str; 2] = ["bytes", "seconds"];
 
 /// How long whoever asks waits for figures that are made on request.
 const FIGURES_TIMEOUT: Duration = Duration::from_millis(80);
@@ -50,7 +57,9 @@ struct Shared {
     transfers: BTreeMap<u32, Value>,
     /// Whether the process has limits.
     is_limited: bool,
-    wanted: Option<RateLimits>,
+    wanted: Option<LimitWish>,
+    /// Wakes the process, which then takes the limits.
+    wake: Option<Box<dyn Fn() + Send>>,
     /// Asks the process for events with its newest figures. `None`: they come by themselves.
     refresh: Option<Arc<dyn Fn() + Send + Sync>>,
     /// How many events were told.
@@ -92,12 +101,17 @@ impl StatusBoard {
 
     /// Notes how far a transfer is. `number`: 0 at a sender.
     pub fn progress(&self, number: u32, progress: Value) {
-        self.shared.locked().transfers.insert(number, progress);
+        let mut shared = self.shared.locked();
+        shared.status.told.remove(AWAY_EVENT);
+        shared.transfers.insert(number, progress);
     }
 
     /// Notes an event of this name. It must hold no secret.
     pub fn told(&self, name: &str, fields: Value) {
         let mut shared = self.shared.locked();
+        if name == CONNECTED_EVENT {
+            shared.status.told.remove(AWAY_EVENT);
+        }
         shared.status.told.insert(name.into(), fields);
         shared.told_count += 1;
         self.shared.1.notify_all();
@@ -108,13 +122,25 @@ impl StatusBoard {
         self.shared.locked().refresh = Some(Arc::new(ask));
     }
 
+    /// Whoever asks for limits has `wake` called, which must return quickly.
+    pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
+        self.shared.locked().wake = Some(Box::new(wake));
+    }
+
     /// A transfer ended. One that moved something or failed is remembered.
     ///
     /// # Errors
     /// The history cannot be written.
-    pub fn ended(&self, number: u32, result: Value) -> io::Result<()> {
+    pub fn ended(&self, number: u32, mut result: Value) -> io::Result<()> {
         let mut shared = self.shared.locked();
-        shared.transfers.remove(&number);
+        let last = shared.transfers.remove(&number);
+        if let (Some(last), Some(result)) = (last, result.as_object_mut()) {
+            for name in PROGRESS_FIELDS {
+                if let (None, Some(value)) = (result.get(name), last.get(name)) {
+                    result.insert(name.into(), value.clone());
+                }
+            }
+        }
         if result.get("bytes").is_none() && result.get("error").is_none() {
             return Ok(());
         }
@@ -126,7 +152,7 @@ impl StatusBoard {
     /// The limits that somebody asked for since the last call. From the first call on whoever asks
     /// hears that they will apply.
     #[must_use]
-    pub fn take_limits(&self) -> Option<RateLimits> {
+    pub fn take_limits(&self) -> Option<LimitWish> {
         let mut shared = self.shared.locked();
         shared.is_limited = true;
         shared.wanted.take()
@@ -142,17 +168,28 @@ impl Shared {
                 let transfers = self.transfers.values().cloned().collect();
                 json!(ProcessStatus { transfers, ..self.status.clone() })
             }
-            Request::Limit { peer: meant, .. } if !self.is_limited || meant.is_some() && meant != peer => {
+            Request::Limit { peer: meant, .. } | Request::OwnLimit { peer: meant, .. }
+                if !self.is_limited || meant.is_some() && meant != peer =>
+            {
                 json!({ "limited": false })
             }
             Request::Limit { up: Some(0), .. } | Request::Limit { down: Some(0), .. } => {
                 json!({ "limited": false, "error": "a limit of 0 would stop it: leave it out for no limit" })
             }
-            Request::Limit { void_after: Some(last), .. } if unix_millis() > *last => {
+            Request::Limit { void_after: Some(last), .. }
+            | Request::OwnLimit { void_after: Some(last), .. }
+                if unix_millis() > *last =>
+            {
                 json!({ "limited": false, "error": "the request came too late" })
             }
-            Request::Limit { up, down, .. } => {
-                self.wanted = Some(RateLimits { up: *up, down: *down });
+            Request::Limit { .. } | Request::OwnLimit { .. } => {
+                self.wanted = Some(match request {
+                    Request::Limit { up, down, .. } => LimitWish::Set(RateLimits { up: *up, down: *down }),
+                    _ => LimitWish::Own,
+                });
+                if let Some(wake) = &self.wake {
+                    wake();
+                }
                 json!({ "limited": true, "verb": verb, "pid": pid, "peer": peer })
             }
         };

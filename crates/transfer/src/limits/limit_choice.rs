@@ -28,6 +28,15 @@ impl LimitedDirection {
     }
 }
 
+/// What somebody wants of the limits of a transfer that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitWish {
+    /// These, in place of the timetable.
+    Set(RateLimits),
+    /// Those of the timetable.
+    Own,
+}
+
 /// The limits of a transfer, and who decides them at the moment.
 #[derive(Clone, Debug)]
 pub struct LimitChoice {
@@ -69,9 +78,13 @@ impl LimitChoice {
         self.direction.of(self.timetable.highest())
     }
 
-    /// Sets other limits from now on, in place of the timetable. They also end a lifting.
-    pub const fn set(&mut self, limits: RateLimits) {
-        (self.set, self.is_lifted) = (Some(limits), false);
+    /// Changes who decides the limits from now on. This also ends a lifting.
+    pub const fn set(&mut self, wish: LimitWish) {
+        let set = match wish {
+            LimitWish::Set(limits) => Some(limits),
+            LimitWish::Own => None,
+        };
+        (self.set, self.is_lifted) = (set, false);
     }
 
     /// Lifts the limits, or has them hold again. Returns whether there is anything to lift.
@@ -119,16 +132,18 @@ mod tests {
     #[test]
     fn what_is_set_holds_in_place_of_the_timetable() {
         let mut choice = choice(LimitedDirection::Up, "00:00,5 08:00,6");
-        choice.set(RateLimits { up: Some(9), down: Some(1) });
+        choice.set(LimitWish::Set(RateLimits { up: Some(9), down: Some(1) }));
         assert_eq!((choice.limits(), choice.limits_at(LocalTime::new(8 * 3_600))), (up(9), up(9)));
         assert!(choice.toggle());
-        choice.set(up(3));
+        choice.set(LimitWish::Set(up(3)));
         assert_eq!(choice.limits(), up(3), "who sets a limit wants it now");
-        choice.set(RateLimits::default());
+        choice.set(LimitWish::Set(RateLimits::default()));
         assert!(!choice.toggle(), "there is nothing to lift");
-        choice.set(up(4));
+        choice.set(LimitWish::Set(up(4)));
         assert!(choice.toggle() && choice.limits() == RateLimits::default());
         assert!(choice.toggle() && choice.limits() == up(4));
+        choice.set(LimitWish::Own);
+        assert_eq!(choice.limits_at(LocalTime::new(8 * 3_600)), up(6));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::run_event::RelayRunEvent;
 use super::saved_state::{MAX_FILE_BYTES, SavedState};
+use crate::event_loop::news_channel::NewsSender;
 use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};
 use byway_relay::{Relay, Reserve, Used};
@@ -11,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Time between two looks at what was carried. A relay without a quota may lose by a kill what it
@@ -93,7 +94,7 @@ pub(super) struct StateWriter {
     path: PathBuf,
     /// The state to write.
     kept: SavedState,
-    news: SyncSender<RelayRunEvent>,
+    news: NewsSender<RelayRunEvent>,
     /// How often the state could not be written.
     failures: Arc<AtomicU64>,
     reserve: Arc<ReserveOffer>,
@@ -106,7 +107,7 @@ impl StateWriter {
     pub(super) fn new(
         path: PathBuf,
         kept: SavedState,
-        news: SyncSender<RelayRunEvent>,
+        news: NewsSender<RelayRunEvent>,
         failures: Arc<AtomicU64>,
         reserve: Arc<ReserveOffer>,
     ) -> Self {
@@ -182,7 +183,7 @@ impl StateWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::sync_channel;
+    use crate::event_loop::news_channel::news_channel;
 
     fn snapshot(today: u64) -> Snapshot {
         let used = Used { day: 1, today, month: 0, this_month: today, ..Used::default() };
@@ -194,7 +195,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("state");
         let path = directory.join("relay-kept");
-        let (news, inbox) = sync_channel(8);
+        let (news, inbox) = news_channel(8);
         let mut keeper =
             StateWriter::new(path.clone(), SavedState::default(), news, Arc::default(), Arc::default());
         std::fs::write(&directory, "in the way").unwrap();

@@ -189,7 +189,7 @@ fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
     let (clock, control) = (Clock::new(), Control::new().unwrap());
     let mut relay = Relay::new(&Config::new([1; 32], (unix_seconds() - 40 * DAY) * 1_000), clock.now());
     let ((news, _inbox), (_orders, ordered)) =
-        (sync_channel(MAX_QUEUED_EVENTS), sync_channel(MAX_QUEUED_ORDERS));
+        (news_channel(MAX_QUEUED_EVENTS), sync_channel(MAX_QUEUED_ORDERS));
     let mut operator = Operator {
         entrance: Entrance::new(control.watch(), Vec::new()).unwrap(),
         tcp_limits: DEFAULT_TCP_LIMITS,

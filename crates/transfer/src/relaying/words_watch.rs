@@ -3,6 +3,7 @@
 
 use super::named_words::{NamedRelayWord, NamedRelayWords};
 use super::run_event::RelayRunEvent;
+use crate::event_loop::news_channel::NewsSender;
 use crate::state_directory::StateError;
 use byway_relay::NamedWord;
 use byway_wire::Duration;
@@ -11,10 +12,10 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 /// Time between two looks at the file.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What tells one state of a file from another: device, inode, bytes, and the times of the last
 /// changes of its contents and of its inode.
@@ -66,7 +67,7 @@ pub(super) struct WordsWatch<T> {
     pub(super) file: WordsFile,
     /// Gives the relay the words. False: it has no room for an order now.
     pub(super) tell: T,
-    pub(super) news: SyncSender<RelayRunEvent>,
+    pub(super) news: NewsSender<RelayRunEvent>,
 }
 
 impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
@@ -113,6 +114,7 @@ impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
 mod tests {
     use super::super::checked_lines::check;
     use super::*;
+    use crate::event_loop::news_channel::news_channel;
     use std::sync::mpsc::sync_channel;
 
     #[test]
@@ -121,7 +123,7 @@ mod tests {
         let (path, relay) = (place.path().join("relay-words"), RelayId([1; 16]));
         let (file, words) = WordsFile::open(path.clone(), relay).unwrap();
         assert!(words.is_empty());
-        let ((orders, ordered), (news, inbox)) = (sync_channel(1), sync_channel(8));
+        let ((orders, ordered), (news, inbox)) = (sync_channel(1), news_channel(8));
         let tell = move |words| orders.try_send(words).is_ok();
         let mut watch = WordsWatch { file, tell, news };
         let put = |lines: &str| {

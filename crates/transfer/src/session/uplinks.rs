@@ -2,11 +2,12 @@
 //! the host gets. It stops using an address that the host lost, until the address is back.
 
 use crate::sockets::{DEFAULT_MAX_SOCKETS, uplinks};
-use byway_net::Socket;
+use byway_net::{AddressChanges, Socket};
 use byway_wire::{Duration, Instant, LinkChange, Local};
 use std::net::{IpAddr, SocketAddr};
 
-/// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
+/// Time between two looks at the host's addresses, at least. A look takes some tenths of a
+/// millisecond.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The most destinations after which no more are added.
@@ -19,6 +20,10 @@ pub struct Uplinks {
     /// Where datagrams may go first.
     destinations: Vec<IpAddr>,
     look_at: Option<Instant>,
+    /// `None`: the kernel does not tell of changes.
+    changes: Option<AddressChanges>,
+    /// Whether the next look may find something that the kernel does not tell of.
+    is_unsure: bool,
     opened: Vec<Socket>,
 }
 
@@ -37,7 +42,8 @@ impl Uplinks {
     #[must_use]
     pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
         let sockets = sockets.iter().map(|address| (*address, true)).collect();
-        Self { sockets, destinations, look_at: None, opened: Vec::new() }
+        let changes = AddressChanges::open().ok();
+        Self { sockets, destinations, look_at: None, changes, is_unsure: false, opened: Vec::new() }
     }
 
     /// Adds addresses to which datagrams may go, as those of a name that was looked up.
@@ -45,7 +51,7 @@ impl Uplinks {
         for ip in found {
             if !self.destinations.contains(&ip) && self.destinations.len() < MAX_DESTINATIONS {
                 self.destinations.push(ip);
-                self.look_at = Some(Instant::ZERO);
+                (self.look_at, self.is_unsure) = (Some(Instant::ZERO), true);
             }
         }
     }
@@ -56,8 +62,15 @@ impl Uplinks {
         if self.look_at.replace(now + ADDRESS_CHECK_INTERVAL).is_none() {
             return Vec::new(); // the sockets are new
         }
+        let is_told = self.changes.as_ref().is_none_or(AddressChanges::take);
+        if !std::mem::take(&mut self.is_unsure) && !is_told {
+            return Vec::new();
+        }
         // What cannot be read has not changed.
-        let Ok(found) = uplinks(&self.destinations) else { return Vec::new() };
+        let Ok(found) = uplinks(&self.destinations) else {
+            self.is_unsure = true;
+            return Vec::new();
+        };
         let mut told = Vec::new();
         for change in changes(&self.sockets, &found, &self.destinations) {
             match change {
@@ -68,12 +81,13 @@ impl Uplinks {
                     told.push(LinkChange { local: Local(number), address: *address, up: *there });
                 }
                 // An address that is not to be had yet is tried again.
-                Change::Came(ip) => {
-                    if let Ok(socket) = Socket::bind(SocketAddr::new(ip, 0)) {
+                Change::Came(ip) => match Socket::bind(SocketAddr::new(ip, 0)) {
+                    Ok(socket) => {
                         self.sockets.push((socket.address(), true));
                         self.opened.push(socket);
                     }
-                }
+                    Err(_) => self.is_unsure = true,
+                },
             }
         }
         told

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
         // Before the world runs: whoever looks for a world that does not end can stop it.
         write(file, seed, None)?;
     }
-    let signals = Signals::install(Hangup::Stop, || {})?;
+    let signals = Signals::install(Hangup::Stop)?;
     output.heed(&signals);
     let stop = || signals.stop().is_some();
     let mut last = None;

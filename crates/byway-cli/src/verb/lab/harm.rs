@@ -1,16 +1,16 @@
 //! `byway lab harm`: what people's requests wait for beside bulk transfers, byway's and those of
 //! the kernel's TCP.
 
+use super::run::printable;
 use super::stop_flag::cancellation;
 use crate::args::lab::LabHarm;
 use crate::exit::Exit;
-use crate::output::{Align, Event, Fields, Outcome, Output, Table};
+use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::{Context as _, Result};
 use byway_field::harm::{self, AccessLink, Bounds, HarmEvent, HarmOptions, HarmRow, HarmVerdict};
+use byway_field::harm_table;
 use serde::Serialize;
 use std::io;
-
-const INACCURATE_TEXT: &str = "inaccurate";
 
 /// The counts of verdicts, as JSON.
 #[derive(Serialize)]
@@ -83,34 +83,7 @@ fn show(link: AccessLink, rows: &[HarmRow], output: &mut Output) -> io::Result<(
         first.alone_median_seconds * 1e3,
         first.alone_p90_seconds * 1e3,
     ))?;
-    let mut table = Table::new([
-        ("beside", Align::Left),
-        ("transfers", Align::Right),
-        ("median", Align::Right),
-        ("p90", Align::Right),
-        ("of the rest", Align::Right),
-        ("has it after", Align::Right),
-        ("", Align::Left),
-    ]);
-    let shown = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "never".to_owned(), text);
-    for row in rows {
-        let verdict = match (row.verdict, row.accurate) {
-            (HarmVerdict::Fail, _) => format!("FAIL: {}", row.missed.join(", ")),
-            (HarmVerdict::Inaccurate, _) | (HarmVerdict::Shown, false) => INACCURATE_TEXT.to_owned(),
-            (HarmVerdict::Shown, true) => String::new(),
-            (HarmVerdict::Pass, _) => "pass".to_owned(),
-        };
-        table.row([
-            row.against.clone(),
-            row.bulk.to_string(),
-            shown(row.median, |ratio| format!("{ratio:.2}x")),
-            shown(row.p90, |ratio| format!("{ratio:.2}x")),
-            shown(row.share, |share| format!("{:.0} %", 100.0 * share)),
-            shown(row.regain_seconds, |seconds| format!("{seconds:.1} s")),
-            verdict,
-        ]);
-    }
-    output.answer_table(&table)?;
+    output.answer_table(&printable(&harm_table::table(rows)))?;
     let mut told = Vec::new();
     for bulk in rows.iter().map(|row| row.bulk) {
         if told.contains(&bulk) {

@@ -125,10 +125,11 @@ fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
 }
 
 /// `grid` as a table: numbers lean to the right, with or without the range that they lie in.
-fn printable(grid: &Grid) -> Table {
+pub(super) fn printable(grid: &Grid) -> Table {
     let number = |cell: &String| {
         let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
-        range.ends_with(')') && (median == "-" || median.parse::<f64>().is_ok())
+        let figure = ["x", " %", " s"].iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
+        range.ends_with(')') && (["", "-", "never"].contains(&figure) || figure.parse::<f64>().is_ok())
     };
     let columns = grid.headings.iter().enumerate().map(|(column, heading)| {
         let numbers = grid.rows.iter().filter_map(|row| row.cells.get(column)).all(number);

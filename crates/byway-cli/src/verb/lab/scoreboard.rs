@@ -1,7 +1,7 @@
 //! `byway lab scoreboard`: laws for the background against each other on a grid of lines, beside a
 //! grid of others.
 
-use super::scoreboard_tables;
+use super::run::printable;
 use super::stop_flag::cancellation;
 use crate::args::lab::LabScoreboard;
 use crate::exit::{Exit, Failure};
@@ -9,7 +9,7 @@ use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
 use byway_field::experiment_run::limit_jobs;
 use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seeds};
-use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, world};
+use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, tables, world};
 use serde::Serialize;
 
 /// Rows that are printed unasked, at most.
@@ -57,15 +57,15 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let FilledBoard { rows, board, ran, seconds, file } = filled;
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     if arguments.rows || selection.scenes().len() * laws.len() <= MAX_UNASKED_ROWS {
-        for table in scoreboard_tables::cells(&board, &laws) {
-            output.answer_table(&table)?;
+        for table in tables::cells(&board, &laws) {
+            output.answer_table(&printable(&table))?;
         }
     }
-    output.answer_table(&scoreboard_tables::laws(&board, &laws, &rows))?;
+    output.answer_table(&printable(&tables::laws(&board, &laws, &rows)))?;
     let law = arguments.judged.as_deref().unwrap_or(PRODUCT_LAW);
     let judged = judge(&board, selection.lines, law);
     if !judged.is_empty() {
-        output.answer_table(&scoreboard_tables::bounds(law, &judged))?;
+        output.answer_table(&printable(&tables::bounds(law, &judged)))?;
     }
     let held = judged.iter().filter(|judged| judged.missed.is_empty()).count();
     let missed = judged.iter().filter(|judged| !judged.holds()).count();

@@ -1,9 +1,9 @@
-//! The board as tables of text.
+//! The board as tables for whoever prints them.
 
-use crate::output::{Align, Table};
-use byway_lab::acceptance::Acceptance;
-use byway_lab::request_times;
-use byway_lab::scoreboard::{Board, BoundResult, CellRow, Figure, Foreground};
+use super::{Board, BoundResult, CellRow, Figure, Foreground};
+use crate::acceptance::Acceptance;
+use crate::expect::table::{Grid, GridRow};
+use crate::request_times;
 
 /// The figures of a cell, by heading.
 const FIGURE_COLUMNS: [(&str, Figure); 11] = [
@@ -21,11 +21,12 @@ const FIGURE_COLUMNS: [(&str, Figure); 11] = [
 ];
 
 /// A table for each foreground: a row for each line, number of transfers and law.
-pub(super) fn cells(board: &Board, laws: &[&str]) -> Vec<Table> {
+#[must_use]
+pub fn cells(board: &Board, laws: &[&str]) -> Vec<Grid> {
     Foreground::ALL.into_iter().filter_map(|foreground| beside(board, laws, foreground)).collect()
 }
 
-fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table> {
+fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Grid> {
     let places: Vec<_> =
         board.scenes().iter().enumerate().filter(|(_, scene)| scene.foreground == foreground).collect();
     let all = places.iter().flat_map(|&(place, scene)| {
@@ -36,26 +37,23 @@ fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table>
     let columns = FIGURE_COLUMNS.into_iter();
     let columns: Vec<_> =
         columns.filter(|&column| all.iter().any(|(.., figures)| value(figures, column).is_some())).collect();
-    let heading = format!("beside {}", foreground.name());
-    let left = [(heading.as_str(), Align::Left), ("transfers", Align::Right), ("law", Align::Left)];
-    let mut table =
-        Table::new(left.into_iter().chain(columns.iter().map(|(heading, _)| (*heading, Align::Right))))
-            .keyed_by(3);
-    for (scene, law, figures) in &all {
-        let cells = columns.iter().map(|&column| shown(value(figures, column)));
+    let left = [format!("beside {}", foreground.name()), "transfers".into(), "law".into()];
+    let headings = left.into_iter().chain(columns.iter().map(|(heading, _)| (*heading).to_owned()));
+    let rows = all.iter().map(|(scene, law, figures)| {
         let left = [scene.line.to_string(), scene.who(), (*law).to_owned()];
-        table.row(left.into_iter().chain(cells));
-    }
-    (!all.is_empty()).then_some(table)
+        let cells = columns.iter().map(|&column| shown(value(figures, column)));
+        GridRow { cells: left.into_iter().chain(cells).collect(), notes: Vec::new() }
+    });
+    let grid = Grid { headings: headings.collect(), keys: 3, rows: rows.collect() };
+    (!all.is_empty()).then_some(grid)
 }
 
 /// A row for each law: the median of each figure over the scenes, and the worst harm.
-pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
-    let headings = [("law", Align::Left), ("scenes", Align::Right)];
-    let figures = FIGURE_COLUMNS.map(|(heading, _)| (heading, Align::Right));
-    let last = [("worst p90", Align::Right), ("CPU s", Align::Right)];
-    let mut table = Table::new(headings.into_iter().chain(figures).chain(last));
-    for law in laws {
+#[must_use]
+pub fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Grid {
+    let headings = ["law", "scenes"].into_iter().chain(FIGURE_COLUMNS.map(|(heading, _)| heading));
+    let headings = headings.chain(["worst p90", "CPU s"]).map(str::to_owned).collect();
+    let row = |law: &&str| {
         let values = |figure: Figure| {
             let of = board.of(law).filter_map(move |(scene, figures)| figure.of(figures, scene.foreground));
             of.collect::<Vec<f64>>()
@@ -63,38 +61,37 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
         let middle = |figure| shown(request_times::percentile(values(figure).into_iter().map(Some), 50.0));
         let worst = values(Figure::P90).into_iter().max_by(f64::total_cmp);
         let cpu: f64 = rows.iter().filter(|row| row.law == *law).map(|row| row.cpu_seconds).sum();
-        let scenes = board.of(law).count();
-        let cells = FIGURE_COLUMNS.map(|(_, figure)| middle(figure));
+        let first = [(*law).to_owned(), board.of(law).count().to_string()];
         let last = [shown(worst), format!("{cpu:.0}")];
-        table.row([(*law).to_owned(), scenes.to_string()].into_iter().chain(cells).chain(last));
-    }
-    table
+        let cells = first.into_iter().chain(FIGURE_COLUMNS.map(|(_, figure)| middle(figure))).chain(last);
+        GridRow { cells: cells.collect(), notes: Vec::new() }
+    };
+    Grid { headings, keys: 1, rows: laws.iter().map(row).collect() }
 }
 
 /// A row for each bound. The scenes that miss it are listed below the row.
-pub(super) fn bounds(law: &str, judged: &[BoundResult]) -> Table {
-    let mut table = Table::new([
-        (format!("bounds of {law}"), Align::Left),
-        ("figures".to_owned(), Align::Right),
-        ("missed".to_owned(), Align::Right),
-        (String::new(), Align::Left),
-    ]);
-    for bound in judged {
+#[must_use]
+pub fn bounds(law: &str, judged: &[BoundResult]) -> Grid {
+    let headings = vec![format!("bounds of {law}"), "figures".into(), "missed".into(), String::new()];
+    let row = |bound: &BoundResult| {
         let word = match (bound.missed.is_empty(), bound.holds()) {
             (true, _) => "pass",
             (_, true) => "known",
             _ => "FAIL",
         };
-        let missed = bound.missed.len();
-        table.row([bound.says.to_owned(), bound.figures.to_string(), missed.to_string(), word.to_owned()]);
-        for miss in &bound.missed {
+        let (figures, missed) = (bound.figures.to_string(), bound.missed.len().to_string());
+        let notes = bound.missed.iter().map(|miss| {
             let (value, limit) = (shown(Some(miss.value)), shown(Some(miss.limit)));
             let accepted = miss.known.map(|known| acceptance(known.acceptance)).unwrap_or_default();
             let reason = miss.known.map(|known| format!(": {}", known.reason)).unwrap_or_default();
-            table.note(&format!("{}: {} {value}, bound {limit}{accepted}{reason}", miss.scene, miss.figure));
+            format!("{}: {} {value}, bound {limit}{accepted}{reason}", miss.scene, miss.figure)
+        });
+        GridRow {
+            cells: vec![bound.says.to_owned(), figures, missed, word.to_owned()],
+            notes: notes.collect(),
         }
-    }
-    table
+    };
+    Grid { headings, keys: 1, rows: judged.iter().map(row).collect() }
 }
 
 /// How a known miss compares with the accepted one, where that is worth a word.
