@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
     };
     let keeper = |name: &str| open(name).with_context(|| messages::registry::cannot_open(name));
     let outcome = match &arguments.command {
-        None => return serve(keeper(&store)?, arguments, output),
+        None => return serve(global, keeper(&store)?, arguments, output),
         Some(RegistryCommand::Word(word)) => issue(&mut *keeper(&store)?, word, output)?,
         Some(RegistryCommand::List) => {
             let listing = Listing::of(&mut *keeper(&store)?, unix_seconds())?;
@@ -158,7 +158,12 @@ fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) 
     Ok(Fields::of(&Done { name: row.name, word: text }))
 }
 
-fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
+fn serve(
+    global: &Global,
+    keeper: Box<dyn OperatorStore>,
+    arguments: &Registry,
+    output: &mut Output,
+) -> Result<Exit> {
     let listen = local_addresses(&arguments.listen, DEFAULT_PORT)?;
     let probe_sockets = local_addresses(&arguments.probe_from, 0)?;
     let probe_from: Vec<IpAddr> = probe_sockets.iter().map(SocketAddr::ip).collect();
@@ -185,6 +190,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     }
     let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    output.publish("registry", None, &global.state()?);
     let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
     let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose();
     let page = page.with_context(|| messages::registry::cannot_serve_pages(arguments.http))?;

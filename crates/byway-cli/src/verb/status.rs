@@ -140,7 +140,12 @@ fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
         lines.extend(cost.map(|(yielded, added)| messages::status::cost(yielded, added)));
     }
     if lines.len() == 1 {
-        lines.push(messages::status::NOTHING_MOVES.into());
+        let line = match status.verb.as_str() {
+            "gateway" => messages::status::GATEWAY_TELLS_MORE,
+            "registry" => messages::status::REGISTRY_TELLS_MORE,
+            _ => messages::status::NOTHING_MOVES,
+        };
+        lines.push(line.into());
     }
     lines
 }

@@ -179,6 +179,16 @@ fn a_relays_figures_are_those_of_the_moment() {
 }
 
 #[test]
+fn a_registry_is_shown_and_who_tells_more_of_it() {
+    let place = Place::new();
+    let mut registry = Running::start(place.command("registry", &["registry", "--listen", "127.0.0.1:0"]));
+    registry.line();
+    let shown = String::from_utf8(place.run("registry", &["status"]).stdout).unwrap();
+    assert!(shown.starts_with("registry, for "), "{shown}");
+    assert!(shown.contains("\n  `byway registry list` tells its relays and words\n"), "{shown}");
+}
+
+#[test]
 fn what_another_process_answers_moves_no_cursor() {
     let place = Place::new();
     let run = place.path("run");
