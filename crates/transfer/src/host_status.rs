@@ -10,7 +10,7 @@ mod status_board;
 mod status_socket;
 
 pub use history::{History, HistoryEntry};
-pub use query::{Answer, NoAnswer, ask_all};
+pub use query::{Answer, NoAnswer, ask_all, ask_each};
 pub use request::Request;
 pub use runtime_directory::RuntimeDirectory;
 pub use status_board::{ProcessStatus, StatusBoard};

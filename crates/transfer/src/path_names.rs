@@ -25,6 +25,13 @@ pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
     }
 }
 
+/// The local address of a path's datagrams. `None`: the system chooses it, as that of TCP.
+#[must_use]
+pub(crate) fn local_address(route: &Route, locals: &[SocketAddr]) -> Option<IpAddr> {
+    let bound = locals.get(usize::from(route.local.0)).filter(|_| !route.local.is_connection());
+    bound.map(SocketAddr::ip).filter(|address| !address.is_unspecified())
+}
+
 /// The transport of a path's datagrams: `udp` or `tcp`.
 #[must_use]
 pub const fn carrier(route: &Route) -> &'static str {
@@ -67,5 +74,8 @@ mod tests {
         );
         let both = [address("10.0.0.1:1"), address("10.1.0.1:1")];
         assert_eq!(route_name(&route, &both), "direct from 10.1.0.1");
+        assert_eq!(local_address(&route, &both), Some(both[1].ip()));
+        let any = [address("10.0.0.1:1"), address("0.0.0.0:1")];
+        assert_eq!([local_address(&route, &any), local_address(&tcp, &both)], [None; 2]);
     }
 }

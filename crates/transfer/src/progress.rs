@@ -4,7 +4,7 @@ pub(crate) mod cost_to_others;
 pub(crate) mod limiting_factor;
 
 use crate::identity::PublicKey;
-use crate::path_names::route_name;
+use crate::path_names::{local_address, route_name};
 use byway_engine::Connection;
 use byway_engine::connection::path::PathState;
 use byway_engine::connection::status::{ArrivalStatus, EndedPath};
@@ -13,7 +13,7 @@ use byway_wire::{Duration, Instant, PathId};
 use cost_to_others::CostToOthers;
 use limiting_factor::{Circumstances, PauseReason};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Time between two looks at the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -64,6 +64,8 @@ pub struct PathCounters {
     pub name: String,
     /// How the path's datagrams travel.
     pub route: Route,
+    /// The local address of its datagrams. `None`: the system chooses it.
+    pub local: Option<IpAddr>,
     /// `probing`, `available`, `active`, `choked`, `closed`; of one that the other side sends on,
     /// `active` or `idle`.
     pub state: &'static str,
@@ -77,6 +79,8 @@ pub struct PathCounters {
     pub base_rtt: Option<Duration>,
     /// How long the newest acknowledged packet waited in queues. `None`: it was not measured.
     pub queueing: Option<Duration>,
+    /// How many packets were sent, acknowledgements included. `None`: the other side sends.
+    pub packets: Option<u64>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
     pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
@@ -192,12 +196,14 @@ impl ProgressCounter {
                 name: route_name(&path.route, locals),
                 pause: limiting_factor::of_path(path, &status),
                 route: path.route.clone(),
+                local: local_address(&path.route, locals),
                 state: state_name(path.state),
                 bytes: sent,
                 rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
                 rtt: path.is_rtt_measured.then_some(path.srtt),
                 base_rtt: path.is_rtt_measured.then_some(path.min_rtt),
                 queueing: path.queueing,
+                packets: Some(path.totals.packets),
                 lost: Some(path.totals.lost),
                 used: matches!(path.state, PathState::Active | PathState::Choked)
                     || before.is_some_and(|before| before.used),
@@ -236,6 +242,7 @@ impl ProgressCounter {
             let tally = PathCounters {
                 path: path.id.0,
                 name: route_name(&path.route, locals),
+                local: local_address(&path.route, locals),
                 route: path.route,
                 state: if more > 0 { "active" } else { "idle" },
                 bytes: path.bytes,
@@ -243,6 +250,7 @@ impl ProgressCounter {
                 rtt: path.srtt,
                 base_rtt: None,
                 queueing: None,
+                packets: None,
                 lost: None,
                 pause: None,
                 used: true,
@@ -282,12 +290,14 @@ impl ProgressCounter {
             path: id.0,
             name: route_name(ended.route, locals),
             route: ended.route.clone(),
+            local: local_address(ended.route, locals),
             state: CLOSED_STATE,
             bytes: ended.bytes,
             rate_bps: 0.0,
             rtt: ended.rtt,
             base_rtt: None,
             queueing: None,
+            packets: None,
             lost: ended.lost,
             pause: None,
             used: ended.is_used || before.is_some_and(|before| before.used),

@@ -7,6 +7,7 @@ use byway_transfer::{NotCopied, PauseReason};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 /// The transfer of a receiver that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,12 @@ pub struct PathProgress {
     pub name: String,
     /// The transport of the path's packets: `udp` or `tcp`.
     pub carrier: Cow<'static, str>,
+    /// This host's address on the path. `None`: the system chooses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<IpAddr>,
+    /// Where the path's packets go, or come from: the peer, or the relay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<SocketAddr>,
     /// `probing`, `active`, `choked`, …
     pub state: String,
     /// Bytes sent on the path. At a receiver: bytes received.
@@ -123,6 +130,9 @@ pub struct PathProgress {
     /// How long the newest acknowledged packet waited in queues, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<f64>,
+    /// How many packets were sent. `None`: the other side sends on the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,

@@ -135,6 +135,8 @@ fn path(path: PathCounters) -> PathProgress {
     PathProgress {
         path: path.path,
         carrier: carrier(&path.route).into(),
+        local: path.local,
+        remote: Some(path.route.remote),
         name: path.name,
         state: path.state.into(),
         bytes: path.bytes,
@@ -142,6 +144,7 @@ fn path(path: PathCounters) -> PathProgress {
         rtt_ms: path.rtt.map(millis),
         base_rtt_ms: path.base_rtt.map(millis),
         queue_ms: path.queueing.map(millis),
+        packets: path.packets,
         lost: path.lost,
         pause: path.pause,
     }

@@ -42,6 +42,11 @@ fn all_that_runs_is_shown_with_its_paths_and_why_it_is_slow() {
     assert_eq!((&sends["pause"], &sends["total"]), (&"bandwidth_limit".into(), &20_000_000.into()));
     let path = &sends["paths"][0];
     assert!(path["carrier"] == "udp" && path["rtt_ms"].as_f64() > Some(0.0), "{path}");
+    assert!(
+        path["remote"].as_str().unwrap().starts_with("127.0.0.1:") && path["local"] == "127.0.0.1",
+        "{path}"
+    );
+    assert!(path["packets"].as_u64() > Some(0) && receives["paths"][0]["packets"].is_null(), "{path}");
     assert_eq!((&receives["name"], &receives["transfer"]), (&"file".into(), &1.into()));
     assert!(of("recv")["listen"][0].as_str().unwrap().starts_with("127.0.0.1:"));
     // No secret is told.

@@ -79,6 +79,14 @@ impl History {
         file.write_all(format!("{}{line}\n", if is_cut { "\n" } else { "" }).as_bytes())
     }
 
+    /// A number that differs after a change of the file. 0: there is no file.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        let Ok(found) = fs::metadata(&self.path) else { return 0 };
+        let changed = found.mtime().wrapping_mul(1_000_000_000).wrapping_add(found.mtime_nsec());
+        (changed as u64).wrapping_add(found.len())
+    }
+
     /// All entries younger than 30 days at `now`, the newest last. Lines that are none are passed
     /// over.
     ///

@@ -38,6 +38,25 @@ pub enum NoAnswer {
 /// that nobody listens on are removed. The answers are sorted by the sockets' names.
 #[must_use]
 pub fn ask_all(directories: &[RuntimeDirectory], request: &Request, patience: Duration) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    ask_each(directories, request, patience, |name, text| {
+        let object = |text: &[u8]| {
+            let answer = serde_json::from_slice(text).ok().filter(serde_json::Value::is_object);
+            answer.ok_or(NoAnswer::Garbled)
+        };
+        answers.push(Answer { name: name.to_owned(), reply: text.and_then(object) });
+    });
+    answers
+}
+
+/// As [`ask_all`], for those who read an answer themselves. `take` gets the name of each socket,
+/// and what came from it: 4 MiB at most, and perhaps no JSON. One answer is held at a time.
+pub fn ask_each(
+    directories: &[RuntimeDirectory],
+    request: &Request,
+    patience: Duration,
+    mut take: impl FnMut(&str, Result<&[u8], NoAnswer>),
+) {
     let deadline = Instant::now() + patience;
     let line = serde_json::to_string(request).unwrap_or_default() + "\n";
     let mut asked = Vec::new();
@@ -55,11 +74,13 @@ pub fn ask_all(directories: &[RuntimeDirectory], request: &Request, patience: Du
             }
         }
     }
-    let read = |stream: Option<UnixStream>| stream.map_or(Err(NoAnswer::Late), |it| read(it, deadline));
-    let mut answers: Vec<Answer> =
-        asked.into_iter().map(|(name, stream)| Answer { name, reply: read(stream) }).collect();
-    answers.sort_by(|a, b| a.name.cmp(&b.name));
-    answers
+    asked.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut text = Vec::new();
+    for (name, stream) in asked {
+        text.clear();
+        let read = stream.map_or(Err(NoAnswer::Late), |stream| read(stream, deadline, &mut text));
+        take(&name, read.map(|()| &*text));
+    }
 }
 
 /// The names of what may be sockets, without the ending.
@@ -95,8 +116,8 @@ fn ask(directory: &OpenDirectory, name: &str, line: &str) -> Result<UnixStream, 
     Ok(stream)
 }
 
-fn read(mut stream: UnixStream, deadline: Instant) -> Result<serde_json::Value, NoAnswer> {
-    let mut text = Vec::new();
+/// Reads an answer to its end.
+fn read(mut stream: UnixStream, deadline: Instant, text: &mut Vec<u8>) -> Result<(), NoAnswer> {
     let mut buffer = [0; 16 << 10];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -119,6 +140,5 @@ fn read(mut stream: UnixStream, deadline: Instant) -> Result<serde_json::Value, 
             break;
         }
     }
-    let answer = serde_json::from_slice(&text).ok().filter(serde_json::Value::is_object);
-    answer.ok_or(NoAnswer::Garbled)
+    Ok(())
 }

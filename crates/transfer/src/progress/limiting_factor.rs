@@ -32,7 +32,7 @@ pub enum PauseReason {
 
 impl PauseReason {
     /// Every reason.
-    const ALL: [Self; 9] = [
+    pub const ALL: [Self; 9] = [
         Self::Yielding,
         Self::SharedBottleneck,
         Self::ApplicationLimited,
