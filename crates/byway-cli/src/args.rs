@@ -4,13 +4,6 @@
 //! Other users can see arguments. So secrets, such as tickets, can also be given in the variable,
 //! or as `@FILE` (FILE holds the secret).
 
-#[cfg(not(all(
-    feature = "gateway",
-    feature = "help",
-    feature = "lab",
-    feature = "pairing",
-    feature = "registry"
-)))]
 pub mod disabled_verbs;
 #[cfg(feature = "gateway")]
 pub mod gateway;
@@ -30,6 +23,8 @@ pub mod selection;
 pub mod sources;
 pub mod status;
 pub mod verbs;
+#[cfg(feature = "view")]
+pub mod view;
 
 #[cfg(not(feature = "gateway"))]
 use disabled_verbs::Absent as Gateway;
@@ -39,6 +34,8 @@ use disabled_verbs::Absent as Lab;
 use disabled_verbs::Absent as Pair;
 #[cfg(not(feature = "registry"))]
 use disabled_verbs::Absent as Registry;
+#[cfg(not(feature = "view"))]
+use disabled_verbs::Absent as View;
 #[cfg(not(feature = "help"))]
 use disabled_verbs::{Absent as Completions, Absent as Man};
 #[cfg(feature = "gateway")]
@@ -51,6 +48,8 @@ use manual::{Completions, Man};
 use pairing::Pair;
 #[cfg(feature = "registry")]
 use registry::Registry;
+#[cfg(feature = "view")]
+use view::View;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
@@ -174,6 +173,9 @@ pub enum Command {
     Status(status::Status),
     /// Change the bandwidth limits of what runs on this host
     Limit(status::Limit),
+    /// Show all that runs on this host in a browser
+    #[cfg_attr(not(feature = "view"), command(hide = true))]
+    View(View),
     /// Carry background flows of unmodified hosts between sites
     #[cfg_attr(not(feature = "gateway"), command(hide = true))]
     Gateway(Gateway),
@@ -215,6 +217,7 @@ impl Command {
             Self::Config(_) => "config",
             Self::Status(_) => "status",
             Self::Limit(_) => "limit",
+            Self::View(_) => "view",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

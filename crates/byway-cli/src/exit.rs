@@ -66,6 +66,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// The end of a verb that this build does not have. `sentence` says so.
+///
+/// # Errors
+/// Always.
+pub fn absent<T>(sentence: &str) -> anyhow::Result<T> {
+    Err(Failure::new(Exit::Usage, sentence).into())
+}
+
 /// A failure with its exit code. Its sentence says what failed, where, and what to do.
 #[derive(Debug)]
 pub struct Failure {

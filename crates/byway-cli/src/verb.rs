@@ -4,14 +4,6 @@
 #[cfg(feature = "lab")]
 mod demo;
 mod directory_use;
-#[cfg(not(all(
-    feature = "gateway",
-    feature = "help",
-    feature = "lab",
-    feature = "pairing",
-    feature = "registry"
-)))]
-mod disabled_verbs;
 mod dry_run;
 mod forward;
 mod forward_stdio;
@@ -43,6 +35,8 @@ mod source;
 mod source_relays;
 mod status;
 mod transfer_events;
+#[cfg(feature = "view")]
+mod view;
 
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, sentence};
@@ -63,7 +57,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(arguments, output),
         #[cfg(not(feature = "lab"))]
-        Command::Demo(_) => disabled_verbs::demo(),
+        Command::Demo(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_DEMO),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
@@ -75,28 +69,34 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         #[cfg(feature = "pairing")]
         Command::Pair(arguments) => pair::run(&cli.global, arguments, output),
         #[cfg(not(feature = "pairing"))]
-        Command::Pair(_) => disabled_verbs::pair(),
+        Command::Pair(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_PAIRING),
         Command::Config(_) => peer::check(&cli.global, output),
         Command::Status(arguments) => status::run(&cli.global, arguments, output),
         Command::Limit(arguments) => limit::run(arguments, output),
+        #[cfg(feature = "view")]
+        Command::View(arguments) => view::run(&cli.global, arguments, output),
+        #[cfg(not(feature = "view"))]
+        Command::View(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_VIEW),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
         #[cfg(not(feature = "gateway"))]
-        Command::Gateway(_) => disabled_verbs::gateway(),
+        Command::Gateway(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_GATEWAY),
         #[cfg(feature = "lab")]
         Command::Lab(arguments) => lab::run(arguments, output),
         #[cfg(not(feature = "lab"))]
-        Command::Lab(_) => disabled_verbs::lab(),
+        Command::Lab(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_LAB),
         #[cfg(feature = "help")]
         Command::Completions(arguments) => manual::completions(arguments),
         #[cfg(feature = "help")]
         Command::Man(arguments) => manual::man(arguments),
         #[cfg(not(feature = "help"))]
-        Command::Completions(_) | Command::Man(_) => disabled_verbs::pages(),
+        Command::Completions(_) | Command::Man(_) => {
+            crate::exit::absent(crate::messages::disabled_verbs::NO_PAGES)
+        }
         #[cfg(feature = "registry")]
         Command::Registry(arguments) => registry::run(&cli.global, arguments, output),
         #[cfg(not(feature = "registry"))]
-        Command::Registry(_) => disabled_verbs::registry(),
+        Command::Registry(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_REGISTRY),
         Command::Relays(arguments) => relays::run(&cli.global, arguments, output),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }

@@ -11,3 +11,8 @@ pub struct Absent {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<OsString>,
 }
+
+// The tests of every build have a registry and the page. `.ci/run` asks the default program for its
+// sentences about these.
+#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "pairing"))))]
+mod tests;

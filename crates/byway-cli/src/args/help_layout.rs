@@ -16,7 +16,7 @@ pub const VERB_GROUPS: [(&str, &[&str]); 6] = [
     ("Files", &["send", "recv", "ping", "peer", "pair", "id"]),
     ("Programs", &["forward", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
-    ("What runs", &["status", "limit"]),
+    ("What runs", &["status", "limit", "view"]),
     ("Study", &["demo", "lab"]),
     ("Other", &["config", "completions", "man"]),
 ];

@@ -4,6 +4,9 @@
 pub const NO_GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";
 #[cfg(not(feature = "registry"))]
 pub const NO_REGISTRY: &str = "this build has no registry: build byway with its feature `registry`";
+#[cfg(not(feature = "view"))]
+pub const NO_VIEW: &str =
+    "this build has no page: build byway with its feature `view`, or use `byway status --watch`";
 #[cfg(not(feature = "lab"))]
 pub const NO_LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
 #[cfg(not(feature = "lab"))]

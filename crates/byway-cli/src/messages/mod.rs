@@ -8,6 +8,7 @@
 //! | headings and cells of tables | where the table is made |
 //! | lines of progress, made of figures | `output` |
 //! | what a gateway's file means, and what a gateway is doing | `byway_gateway_host`: `check` and `report_text` |
+//! | what the page of `byway view` says | `byway_view` |
 //! | what the lab says | `verb::lab` and `byway-field` |
 //!
 //! The second table says how a sentence is written.
@@ -23,13 +24,6 @@
 pub mod common;
 #[cfg(feature = "lab")]
 pub mod demo;
-#[cfg(not(all(
-    feature = "gateway",
-    feature = "help",
-    feature = "lab",
-    feature = "pairing",
-    feature = "registry"
-)))]
 pub mod disabled_verbs;
 pub mod forward;
 #[cfg(feature = "gateway")]
@@ -49,3 +43,5 @@ pub mod sink;
 pub mod source;
 pub mod status;
 pub mod transfer;
+#[cfg(feature = "view")]
+pub mod view;

@@ -107,7 +107,7 @@ fn lines(found: &Found, columns: usize) -> Vec<String> {
 }
 
 /// Whether a transfer failed, rather than being ended by a limit or by a signal.
-fn has_failed(entry: &HistoryEntry) -> bool {
+pub(super) fn has_failed(entry: &HistoryEntry) -> bool {
     let ended = [Exit::Ok, Exit::LimitReached, Exit::HungUp, Exit::Interrupted, Exit::Terminated];
     let exit = number(&entry.result, "exit");
     ended.into_iter().all(|ended| exit != ended as u64)

@@ -50,6 +50,8 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway relay revoke ", "the relay of a session is another host's; tests/it/relay_words.rs revokes them"),
     ("sudo byway relay ", "it needs the state of a unit"),
     ("byway limit ", "nothing of a session goes on; tests/it/status.rs changes limits"),
+    ("byway view", "it waits for a browser; crates/view/browser looks at the page"),
+    ("ssh -L ", "a session has no SSH server"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
     ("sudo apt-get ", "it changes the host"),

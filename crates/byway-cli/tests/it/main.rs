@@ -46,4 +46,5 @@ mod terminal;
 mod tickets;
 mod transfer;
 mod unreached;
+mod view;
 mod walls;

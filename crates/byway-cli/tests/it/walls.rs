@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 22] = [
+const FLOORS: [(&str, &[&str]); 23] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -65,6 +65,7 @@ const FLOORS: [(&str, &[&str]); 22] = [
             "byway-transfer",
         ],
     ),
+    ("byway-view", &["byway-net", "byway-transfer", "byway-local-http"]),
     ("byway-sources", &["byway-wire", "byway-control", "byway-net", "byway-engine", "byway-transfer"]),
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
     (
@@ -102,6 +103,7 @@ const FLOORS: [(&str, &[&str]); 22] = [
             "byway-registry-store",
             "byway-transfer",
             "byway-sources",
+            "byway-view",
             "byway-lab",
             "byway-emulate",
             "byway-field",
@@ -251,8 +253,8 @@ fn crates_of_program(features: &[&str]) -> BTreeSet<String> {
 fn a_default_build_has_no_registry_and_few_crates() {
     let crates = crates_of_program(&[]);
     assert!(crates.len() <= DEFAULT, "{} crates, at most {DEFAULT}: {crates:?}", crates.len());
-    for name in ["axum", "byway-registry-store", "rusqlite", "tokio", "tokio-postgres"] {
-        assert!(!crates.contains(name), "{name} belongs to the feature `registry`");
+    for name in ["axum", "byway-registry-store", "byway-view", "rusqlite", "tokio", "tokio-postgres"] {
+        assert!(!crates.contains(name), "{name} belongs to the feature `registry` or `view`");
     }
 }
 

@@ -1,0 +1,107 @@
+//! Who may look: whoever opened the address with the token, once. From then on a cookie tells them.
+
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
+use byway_net::seed;
+use data_encoding::HEXLOWER;
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// Bytes of a token and of a session's secret.
+const SECRET_LEN: usize = 24;
+/// Bytes of the folder's name, which no other server of this host knows.
+const FOLDER_LEN: usize = 12;
+
+/// What lets a browser in.
+pub struct Visitors {
+    /// `None`: it was used.
+    token: Mutex<Option<String>>,
+    session: String,
+    folder: String,
+}
+
+impl Visitors {
+    /// Secrets that nobody can guess.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn new() -> io::Result<Self> {
+        let secret = || seed::<SECRET_LEN>().map(|bytes| HEXLOWER.encode(&bytes)).map_err(io::Error::other);
+        let folder = seed::<FOLDER_LEN>().map_err(io::Error::other)?;
+        Ok(Self { token: Mutex::new(Some(secret()?)), session: secret()?, folder: HEXLOWER.encode(&folder) })
+    }
+
+    /// The token that was not used yet.
+    pub fn token(&self) -> Option<String> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The folder of all pages. A browser sends a cookie to every server of a host, whatever its
+    /// port. It sends one of a folder only where that folder is asked for.
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Uses the token up. Whether it is the right one.
+    pub fn admit(&self, token: &str) -> bool {
+        let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_right = kept.as_ref().is_some_and(|kept| is_same(kept, token));
+        if is_right {
+            *kept = None;
+        }
+        is_right
+    }
+
+    /// The field `Set-Cookie` for whoever was admitted.
+    pub fn cookie(&self) -> String {
+        format!("{COOKIE_NAME}={}; Path=/{}/; HttpOnly; SameSite=Strict", self.session, self.folder)
+    }
+
+    /// Whether the browser that was admitted makes a request with these fields.
+    pub fn knows(&self, fields: &HeaderMap) -> bool {
+        let cookies = fields.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+        let pairs =
+            cookies.flat_map(|cookie| cookie.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.into_iter().any(|(name, value)| name == COOKIE_NAME && is_same(value, &self.session))
+    }
+}
+
+/// The cookie's name.
+const COOKIE_NAME: &str = "byway-view";
+
+/// Whether two secrets are the same, in a time that tells nothing of where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let pairs = one.bytes().zip(other.bytes());
+    one.len() == other.len() && pairs.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_once() {
+        let visitors = Visitors::new().unwrap();
+        let token = visitors.token().unwrap();
+        for wrong in ["", "x", &token[1..], &format!("{token}0"), &token.to_uppercase()] {
+            assert!(!visitors.admit(wrong) || wrong == token, "{wrong}");
+        }
+        assert!(visitors.admit(&token));
+        assert!(!visitors.admit(&token) && visitors.token().is_none());
+        assert_ne!(Visitors::new().unwrap().token(), Some(token));
+    }
+
+    #[test]
+    fn a_cookie_tells_the_browser_that_was_admitted() {
+        let visitors = Visitors::new().unwrap();
+        let cookie = visitors.cookie();
+        let pair = cookie.split(';').next().unwrap();
+        let knows = |cookie: &str| visitors.knows(&HeaderMap::from_iter([(COOKIE, cookie.parse().unwrap())]));
+        assert!(knows(pair) && knows(&format!("other=1; {pair}; more=2")));
+        for wrong in ["", "byway-view=", "byway-view", &pair[..pair.len() - 1], &format!("x{pair}")] {
+            assert!(!knows(wrong), "{wrong}");
+        }
+        assert!(!visitors.knows(&HeaderMap::new()));
+    }
+}
