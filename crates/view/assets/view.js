@@ -115,11 +115,12 @@ class PathRow {
     this.series = { bps: new Series(), queue_ms: new Series(), loss: new Series() };
   }
 
-  show(second, told, colour, fastest) {
+  // `sends`: whether this host, as the sender, stands at the left.
+  show(second, told, colour, fastest, sends) {
     const isRelay = told.name.startsWith("relay");
     const isStill = !told.bps;
     give(this.element, "class", `c${colour}`);
-    give(this.wire, "class", `wire${isStill ? " still" : ""}${isRelay ? " bent" : ""}${told.id.startsWith("r") ? " back" : ""}`);
+    give(this.wire, "class", `wire${isStill ? " still" : ""}${isRelay ? " bent" : ""}${told.id.startsWith("s") === sends ? "" : " back"}`);
     this.node.hidden = !isRelay;
     // A detour bends; what is direct does not.
     give(this.stroke, "d", isRelay ? "M0 14C20 14 30 10 50 10S80 14 100 14" : "M0 10H100");
@@ -128,7 +129,10 @@ class PathRow {
     say(this.name, told.name);
     say(this.state, told.pause ? wordsFor(told.pause)[1] : told.state === "active" ? "" : told.state);
     say(this.bps, told.bps === undefined ? "not told" : rate(told.bps));
+    // A relay's name has its address.
+    const far = !isRelay && told.remote;
     const facts = [
+      far && `${told.id.startsWith("r") ? "from" : "to"} ${far}`,
       told.rtt_ms !== undefined && `RTT ${millis(told.rtt_ms)}`,
       told.base_rtt_ms !== undefined && `at least ${millis(told.base_rtt_ms)}`,
       told.queue_ms !== undefined && `in queues ${millis(told.queue_ms)}`,
@@ -249,7 +253,7 @@ class Transfer {
     const fastest = Math.max(1, ...told.paths.map((path) => path.bps ?? 0));
     told.paths.forEach((path, place) => {
       const row = this.row(path.id);
-      row.show(second, path, this.colour(path.id), fastest);
+      row.show(second, path, this.colour(path.id), fastest, told.sends);
       if (this.list.children[place] !== row.element) this.list.insertBefore(row.element, this.list.children[place] ?? null);
     });
     this.list.hidden = told.paths.length === 0;
@@ -372,11 +376,11 @@ const showHeadline = (all, processes) => {
   const sum = all.reduce((sum, [, , told]) => sum + (told.bps ?? 0), 0);
   const held = all.filter(([, , told]) => told.pause);
   const named = held.slice(0, 2).map(([, process, told]) => {
-    const words = wordsFor(told.pause)[0];
-    return all.length === 1 ? words : `${titleOf(process, told)} (${words})`;
+    return `${titleOf(process, told)} (${wordsFor(told.pause)[0]})`;
   });
   const rest = held.length > named.length ? `, and ${held.length - named.length} more` : "";
-  const reason = named.length === 0 ? "" : ` ${all.length === 1 ? "Why not faster" : "Held back"}: ${named.join(", ")}${rest}.`;
+  const [only] = all.length === 1 ? all.map(([, , told]) => whyOf(told)[0]) : [];
+  const reason = only ? ` ${only}.` : named.length ? ` Held back: ${named.join(", ")}${rest}.` : "";
   const count = all.length === 1 ? "1 transfer" : `${all.length} transfers`;
   const running = all.length ? `${count}, ${rate(sum)}${all.length > 1 ? " in all" : ""}.${reason}` : "byway runs here, and moves nothing now.";
   say(at("headline"), processes === 0 ? "No byway runs here now." : running);

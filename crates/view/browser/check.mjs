@@ -80,8 +80,9 @@ await check("each path is shown with its figures, and charts tell queues and los
 });
 
 await check("a hostile name is text, and harms nobody", async () => {
-  const title = page.locator(".transfer h3", { hasText: "<img src=x" });
-  assert.match(await title.textContent(), /\\u\{202e\}gpj\.exe/);
+  const received = page.locator(".transfer", { hasText: "<img src=x" });
+  assert.match(await received.locator("h3").textContent(), /\\u\{202e\}gpj\.exe/);
+  assert.equal(await received.locator(".wire.back").count(), 0, "what arrives comes from the left");
   assert.equal(await page.locator("main img").count(), 0);
   assert.notEqual(await page.title(), "harmed");
 });

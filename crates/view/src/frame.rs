@@ -4,6 +4,7 @@
 use crate::told::{Text, ToldForward, ToldRelay};
 use crate::uplinks::UplinkFigures;
 use serde::{Serialize, Serializer};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// All that is shown now.
@@ -87,6 +88,9 @@ pub struct PathFigures {
     /// The path's number, behind `s` if this host sends on it, and else `r`.
     pub id: String,
     pub name: Text,
+    /// Where its packets go, or come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<SocketAddr>,
     pub carrier: Text,
     pub state: Text,
     pub bytes: u64,

@@ -117,7 +117,8 @@ impl Overview {
         // Paths are held back by their lines alone, also while the transfer makes room on them.
         let is_line_full = matches!(told.pause, None | Some(PauseReason::Yielding));
         let hidden = told.paths.more + told.arrivals.more;
-        let sent = told.paths.items.into_iter().map(|path| (sends, path));
+        // Whoever sends on a path knows its losses.
+        let sent = told.paths.items.into_iter().map(|path| (path.lost.is_some(), path));
         let came = told.arrivals.items.into_iter().map(|path| (false, path));
         let mut seen = Vec::new();
         for (sends, path) in sent.chain(came) {

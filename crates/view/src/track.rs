@@ -270,6 +270,7 @@ fn figures(key: PathKey, path: ToldPath, track: &PathTrack, interface: Option<Ar
     PathFigures {
         id: id(key),
         name: path.name,
+        remote: path.remote,
         carrier: path.carrier,
         state: path.state,
         bytes: path.bytes,

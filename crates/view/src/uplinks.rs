@@ -23,7 +23,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(20);
 /// Bits per second from which an interface counts as used by somebody.
 const USED_BPS: f64 = 1_000.0;
 /// What byway's headers and acknowledgements may be of what its paths carry. The kernel counts
-/// them, and the paths do not.
+/// them, and the paths do not. Acknowledgements come back by whichever line is fastest.
 const OVERHEAD_SHARE: f64 = 0.08;
 /// Seconds after which a smaller rate of a full line replaces the capacity.
 const CAPACITY_SECONDS: u64 = 60;
@@ -155,11 +155,13 @@ impl Uplinks {
         shown.truncate(MAX_SHOWN);
         // In one order, however much each carries.
         shown.sort_by_key(|(name, _)| *name);
+        let sent: f64 = self.known.values().map(|uplink| uplink.up.own).sum();
+        let received: f64 = self.known.values().map(|uplink| uplink.down.own).sum();
         let figures = |(name, uplink): (&Arc<str>, &Uplink)| UplinkFigures {
             name: name.to_string(),
             paths: uplink.has_paths,
-            up: uplink.up.figures(second, uplink.overhead()),
-            down: uplink.down.figures(second, uplink.overhead()),
+            up: uplink.up.figures(second, (uplink.up.own + received) * OVERHEAD_SHARE),
+            down: uplink.down.figures(second, (uplink.down.own + sent) * OVERHEAD_SHARE),
         };
         shown.into_iter().map(figures).collect()
     }
@@ -205,11 +207,6 @@ impl Uplink {
     fn weight(&self) -> f64 {
         let carried = self.up.total.unwrap_or_default() + self.down.total.unwrap_or_default();
         if self.has_paths { f64::MAX } else { carried }
-    }
-
-    /// What byway itself may have sent and received beside what its paths tell.
-    fn overhead(&self) -> f64 {
-        (self.up.own + self.down.own) * OVERHEAD_SHARE
     }
 }
 
@@ -334,6 +331,18 @@ mod tests {
         assert!(after.idle_bps.unwrap().abs_diff(8_000_000) < 100_000, "{after:?}");
         assert_eq!((after.others_bps, after.others_below_bps), (None, Some(152_000)), "{after:?}");
         assert!(after.capacity_age >= Some(20), "{after:?}");
+    }
+
+    /// Acknowledgements of what leaves by one line may come back by another.
+    #[test]
+    fn acknowledgements_are_nobody_elses() {
+        let (mut uplinks, begun) = (Uplinks::default(), Instant::now());
+        for second in 0..30 {
+            let counted = [("eth0", [0, second * 1_250_000]), ("lte0", [second * 60_000, 0])];
+            uplinks.note_counters(second, begun + Duration::from_secs(second), &own(9.7e6, true), &counted);
+        }
+        let down = &uplinks.figures(30)[1].down;
+        assert_eq!((down.others_bps, down.others_below_bps), (None, Some(776_000)), "{down:?}");
     }
 
     #[test]
