@@ -14,4 +14,4 @@ pub mod local_server;
 pub mod open_metrics;
 mod request_checks;
 
-pub use local_server::{LocalServer, ServerLimits};
+pub use local_server::{LocalServer, ServeError, ServerLimits};

@@ -15,6 +15,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -52,6 +53,22 @@ impl Default for ServerLimits {
     }
 }
 
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Other hosts may reach the address.
+    #[error("cannot serve HTTP at {0}: give a loopback address, such as 127.0.0.1")]
+    NotLoopback(SocketAddr),
+    /// The address is taken, or this user may not use it; or the system gives no thread.
+    #[error("cannot serve HTTP at {address}")]
+    Io {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
 /// A server that runs. It ends when this value is dropped, with all its connections.
 #[derive(Debug)]
 pub struct LocalServer {
@@ -66,12 +83,14 @@ impl LocalServer {
     ///
     /// # Errors
     /// The address is no loopback address or is taken; the system gives no thread.
-    pub fn serve(address: SocketAddr, router: Router, limits: ServerLimits) -> io::Result<Self> {
+    pub fn serve(address: SocketAddr, router: Router, limits: ServerLimits) -> Result<Self, ServeError> {
         if !address.ip().is_loopback() {
-            let sentence =
-                format!("pages are served on loopback alone, such as 127.0.0.1:{}", address.port());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, sentence));
+            return Err(ServeError::NotLoopback(address));
         }
+        Self::start(address, router, limits).map_err(|source| ServeError::Io { address, source })
+    }
+
+    fn start(address: SocketAddr, router: Router, limits: ServerLimits) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -260,10 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_is_taken_is_named() {
+        let server = serve(Router::new(), ServerLimits::default());
+        let again = LocalServer::serve(server.address(), Router::new(), ServerLimits::default());
+        let sentence = format!("cannot serve HTTP at {}", server.address());
+        assert_eq!(again.unwrap_err().to_string(), sentence);
+    }
+
+    #[test]
     fn no_address_but_a_loopback_one_is_served() {
         for address in ["192.0.2.1:80", "0.0.0.0:0", "[::]:0", "[::ffff:127.0.0.1]:0"] {
             let served = LocalServer::serve(address.parse().unwrap(), Router::new(), ServerLimits::default());
-            assert_eq!(served.unwrap_err().kind(), io::ErrorKind::InvalidInput, "{address}");
+            assert!(matches!(served, Err(ServeError::NotLoopback(_))), "{address}");
         }
     }
 

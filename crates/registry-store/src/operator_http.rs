@@ -9,14 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use byway_local_http::open_metrics::{add_counter, add_gauge, response};
-use byway_local_http::{LocalServer, ServerLimits};
+use byway_local_http::{LocalServer, ServeError, ServerLimits};
 use byway_registry::message::Reason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry as Metrics;
 use serde::Serialize;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// # Errors
 /// The address is no loopback address or is taken; the system gives no thread.
-pub fn serve(address: SocketAddr, view: Arc<Mutex<View>>) -> io::Result<LocalServer> {
+pub fn serve(address: SocketAddr, view: Arc<Mutex<View>>) -> Result<LocalServer, ServeError> {
     LocalServer::serve(address, router(view), ServerLimits::default())
 }
 

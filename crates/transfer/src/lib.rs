@@ -136,9 +136,10 @@ pub use receiver::received_output::{Destination, PartialTransfer, ReceivedTransf
 pub use receiver::relays::{GreetedRelays, greet_relays};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use relaying::{
-    Enrolment, KeptRange, LendLine, ListedWord, MAX_NAMED_WORDS, NAMED_WORD_LIFETIME, NamedRelayWord,
-    NamedRelayWords, NoWordList, NotKept, RelayRunEvent, RelaySummary, Relaying, RelayingPlan, SavedState,
-    WORD_CHANGE_TIME, WordLimits, WordName, WordNameError, WordOperator, WordOperatorError, listeners,
+    CountersReader, Enrolment, KeptRange, LendLine, ListedWord, MAX_NAMED_WORDS, NAMED_WORD_LIFETIME,
+    NamedRelayWord, NamedRelayWords, NoWordList, NotKept, RelayReport, RelayRunEvent, RelaySummary, Relaying,
+    RelayingPlan, SavedState, WORD_CHANGE_TIME, WordLimits, WordName, WordNameError, WordOperator,
+    WordOperatorError, WordUse, listeners,
 };
 pub use sender::{Sending, SendingPlan, SentTransfer};
 pub use sender_start::Payload;

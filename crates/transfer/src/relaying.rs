@@ -2,6 +2,7 @@
 //! runs it.
 
 mod checked_lines;
+mod counters_reader;
 mod named_words;
 mod run_event;
 mod saved_state;
@@ -10,6 +11,7 @@ mod uplink_counters;
 mod word_operator;
 mod words_watch;
 
+pub use counters_reader::{CountersReader, RelayReport, WordUse};
 pub use named_words::{
     MAX_NAMED_WORDS, NamedRelayWord, NamedRelayWords, NoWordList, WordName, WordNameError,
 };
@@ -34,6 +36,7 @@ use byway_relay::{
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{Grant, GrantId, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word};
 use byway_wire::{Duration, Instant, Machine as _};
+use counters_reader::ReportDesk;
 use named_words::end_of;
 use state_writer::{ReserveOffer, Snapshot, StateWriter};
 use std::net::{IpAddr, SocketAddr};
@@ -193,6 +196,8 @@ struct RelayFlags {
     /// When the relay last carried anything, in nanoseconds of its clock. 0: never.
     carried: AtomicU64,
     not_kept: Arc<AtomicU64>,
+    /// Where reports are left for [`CountersReader`]s.
+    desk: Arc<ReportDesk>,
 }
 
 impl Relaying {
@@ -219,7 +224,9 @@ impl Relaying {
             (kept.relay, kept.ranges, kept.words) = (Some(relay.id()), Vec::new(), Vec::new());
         }
         kept.addresses.clone_from(&plan.addresses);
-        let words = plan.words.map(|path| WordsFile::open(path, relay.id())).transpose()?;
+        let flags = Arc::new(RelayFlags::default());
+        let open = |path| WordsFile::open(path, relay.id(), Arc::clone(&flags.desk));
+        let words = plan.words.map(open).transpose()?;
         let words = words.map(|(file, words)| {
             relay.set_named_words(words.into_iter().map(|word| {
                 let known = kept.words.iter().find(|(grant, _)| *grant == word.grant);
@@ -240,7 +247,6 @@ impl Relaying {
         let (orders, ordered) = sync_channel(MAX_QUEUED_ORDERS);
         let told = (orders.clone(), news.clone());
         let (snapshots, to_keep) = sync_channel(MAX_QUEUED_SNAPSHOTS);
-        let flags = Arc::new(RelayFlags::default());
         let keeper = plan.keep.map(|path| {
             let (not_kept, reserve) = (Arc::clone(&flags.not_kept), Arc::clone(&flags.reserve));
             let mut keeper = StateWriter::new(path, kept, news.clone(), not_kept, reserve);
@@ -376,6 +382,12 @@ impl Relaying {
             flags.report.store(true, Ordering::Release);
             waker.wake();
         }
+    }
+
+    /// What other threads read counters by.
+    #[must_use]
+    pub fn counters_reader(&self) -> CountersReader {
+        CountersReader::new(Arc::clone(&self.flags.desk), self.driver.waker().clone())
     }
 
     /// What ends the wait of [`next`](Self::next), for other threads.
@@ -553,8 +565,10 @@ impl Owner for Operator {
         if trouble != self.trouble && self.news.try_send(RelayRunEvent::Lends(trouble)).is_ok() {
             self.trouble = trouble;
         }
+        let not_kept = self.flags.not_kept.load(Ordering::Relaxed);
+        self.flags.desk.turn(relay, now, not_kept);
         if self.flags.report.swap(false, Ordering::AcqRel) {
-            let relayed = RelaySummary::of(relay, now, self.flags.not_kept.load(Ordering::Relaxed));
+            let relayed = RelaySummary::of(relay, now, not_kept);
             let _ = self.news.try_send(RelayRunEvent::Relayed(Box::new(relayed)));
         }
         LoopControl::Continue

@@ -48,12 +48,11 @@ pub use browser::open_in_browser;
 pub use messages::Words;
 pub use sampler::Directories;
 
-use byway_local_http::{LocalServer, ServerLimits};
+use byway_local_http::{LocalServer, ServeError, ServerLimits};
 use byway_transfer::host_status::{History, HistoryEntry};
 use feed::Feed;
 use pages::Shown;
 use sampler::{Sampler, Sampling};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use visitor::Visitors;
@@ -85,11 +84,12 @@ impl View {
     /// # Errors
     /// The address is no loopback address or is taken; the system gives no thread or no random
     /// bytes.
-    pub fn serve(plan: ViewPlan) -> io::Result<Self> {
-        let visitors = Arc::new(Visitors::new()?);
+    pub fn serve(plan: ViewPlan) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Io { address: plan.listen, source };
+        let visitors = Arc::new(Visitors::new().map_err(failed)?);
         let feed = Arc::new(Feed::new());
         let sampling = Sampling { directories: plan.directories, history: plan.history.clone() };
-        let sampler = Sampler::start(sampling, Arc::clone(&feed))?;
+        let sampler = Sampler::start(sampling, Arc::clone(&feed)).map_err(failed)?;
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let router = pages::router(Arc::new(Shown {
             visitors: Arc::clone(&visitors),

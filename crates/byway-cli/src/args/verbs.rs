@@ -330,8 +330,7 @@ pub struct Relay {
     /// listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// Network that may be forwarded to besides the public Internet; repeatable [default: public
-    /// unicast only]
+    /// Network to forward to besides the public Internet; repeatable [default: public unicast only]
     #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
     pub allow_destination: Vec<Prefix>,
     /// How long the printed word is good for: 30m, 24h, 7d; rounded up to a minute
@@ -360,6 +359,10 @@ pub struct Relay {
     /// said]
     #[arg(long, value_name = "TEXT", env = "BYWAY_REGION", default_value = "", hide_default_value = true)]
     pub region: String,
+    /// Loopback address for pages of the operator's own: /metrics, /healthz [default: none]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_HTTP")]
+    #[cfg_attr(not(feature = "view"), arg(hide = true))]
+    pub http: Option<SocketAddr>,
     /// Make a new key first: every word given out so far becomes worthless [default: off]
     #[arg(long)]
     pub roll_key: bool,
@@ -367,8 +370,7 @@ pub struct Relay {
     /// ports]
     #[arg(long, help_heading = EXPERT_OPTIONS)]
     pub no_tcp: bool,
-    /// What the kernel controls the congestion of TCP connections with: cubic, as most hosts do, or
-    /// reno (NewReno)
+    /// Kernel's congestion control for TCP: cubic, as most hosts have, or reno (NewReno)
     #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
     #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,
@@ -383,7 +385,7 @@ pub struct Relay {
     #[arg(long, value_name = "COUNT", env = "BYWAY_ACCOUNTS", default_value = "16K", value_parser = parse_size)]
     #[arg(help_heading = EXPERT_OPTIONS)]
     pub accounts: u64,
-    /// After SIGTERM: how long to go on at most while words are in use
+    /// Longest time for words in use after SIGTERM
     #[arg(long, value_name = "DURATION", env = "BYWAY_DRAIN", default_value = "1m", value_parser = parse_duration)]
     #[arg(help_heading = EXPERT_OPTIONS)]
     pub drain: Duration,

@@ -7,6 +7,8 @@ pub const NO_REGISTRY: &str = "this build has no registry: build byway with its 
 #[cfg(not(feature = "view"))]
 pub const NO_VIEW: &str =
     "this build has no page: build byway with its feature `view`, or use `byway status --watch`";
+#[cfg(not(feature = "view"))]
+pub const NO_RELAY_PAGES: &str = "this build has no pages of relays: build byway with its feature `view`";
 #[cfg(not(feature = "lab"))]
 pub const NO_LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
 #[cfg(not(feature = "lab"))]

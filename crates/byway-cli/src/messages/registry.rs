@@ -1,7 +1,7 @@
 //! What `byway registry` says.
 
 use std::fmt::Display;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 pub const REVOKED_WORD_FOR_USE: &str = "the word and all grants that were minted for it are revoked";
 pub const REVOKED_WORD_FOR_JOINING: &str = "the word is revoked; relays that enrolled with it stay listed";
@@ -29,11 +29,6 @@ pub fn probes_pass_nat(ip: IpAddr) -> String {
     format!(
         "relays send heartbeats to {ip}, so NATs let in what comes from there: give --probe-from another address"
     )
-}
-
-pub fn cannot_serve_pages(address: Option<SocketAddr>) -> String {
-    let address = address.map(|address| format!(" {address}")).unwrap_or_default();
-    format!("cannot serve HTTP at --http{address}")
 }
 
 pub fn words(join: &str, ask: &str) -> String {

@@ -1,12 +1,6 @@
 //! What `byway view` says. The page has its words in `byway_view`.
 
-use std::net::SocketAddr;
-
 pub const BROWSER_OPENED: &str =
     "a browser opens this address, which is good for one visit; Ctrl-C ends the page";
 pub const OPEN_ADDRESS: &str =
     "open this address in a browser of this host: it is good for one visit; Ctrl-C ends the page";
-
-pub fn cannot_serve(address: SocketAddr) -> String {
-    format!("cannot serve the page on {address}")
-}

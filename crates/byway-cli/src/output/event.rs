@@ -13,6 +13,7 @@ use byway_transfer::receiver_addresses::DirectAddresses;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// The `"v"` of every line.
 pub const EVENT_VERSION: u32 = 1;
@@ -83,6 +84,9 @@ pub struct Ready {
     pub word: Option<String>,
     /// Local addresses listened on.
     pub listen: Vec<String>,
+    /// The address of a relay's pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<SocketAddr>,
     /// The only sender for which the ticket is valid. `None`: it was not used yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,

@@ -192,8 +192,7 @@ fn serve(
     output.heed(&signals);
     output.publish("registry", None, &global.state()?);
     let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
-    let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose();
-    let page = page.with_context(|| messages::registry::cannot_serve_pages(arguments.http))?;
+    let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose()?;
     let [join, ask] = [running.join_word(), running.use_word()].map(RegistryWord::reveal);
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     output.emit(&Event::told(

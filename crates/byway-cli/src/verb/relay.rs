@@ -38,6 +38,10 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     if let Some(command) = &arguments.command {
         return relay_words::run(global, arguments, command, output);
     }
+    #[cfg(not(feature = "view"))]
+    if arguments.http.is_some() {
+        return crate::exit::absent(messages::disabled_verbs::NO_RELAY_PAGES);
+    }
     let state = global.state()?;
     let file = arguments.key_file.as_deref();
     let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
@@ -100,6 +104,10 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         lend: None,
         registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
+    #[cfg(feature = "view")]
+    let serve_pages = |address| byway_relay_http::serve(address, relaying.counters_reader());
+    #[cfg(feature = "view")]
+    let pages = arguments.http.map(serve_pages).transpose()?;
     let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.publish("relay", None, &state);
@@ -107,7 +115,10 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         board.refreshes(relaying.asker());
     }
     let word = relaying.word().reveal();
-    output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
+    let ready = Ready { word: Some(word.clone()), listen: listening, ..Ready::default() };
+    #[cfg(feature = "view")]
+    let ready = Ready { http: pages.as_ref().map(|pages| pages.address()), ..ready };
+    output.emit(&Event::Ready(ready));
     output.answer(&word)?;
     let visible = if io::stderr().is_terminal() { word.as_str() } else { "WORD" };
     output.say(&messages::relay::at_the_receiver(visible));

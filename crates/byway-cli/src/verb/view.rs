@@ -20,8 +20,7 @@ pub(super) fn run(global: &Global, arguments: &View, output: &mut Output) -> Res
         history: History::at(global.state()?.history_path()),
         has_failed: super::status::has_failed,
         words: Words { pause: messages::transfer::pause, pause_of_path: messages::transfer::pause_of_path },
-    })
-    .with_context(|| messages::view::cannot_serve(arguments.listen))?;
+    })?;
     output.emit(&Event::told("ready", &Fields::one("url", &page.url())));
     output.answer(&page.url())?;
     let opens = !arguments.no_open && !output.is_json();

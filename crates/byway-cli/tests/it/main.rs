@@ -23,6 +23,7 @@ mod live_hostile;
 mod local_addresses;
 mod manual;
 mod memory;
+mod metrics;
 mod modes;
 mod names;
 mod output;

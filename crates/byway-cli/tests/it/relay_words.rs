@@ -8,12 +8,12 @@ use serde_json::Value;
 use std::fs;
 
 /// Waits until the relay knows of so many good words.
-fn until_it_knows(relay: &mut Running, good: u64) {
+pub fn until_it_knows(relay: &mut Running, good: u64) {
     while relay.event("words")["good"] != good {}
 }
 
 /// A word for a name, made beside the relay that runs in `place`.
-fn word(place: &Place, name: &str) -> String {
+pub fn word(place: &Place, name: &str) -> String {
     let made = place.run("relay", &["relay", "word", "--for", name, "--json"]);
     made.succeeded();
     made.result()["word"].as_str().unwrap().to_owned()

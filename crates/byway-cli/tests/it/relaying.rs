@@ -15,18 +15,21 @@ const OVER_IPV6: [&str; 4] = ["--listen", "[::1]:0", "--allow-destination", "::1
 
 /// A relay that may reach this host, over either version, and its word.
 pub fn relay(place: &Place, arguments: &[&str]) -> (Running, String) {
+    let (relay, ready) = ready_relay(place, arguments);
+    (relay, ready["word"].as_str().unwrap().to_owned())
+}
+
+/// A relay that may reach this host, over either version, and what it tells when it is ready.
+pub fn ready_relay(place: &Place, arguments: &[&str]) -> (Running, Value) {
     let (mut relay, first) = place.relay(&[&["--json"], &OVER_IPV6[..], arguments].concat());
     let event: Value = serde_json::from_str(&first).unwrap();
-    let word = match event["word"].as_str() {
-        Some(word) => word.to_owned(),
-        None => relay.event("ready")["word"].as_str().unwrap().to_owned(),
-    };
-    (relay, word)
+    let ready = if event["event"] == "ready" { event } else { relay.event("ready") };
+    (relay, ready)
 }
 
 /// Sends a file by the relay alone: the sender has only IPv6 and the receiver only IPv4, so that
 /// they cannot meet, however slow the machine is.
-fn send(place: &Place, word: &str, file: &str, arguments: &[&str]) -> (Running, Running) {
+pub fn send(place: &Place, word: &str, file: &str, arguments: &[&str]) -> (Running, Running) {
     let (receiver, ticket) = place.recv(&["in", "--once", "--relay", word]);
     let ticket = Ticket { addresses: Vec::new(), ..ticket.parse::<Ticket>().unwrap() }.to_string();
     let arguments =

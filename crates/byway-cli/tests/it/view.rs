@@ -33,7 +33,7 @@ fn it_is_served_on_loopback_alone() {
     let place = Place::new();
     for address in ["0.0.0.0:0", "192.0.2.7:80", "[::]:0"] {
         let ended = place.run("sender", &["view", "--no-open", "--listen", address]);
-        ended.failed(1, "cannot serve the page on");
+        ended.failed(1, "cannot serve HTTP at");
         assert!(ended.stderr.contains("loopback"), "{}", ended.stderr);
     }
 }

@@ -1,17 +1,20 @@
 //! Looks at the file of words that have names, on a thread of its own, and tells the relay of each
 //! change.
 
-use super::named_words::{NamedRelayWord, NamedRelayWords};
+use super::counters_reader::ReportDesk;
+use super::named_words::{NamedRelayWord, NamedRelayWords, WordName};
 use super::run_event::RelayRunEvent;
 use crate::event_loop::news_channel::NewsSender;
 use crate::state_directory::StateError;
 use byway_relay::NamedWord;
 use byway_wire::Duration;
 use byway_wire::heartbeat::RelayId;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 /// Time between two looks at the file.
@@ -28,12 +31,18 @@ pub(super) struct WordsFile {
     relay: RelayId,
     /// `None`: there was no file.
     seen: Option<FileStamp>,
+    /// Learns the names of the words.
+    desk: Arc<ReportDesk>,
 }
 
 impl WordsFile {
     /// The file and the words in it.
-    pub(super) fn open(path: PathBuf, relay: RelayId) -> Result<(Self, Vec<NamedWord>), StateError> {
-        let mut file = Self { path, relay, seen: None };
+    pub(super) fn open(
+        path: PathBuf,
+        relay: RelayId,
+        desk: Arc<ReportDesk>,
+    ) -> Result<(Self, Vec<NamedWord>), StateError> {
+        let mut file = Self { path, relay, seen: None, desk };
         // Taken before the contents: a change in between is seen again.
         file.seen = file.stamp()?;
         let words = file.read()?;
@@ -56,6 +65,9 @@ impl WordsFile {
 
     fn read(&self) -> Result<Vec<NamedWord>, StateError> {
         let list = NamedRelayWords::load(&self.path, self.relay)?;
+        let names: BTreeMap<u32, WordName> =
+            list.words.iter().map(|word| (word.grant, word.name.clone())).collect();
+        self.desk.set_names(names);
         let word =
             |word: &NamedRelayWord| NamedWord { grant: word.grant, is_revoked: word.is_revoked, carried: 0 };
         Ok(list.words.iter().map(word).collect())
@@ -121,7 +133,7 @@ mod tests {
     fn each_change_is_told_once_and_a_damaged_file_opens_nothing() {
         let place = tempfile::tempdir().unwrap();
         let (path, relay) = (place.path().join("relay-words"), RelayId([1; 16]));
-        let (file, words) = WordsFile::open(path.clone(), relay).unwrap();
+        let (file, words) = WordsFile::open(path.clone(), relay, Arc::default()).unwrap();
         assert!(words.is_empty());
         let ((orders, ordered), (news, inbox)) = (sync_channel(1), news_channel(8));
         let tell = move |words| orders.try_send(words).is_ok();
@@ -161,6 +173,6 @@ mod tests {
         let events: Vec<bool> = inbox.try_iter().map(|event| unread(&event)).collect();
         assert_eq!(events, [false, false, false, true, false]);
         std::fs::write(&path, "byway").unwrap();
-        assert!(WordsFile::open(path, relay).is_err());
+        assert!(WordsFile::open(path, relay, Arc::default()).is_err());
     }
 }
