@@ -1,10 +1,12 @@
-//! What relays show Prometheus.
+//! What relays and registries show Prometheus, and the dashboards that are made of it.
 
-use crate::common::Place;
+use crate::common::pages::project;
+use crate::common::{Place, Running};
 use crate::relay_words::{until_it_knows, word};
 use crate::relaying::{ready_relay, send};
 use byway_wire::relay::Word;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -31,6 +33,12 @@ fn scrape(ready: &Value) -> String {
 fn value(metrics: &str, sample: &str) -> u64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in {metrics}")).parse().unwrap()
+}
+
+/// The names of all samples.
+fn names(metrics: &str) -> BTreeSet<String> {
+    let samples = metrics.lines().filter(|line| !line.starts_with('#'));
+    samples.filter_map(|line| line.split(['{', ' ']).next().map(str::to_owned)).collect()
 }
 
 #[test]
@@ -84,4 +92,37 @@ fn no_page_of_a_relay_is_served_but_on_loopback() {
     let place = Place::new();
     let arguments = ["relay", "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0"];
     place.run("relay", &arguments).failed(1, "give a loopback address");
+}
+
+/// The metrics of byway that a dashboard names, wherever it does.
+fn named(dashboard: &str) -> BTreeSet<String> {
+    let words = dashboard.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("byway_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn dashboards_name_metrics_that_there_are() {
+    let place = Place::new();
+    let (mut relay, of_relay) = ready_relay(&place, &["--http", "127.0.0.1:0"]);
+    word(&place, "alice");
+    until_it_knows(&mut relay, 1);
+    let arguments = ["--json", "registry", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    let mut registry = Running::start(place.command("registry", &arguments));
+    let of_registry = registry.event("ready");
+    for (file, ready) in [("byway-relay.json", of_relay), ("byway-registry.json", of_registry)] {
+        let text = fs::read_to_string(project().join("contrib/grafana").join(file)).unwrap();
+        let dashboard: Value = serde_json::from_str(&text).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        for panel in panels {
+            let targets = panel["targets"].as_array().unwrap();
+            let expressions: Vec<_> = targets.iter().map(|target| target["expr"].as_str().unwrap()).collect();
+            assert!(!expressions.is_empty(), "{panel}");
+            assert!(expressions.iter().all(|expression| !named(expression).is_empty()), "{expressions:?}");
+            assert!(panel["fieldConfig"]["defaults"]["unit"].is_string(), "{panel}");
+        }
+        let (named, there) = (named(&text), names(&scrape(&ready)));
+        assert!(panels.len() >= 5 && named.len() >= 8, "{named:?}");
+        let missing: Vec<_> = named.difference(&there).collect();
+        assert!(missing.is_empty(), "{file}: {missing:?} are not among {there:?}");
+    }
 }
