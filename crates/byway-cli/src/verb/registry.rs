@@ -139,7 +139,7 @@ fn ago(seconds: u64) -> String {
 }
 
 fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) -> Result<Fields> {
-    let now = unix_seconds();
+    let (now, words) = (unix_seconds(), Words::of(keeper)?);
     let kind = if word.uses.is_some() { WordKind::Join } else { WordKind::Use };
     let unnamed = || format!("relay-{:08x}", byway_net::seed().map_or(0, u32::from_be_bytes));
     let row = keeper.issue(
@@ -153,7 +153,7 @@ fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) 
         },
         now,
     )?;
-    let text = Words::of(keeper)?.word(&row).reveal();
+    let text = words.word(&row).reveal();
     output.answer(&text)?;
     Ok(Fields::of(&Done { name: row.name, word: text }))
 }

@@ -122,3 +122,12 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
     let over_tcp = |relay: &&serde_json::Value| relay["carriers"].as_array().unwrap().len() == 2;
     assert_eq!(words["relays"].as_array().unwrap().iter().filter(over_tcp).count(), 1);
 }
+
+#[test]
+fn a_word_that_cannot_be_printed_is_not_kept() {
+    let place = crate::common::Place::new();
+    let word = ["registry", "word", "--for", "alice"];
+    place.run("hub", &word).failed(1, "no registry ran with this store yet");
+    let listed = place.run("hub", &["registry", "list", "--json"]).result();
+    assert_eq!(listed["words"], serde_json::json!([]), "{listed}");
+}
