@@ -100,7 +100,8 @@ impl History {
         if !found.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let file = File::open(&self.path)?;
+        // A damaged file may be longer than one that was written here.
+        let file = File::open(&self.path)?.take(2 * MAX_FILE_BYTES);
         let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
         let entries = lines.filter_map(|line| serde_json::from_slice::<HistoryEntry>(&line).ok());
         Ok(entries.filter(|entry| !is_old(entry.at, now)).collect())
@@ -178,7 +179,8 @@ fn without_secrets(text: &str) -> String {
 }
 
 fn is_old(at: u64, now: u64) -> bool {
-    now.saturating_sub(at) > MAX_AGE_SECONDS
+    // A clock that was wrong may have dated it in the future.
+    now.abs_diff(at) > MAX_AGE_SECONDS
 }
 
 /// When the first transfer in the file ended.

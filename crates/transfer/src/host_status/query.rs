@@ -2,6 +2,7 @@
 
 use super::request::Request;
 use super::runtime_directory::{OpenDirectory, RuntimeDirectory, SOCKET_SUFFIX};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the longest answer.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// Bytes that are held of answers that have not ended.
+const MAX_HELD_BYTES: usize = 32 << 20;
 /// Processes that are asked at once.
 const MAX_PROCESSES: usize = 512;
 
@@ -46,11 +49,13 @@ pub fn ask_all(directories: &[RuntimeDirectory], request: &Request, patience: Du
         };
         answers.push(Answer { name: name.to_owned(), reply: text.and_then(object) });
     });
+    answers.sort_by(|a, b| a.name.cmp(&b.name));
     answers
 }
 
 /// As [`ask_all`], for those who read an answer themselves. `take` gets the name of each socket,
-/// and what came from it: 4 MiB at most, and perhaps no JSON. One answer is held at a time.
+/// and what came from it: 4 MiB at most, and perhaps no JSON. It gets each answer when that has
+/// ended. At most 32 MiB are held of those that have not.
 pub fn ask_each(
     directories: &[RuntimeDirectory],
     request: &Request,
@@ -59,28 +64,25 @@ pub fn ask_each(
 ) {
     let deadline = Instant::now() + patience;
     let line = serde_json::to_string(request).unwrap_or_default() + "\n";
-    let mut asked = Vec::new();
+    let (mut pending, mut busy) = (Vec::new(), 0);
     for directory in directories.iter().filter_map(|directory| directory.open().ok()) {
         for name in names(&directory) {
-            if asked.len() == MAX_PROCESSES {
+            if pending.len() + busy == MAX_PROCESSES {
                 break;
             }
             match ask(&directory, &name, &line) {
-                Ok(stream) => asked.push((name, Some(stream))),
+                Ok(stream) => pending.push(Asked { name, stream, text: Vec::new() }),
                 // It is busy with many others.
-                Err(Errno::AGAIN | Errno::PIPE) => asked.push((name, None)),
+                Err(Errno::AGAIN | Errno::PIPE) => {
+                    busy += 1;
+                    take(&name, Err(NoAnswer::Late));
+                }
                 // It is gone, or no socket.
                 Err(_) => {}
             }
         }
     }
-    asked.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut text = Vec::new();
-    for (name, stream) in asked {
-        text.clear();
-        let read = stream.map_or(Err(NoAnswer::Late), |stream| read(stream, deadline, &mut text));
-        take(&name, read.map(|()| &*text));
-    }
+    read_all(pending, deadline, &mut take);
 }
 
 /// The names of what may be sockets, without the ending.
@@ -112,33 +114,61 @@ fn ask(directory: &OpenDirectory, name: &str, line: &str) -> Result<UnixStream, 
     }
     let mut stream = UnixStream::from(socket);
     stream.write_all(line.as_bytes()).map_err(|_| Errno::PIPE)?;
-    stream.set_nonblocking(false).map_err(|_| Errno::PIPE)?;
     Ok(stream)
 }
 
-/// Reads an answer to its end.
-fn read(mut stream: UnixStream, deadline: Instant, text: &mut Vec<u8>) -> Result<(), NoAnswer> {
-    let mut buffer = [0; 16 << 10];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let is_over = left.is_zero();
-        // What has come by the deadline is read, and nothing is waited for.
-        let waits = match is_over {
-            true => stream.set_nonblocking(true),
-            false => stream.set_read_timeout(Some(left)),
-        };
-        match waits.and_then(|()| stream.read(&mut buffer)) {
-            Ok(0) => break,
-            Ok(count) => text.extend_from_slice(buffer.get(..count).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Err(NoAnswer::Late),
-        }
-        if text.len() > MAX_ANSWER_BYTES || is_over && text.last() != Some(&b'\n') {
-            return Err(if is_over { NoAnswer::Late } else { NoAnswer::Garbled });
-        }
-        if is_over {
-            break;
+/// A process that was asked, and what came of its answer.
+struct Asked {
+    name: String,
+    stream: UnixStream,
+    text: Vec<u8>,
+}
+
+impl Asked {
+    /// Takes what is there. `None`: more may come. `budget`: bytes that may be held still.
+    fn read(&mut self, budget: &mut usize) -> Option<Result<(), NoAnswer>> {
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Some(Ok(())),
+                Ok(count) if count > *budget || self.text.len() + count > MAX_ANSWER_BYTES => {
+                    return Some(Err(NoAnswer::Garbled));
+                }
+                Ok(count) => {
+                    *budget -= count;
+                    self.text.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => return Some(Err(NoAnswer::Late)),
+            }
         }
     }
-    Ok(())
+}
+
+/// Reads all answers at once, so that one that does not come holds up no other.
+fn read_all(
+    mut pending: Vec<Asked>,
+    deadline: Instant,
+    take: &mut impl FnMut(&str, Result<&[u8], NoAnswer>),
+) {
+    let mut budget = MAX_HELD_BYTES;
+    while !pending.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut watched: Vec<_> = pending.iter().map(|it| PollFd::new(&it.stream, PollFlags::IN)).collect();
+        // A signal ends the wait early, and then nothing is ready.
+        let _ = poll(&mut watched, left.try_into().ok().as_ref());
+        let ready: Vec<bool> = watched.iter().map(|it| !it.revents().is_empty()).collect();
+        let mut ready = ready.into_iter();
+        pending.retain_mut(|asked| {
+            let read = if ready.next() == Some(true) { asked.read(&mut budget) } else { None };
+            // Whoever keeps the connection has still answered if there is a line.
+            let is_whole = asked.text.last() == Some(&b'\n');
+            let at_end = || left.is_zero().then_some(if is_whole { Ok(()) } else { Err(NoAnswer::Late) });
+            let Some(end) = read.or_else(at_end) else { return true };
+            take(&asked.name, end.map(|()| &*asked.text));
+            budget += asked.text.len();
+            false
+        });
+    }
 }

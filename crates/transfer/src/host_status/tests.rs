@@ -1,13 +1,14 @@
 //! Processes that answer, and those that do not: a client that says nothing, or too much, or reads
 //! nothing, holds up no other for long.
 
-use super::{NoAnswer, Request, RuntimeDirectory, StatusSocket, ask_all};
+use super::{NoAnswer, Request, RuntimeDirectory, StatusSocket, ask_all, ask_each};
 use serde_json::json;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long all processes together have to answer.
@@ -124,6 +125,29 @@ fn one_that_is_stopped_does_not_answer_and_costs_others_nothing() {
     let replies: Vec<_> = answers.into_iter().map(|answer| answer.reply).collect();
     assert_eq!(replies, [Ok(json!(Request::Status)), Err(NoAnswer::Late)]);
     drop(stopped);
+}
+
+#[test]
+fn one_that_is_stopped_hides_no_long_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = directory(place.path());
+    let listen = |name: &str| UnixListener::bind(directory.path().join(name));
+    fs::DirBuilder::new().mode(0o700).create(directory.path()).unwrap();
+    let (stopped, sends) = (listen("recv-1.socket").unwrap(), listen("send-1.socket").unwrap());
+    // More than a socket holds, so that whoever answers waits for whoever reads.
+    let answering = thread::spawn(move || {
+        let mut client = sends.accept()?.0;
+        BufReader::new(&client).read_until(b'\n', &mut Vec::new())?;
+        client.write_all(&[b'x'; 2_000_000])
+    });
+    let (mut stopped, mut came) = (Some(stopped), Vec::new());
+    ask_each(std::slice::from_ref(&directory), &Request::Status, PATIENCE, |name, text| {
+        came.push((name.to_owned(), text.map(<[u8]>::len)));
+        // Its connection ends with it.
+        drop(stopped.take());
+    });
+    answering.join().unwrap().unwrap();
+    assert_eq!(came, [("send-1".to_owned(), Ok(2_000_000)), ("recv-1".to_owned(), Err(NoAnswer::Late))]);
 }
 
 #[test]
