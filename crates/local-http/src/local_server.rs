@@ -7,12 +7,16 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use thiserror::Error;
@@ -30,8 +34,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections at once, at least 1. One more closes the oldest, whatever that is doing. So
-    /// answers that never end keep nobody out.
+    /// Connections at once, at least 1. One more closes the oldest of those on which no request
+    /// succeeded, else the oldest of all, whatever that is doing. So answers that never end keep
+    /// nobody out, and strangers end no answer.
     pub max_connections: usize,
     /// How long a request's head may take, also the first of a connection.
     pub head_timeout: Duration,
@@ -129,9 +134,16 @@ impl Drop for LocalServer {
     }
 }
 
+/// A connection under way.
+struct Accepted {
+    task: AbortHandle,
+    /// Whether a request on it succeeded.
+    has_succeeded: Arc<AtomicBool>,
+}
+
 /// Accepts connections, and serves each in its own task.
 async fn accept(listener: tokio::net::TcpListener, router: Router, limits: ServerLimits) {
-    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+    let mut connections: VecDeque<Accepted> = VecDeque::new();
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -141,20 +153,29 @@ async fn accept(listener: tokio::net::TcpListener, router: Router, limits: Serve
         if !peer.ip().is_loopback() || prepare(&stream, limits.stall_timeout).is_err() {
             continue;
         }
-        let service = TowerToHyperService::new(router.clone());
+        let has_succeeded = Arc::new(AtomicBool::new(false));
+        let (service, noted) = (TowerToHyperService::new(router.clone()), Arc::clone(&has_succeeded));
+        let service = service_fn(move |request| {
+            let (answer, noted) = (service.call(request), Arc::clone(&noted));
+            async move {
+                let answer = answer.await?;
+                noted.fetch_or(answer.status().is_success(), Ordering::Relaxed);
+                Ok::<_, Infallible>(answer)
+            }
+        });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
         http.max_buf_size(CONNECTION_BUFFER_BYTES);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         // A client that breaks off is nobody's trouble.
         let task = tokio::spawn(async { drop(connection.await) });
-        connections.retain(|connection| !connection.is_finished());
-        while connections.len() >= limits.max_connections.max(1)
-            && let Some(oldest) = connections.pop_front()
-        {
-            oldest.abort();
+        connections.retain(|connection| !connection.task.is_finished());
+        while connections.len() >= limits.max_connections.max(1) {
+            let stranger = connections.iter().position(|it| !it.has_succeeded.load(Ordering::Relaxed));
+            let Some(oldest) = connections.remove(stranger.unwrap_or(0)) else { break };
+            oldest.task.abort();
         }
-        connections.push_back(task.abort_handle());
+        connections.push_back(Accepted { task: task.abort_handle(), has_succeeded });
     }
 }
 
@@ -351,6 +372,29 @@ mod tests {
                 assert!(begun.elapsed() < TEST_TIMEOUT);
             }
         }
+    }
+
+    #[test]
+    fn strangers_end_no_answer() {
+        let limits = ServerLimits { max_connections: 16, ..ServerLimits::default() };
+        let stream = || async { ticks(Duration::from_millis(20), usize::MAX, "tick\n".into(), None) };
+        let server = serve(Router::new().route("/events", get(stream)), limits);
+        let mut stream = ask(&server, "GET /events HTTP/1.1\r\nHost: localhost");
+        stream.read_exact(&mut [0; 15]).unwrap();
+        let strangers: Vec<_> = (0..100)
+            .map(|number| {
+                if number % 2 == 0 {
+                    return std::net::TcpStream::connect(server.address()).unwrap();
+                }
+                let mut refused = std::net::TcpStream::connect(server.address()).unwrap();
+                // Another of them may have taken its place by now.
+                let _ = refused.write_all(b"GET /events HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+                refused
+            })
+            .collect();
+        assert!(fetch(&server, "/healthz").starts_with("HTTP/1.1 200"));
+        stream.read_exact(&mut [0; 4_096]).unwrap();
+        drop(strangers);
     }
 
     #[test]
