@@ -18,8 +18,10 @@ export const bytes = (count) =>
 
 export const span = (seconds) => {
   const two = (number) => String(Math.floor(number)).padStart(2, "0");
-  const whole = Math.round(Math.max(seconds, 0));
-  if (seconds < 59.95) return `${seconds.toFixed(seconds < 9.995 ? 1 : 0)} s`;
+  // A clock that was set back gives less than nothing.
+  const passed = Math.max(seconds, 0);
+  const whole = Math.round(passed);
+  if (passed < 59.95) return `${passed.toFixed(passed < 9.995 ? 1 : 0)} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)}m ${two(whole % 60)}s`;
   if (whole < 86400) return `${Math.floor(whole / 3600)}h ${two((whole % 3600) / 60)}m`;
   return `${Math.floor(whole / 86400)}d ${two((whole % 86400) / 3600)}h`;

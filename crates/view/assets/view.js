@@ -133,10 +133,10 @@ class PathRow {
     const far = !isRelay && told.remote;
     const facts = [
       far && `${told.id.startsWith("r") ? "from" : "to"} ${far}`,
-      told.rtt_ms !== undefined && `RTT ${millis(told.rtt_ms)}`,
-      told.base_rtt_ms !== undefined && `at least ${millis(told.base_rtt_ms)}`,
-      told.queue_ms !== undefined && `in queues ${millis(told.queue_ms)}`,
-      told.loss !== undefined && `lost ${share(told.loss)}`,
+      told.rtt_ms != null && `RTT ${millis(told.rtt_ms)}`,
+      told.base_rtt_ms != null && `at least ${millis(told.base_rtt_ms)}`,
+      told.queue_ms != null && `in queues ${millis(told.queue_ms)}`,
+      told.loss != null && `lost ${share(told.loss)}`,
       told.bytes && `${bytes(told.bytes)} so far`,
       told.carrier === "tcp" && !told.name.includes("TCP") && "over TCP",
       told.interface && `by ${told.interface}`,
@@ -261,8 +261,8 @@ class Transfer {
     say(this.more, `Paths beside these: ${told.more_paths}. They carry ${rate(told.more_bps)}.`);
     this.showCharts(told);
     const cost = [];
-    if (told.yielded_seconds !== undefined) cost.push(`It yielded to others for ${span(told.yielded_seconds)}.`);
-    if (told.added_delay_ms !== undefined) cost.push(`Delay that it added: ${millis(told.added_delay_ms)}.`);
+    if (told.yielded_seconds != null) cost.push(`It yielded to others for ${span(told.yielded_seconds)}.`);
+    if (told.added_delay_ms != null) cost.push(`Delay that it added: ${millis(told.added_delay_ms)}.`);
     say(this.cost, cost.join(" "));
     this.cost.hidden = cost.length === 0;
   }
@@ -308,6 +308,7 @@ const transfers = new Map();
 const others = new Map();
 let host = "";
 let historyVersion;
+let readsHistory = false;
 
 const sync = (map, container, wanted, create) => {
   for (const [id, part] of map) {
@@ -354,10 +355,7 @@ const showTransfers = ({ second, unix, processes, more_transfers: more }) => {
 };
 
 // Processes of which a command tells more.
-const TELLS_MORE = {
-  gateway: "byway gateway status tells what it carries",
-  registry: "byway registry list tells its relays and words",
-};
+const TELLS_MORE = new Map([["registry", "byway registry list tells its relays and words"]]);
 
 const otherText = (process, unix) => {
   if (process.problem) return `${process.id}: ${process.problem}`;
@@ -367,7 +365,7 @@ const otherText = (process, unix) => {
   if (forwarded) parts.push(`connections: ${forwarded.open}; ${bytes(forwarded.sent_bytes)} sent, ${bytes(forwarded.received_bytes)} received`);
   if (relayed) parts.push(`relayed ${bytes(relayed.forwarded_bytes + relayed.returned_bytes)}, ${bytes(relayed.today_bytes)} today; senders: ${relayed.grants}`);
   const isAtRest = process.transfers.length === 0 && !forwarded && !relayed && !away;
-  if (isAtRest) parts.push(TELLS_MORE[process.verb] ?? "no transfer now");
+  if (isAtRest) parts.push(TELLS_MORE.get(process.verb) ?? "no transfer now");
   if (process.listen) parts.push(`listening on ${process.listen.join(", ")}`);
   return parts.join(" · ");
 };
@@ -392,6 +390,7 @@ const showHeadline = (all, processes) => {
 
 const showHistory = async () => {
   const past = await fetched("history.json");
+  historyVersion = past.version;
   say(at("history-sum"), past.transfers ? `${bytes(past.bytes)}; transfers: ${past.transfers}, failed: ${past.failed}` : "");
   const parts = [];
   if (past.problem) parts.push(make("p", { cls: "note", text: `The history cannot be read: ${past.problem}` }));
@@ -471,21 +470,30 @@ const state = (cls, text) => {
 };
 
 const show = (frame) => {
-  state("on", frame.every > 1.05 ? `live, every ${span(frame.every)}` : "live");
   showUplinks(frame);
   showTransfers(frame);
-  if (frame.history !== historyVersion) {
-    historyVersion = frame.history;
-    showHistory().catch(() => {
-      historyVersion = undefined;
-    });
+  state("on", frame.every > 1.05 ? `live, every ${span(frame.every)}` : "live");
+  if (frame.history !== historyVersion && !readsHistory) {
+    readsHistory = true;
+    const end = () => (readsHistory = false);
+    showHistory().then(end, end);
+  }
+};
+
+// A figure that this page cannot show stops no later one, and is not passed over in silence.
+const receive = (event) => {
+  try {
+    show(JSON.parse(event.data));
+  } catch (error) {
+    state("lost", "what came cannot be shown: the figures are old");
+    console.error(error);
   }
 };
 
 const connect = () => {
   stream?.close();
   stream = new EventSource("events");
-  stream.addEventListener("message", (event) => show(JSON.parse(event.data)));
+  stream.addEventListener("message", receive);
   stream.addEventListener("displaced", () => {
     stream.close();
     state("lost", "too many pages show this: reload to see it here");

@@ -96,6 +96,7 @@ impl View {
             feed,
             overview: sampler.overview(),
             history: plan.history,
+            past: past_transfers::KeptPast::default(),
             has_failed: plan.has_failed,
             words: plan.words,
             host,

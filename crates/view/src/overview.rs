@@ -65,6 +65,8 @@ impl Overview {
         self.tracks.retain(|_, track| track.is_seen);
         self.uplinks.note(self.second, now, &self.own);
         let mut frame = std::mem::take(&mut self.frame);
+        // They came as they answered.
+        frame.processes.sort_by(|a, b| a.id.0.cmp(&b.id.0));
         frame.uplinks = self.uplinks.figures(self.second);
         frame.unplaced_bps = Some(whole(self.unplaced_bps)).filter(|bps| *bps > 0);
         frame
@@ -230,8 +232,8 @@ mod tests {
         overview.take("<img src=x onerror=alert(1)>\u{202e}", Ok(b"[]"));
         let frame = overview.finish(Instant::now());
         let problems: Vec<_> = frame.processes.iter().map(|process| process.problem.unwrap()).collect();
-        assert_eq!(problems, [NO_ANSWER, GARBLED_ANSWER, GARBLED_ANSWER]);
-        assert!(frame.processes[2].id.0.ends_with("\\u{202e}"), "{:?}", frame.processes[2].id);
+        assert_eq!(problems, [GARBLED_ANSWER, NO_ANSWER, GARBLED_ANSWER]);
+        assert!(frame.processes[0].id.0.ends_with("\\u{202e}"), "{:?}", frame.processes[0].id);
         look(&mut overview, 3, &[("send-7", sender(3.0, 3_000_000))]);
         assert!(overview.transfer_past(1).is_some());
     }

@@ -4,7 +4,7 @@
 use crate::feed::Feed;
 use crate::messages::{NO_SESSION, NOT_FOUND, READ_ONLY, USED_TOKEN, Words};
 use crate::overview::Overview;
-use crate::past_transfers;
+use crate::past_transfers::KeptPast;
 use crate::sampler::locked;
 use crate::visitor::Visitors;
 use axum::extract::{Path, Request, State};
@@ -14,7 +14,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use byway_net::unix_seconds;
 use byway_transfer::host_status::{History, HistoryEntry};
 use serde::Serialize;
 use serde_json::json;
@@ -46,6 +45,7 @@ pub struct Shown {
     pub feed: Arc<Feed>,
     pub overview: Arc<Mutex<Overview>>,
     pub history: History,
+    pub past: KeptPast,
     pub has_failed: fn(&HistoryEntry) -> bool,
     pub words: Words,
     /// The host's name, for the title.
@@ -135,10 +135,8 @@ async fn uplink(State(shown): State<Arc<Shown>>, Path(name): Path<String>) -> Re
 }
 
 async fn history(State(shown): State<Arc<Shown>>) -> Response {
-    let read = move || past_transfers::read(&shown.history, unix_seconds(), shown.has_failed);
-    // A file of 10 MB takes some 0.1 s, in which others are answered.
-    match tokio::task::spawn_blocking(read).await {
-        Ok(past) => Json(past).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    match shown.past.text(shown.history.clone(), shown.has_failed).await {
+        Some(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

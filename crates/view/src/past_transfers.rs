@@ -1,19 +1,30 @@
 //! The history of 30 days, as the page shows it.
 
 use crate::told::Text;
+use axum::body::Bytes;
+use byway_net::unix_seconds;
 use byway_transfer::host_status::{History, HistoryEntry};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Mutex;
 
 /// Transfers that are listed, the newest. All are counted.
 const MAX_LISTED: usize = 200;
 /// The unit in which the page makes days: every zone's midnight is at one of its ends.
 const QUARTER_SECONDS: u64 = 900;
 
+/// For how many times as long as reading took, the result is shown again. So reading takes 1 % of a
+/// core at most.
+const REST_FACTOR: u32 = 100;
+
 /// All transfers that ended in 30 days.
 #[derive(Debug, Default, Serialize)]
 pub struct PastTransfers {
+    /// The number of [`History::version`] that this is of, or of a newer one.
+    pub version: String,
     pub bytes: u64,
     pub transfers: usize,
     pub failed: usize,
@@ -48,11 +59,11 @@ pub struct PastTransfer {
 
 /// Reads the history. `has_failed` tells a failure from an end by a limit or a signal.
 pub fn read(history: &History, now: u64, has_failed: fn(&HistoryEntry) -> bool) -> PastTransfers {
+    let mut past = PastTransfers { version: history.version().to_string(), ..PastTransfers::default() };
     let entries = match history.read(now) {
         Ok(entries) => entries,
-        Err(error) => return PastTransfers { problem: Some(error.to_string()), ..PastTransfers::default() },
+        Err(error) => return PastTransfers { problem: Some(error.to_string()), ..past },
     };
-    let mut past = PastTransfers::default();
     let mut quarters: BTreeMap<u64, (u64, u32, u32)> = BTreeMap::new();
     for entry in &entries {
         let bytes = entry.result.get("bytes").and_then(Value::as_u64).unwrap_or_default();
@@ -89,6 +100,40 @@ fn listed(entry: &HistoryEntry, failed: bool) -> PastTransfer {
     }
 }
 
+/// The history that was read last. It is read once at a time, however many ask.
+#[derive(Clone, Default)]
+pub struct KeptPast(Arc<Mutex<Option<Kept>>>);
+
+struct Kept {
+    text: Bytes,
+    version: u64,
+    /// Until when it is shown, also if the history has changed.
+    until: Instant,
+}
+
+impl KeptPast {
+    /// The history as JSON, a moment old at most. `None`: reading it failed badly.
+    pub async fn text(&self, history: History, has_failed: fn(&HistoryEntry) -> bool) -> Option<Bytes> {
+        // Whoever breaks off leaves the lock to the thread that reads.
+        let mut kept = Arc::clone(&self.0).lock_owned().await;
+        let text = move || {
+            let (begun, version) = (Instant::now(), history.version());
+            if let Some(kept) = &*kept
+                && (begun < kept.until || version == kept.version && version != 0)
+            {
+                return kept.text.clone();
+            }
+            let past = read(&history, unix_seconds(), has_failed);
+            // All fields are numbers, texts and lists of these.
+            let text = Bytes::from(serde_json::to_vec(&past).unwrap_or_default());
+            let until = Instant::now() + begun.elapsed() * REST_FACTOR;
+            *kept = Some(Kept { text: text.clone(), version, until });
+            text
+        };
+        tokio::task::spawn_blocking(text).await.ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +158,28 @@ mod tests {
         assert_eq!(past.newest[2].error.as_ref().unwrap().0, "no\\u{202e}answer");
         let summed: u32 = past.quarters.iter().map(|quarter| quarter.2).sum();
         assert_eq!((past.quarters.len(), summed), (2, 300));
+    }
+
+    #[test]
+    fn it_is_read_anew_after_a_change_and_else_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let history = History::at(place.path().join("history"));
+        let add = || {
+            let entry =
+                HistoryEntry { at: unix_seconds(), verb: "send".into(), peer: None, result: json!({}) };
+            history.add(&entry).unwrap();
+        };
+        let kept = KeptPast::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let text = || runtime.block_on(kept.text(history.clone(), |_| false)).unwrap();
+        let count = |text: &Bytes| serde_json::from_slice::<Value>(text).unwrap()["transfers"].as_u64();
+        add();
+        let first = text();
+        assert_eq!((count(&first), first.as_ptr()), (Some(1), text().as_ptr()));
+        add();
+        // The first reading took some time, and 100 times that passes.
+        while count(&text()) == Some(1) {}
+        assert_eq!(count(&text()), Some(2));
     }
 
     #[test]

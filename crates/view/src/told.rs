@@ -9,6 +9,9 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+/// The largest figure that is believed: more bits per second than any line has, and more
+/// milliseconds than a life has. Sums of such figures are still numbers.
+pub const MAX_FIGURE: f64 = 1e15;
 /// Letters of the longest text that is shown.
 const MAX_TEXT_CHARS: usize = 200;
 /// Transfers of one process that are looked at.
@@ -83,13 +86,17 @@ pub struct ToldTransfer {
     pub transfer: Option<u32>,
     pub from: Option<Text>,
     pub name: Option<Text>,
+    #[serde(deserialize_with = "figure_or_zero")]
     pub seconds: f64,
     pub bytes: u64,
     pub total: Option<u64>,
+    #[serde(deserialize_with = "figure_or_zero")]
     pub rate_bps: f64,
     #[serde(deserialize_with = "reason")]
     pub pause: Option<PauseReason>,
+    #[serde(deserialize_with = "figure")]
     pub yielded_seconds: Option<f64>,
+    #[serde(deserialize_with = "figure")]
     pub added_delay_ms: Option<f64>,
     pub paths: Few<ToldPath, MAX_PATHS>,
     pub arrivals: Few<ToldPath, MAX_PATHS>,
@@ -108,9 +115,13 @@ pub struct ToldPath {
     pub remote: Option<SocketAddr>,
     pub state: Text,
     pub bytes: u64,
+    #[serde(deserialize_with = "figure_or_zero")]
     pub rate_bps: f64,
+    #[serde(deserialize_with = "figure")]
     pub rtt_ms: Option<f64>,
+    #[serde(deserialize_with = "figure")]
     pub base_rtt_ms: Option<f64>,
+    #[serde(deserialize_with = "figure")]
     pub queue_ms: Option<f64>,
     pub packets: Option<u64>,
     pub lost: Option<u64>,
@@ -125,12 +136,15 @@ pub struct Text(pub String);
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        let end = text.char_indices().nth(MAX_TEXT_CHARS).map(|(end, _)| end);
-        let kept = end.and_then(|end| text.get(..end)).unwrap_or(text);
+        let end = |text: &str| text.char_indices().nth(MAX_TEXT_CHARS).map(|(end, _)| end);
+        let kept = end(text).and_then(|end| text.get(..end)).unwrap_or(text);
         // Most texts have nothing to spell out.
         let is_plain = kept.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let mut shown = if is_plain { kept.to_owned() } else { Printable(kept.as_bytes()).to_string() };
-        if end.is_some() {
+        let is_cut = kept.len() < text.len();
+        let spelled_end = end(&shown);
+        shown.truncate(spelled_end.unwrap_or(usize::MAX));
+        if is_cut || spelled_end.is_some() {
             shown.push('…');
         }
         Self(shown)
@@ -188,6 +202,16 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Few<T, N> {
         }
         deserializer.deserialize_seq(Elements(PhantomData))
     }
+}
+
+/// A figure that can be one. What cannot be is left out.
+fn figure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let told = Option::<f64>::deserialize(deserializer)?;
+    Ok(told.filter(|told| (0.0..=MAX_FIGURE).contains(told)))
+}
+
+fn figure_or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    figure(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A reason by its code. One that a later version has is none.
@@ -257,6 +281,28 @@ mod tests {
         let path = &transfer.paths.items[0];
         assert_eq!((path.local, path.remote), (None, Some("192.0.2.7:4747".parse().unwrap())));
         assert_eq!(path.pause, Some(PauseReason::Yielding));
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_left_out() {
+        for odd in [1.8e307, 1e16, -1.0, f64::MAX] {
+            let path = json!({ "rtt_ms": odd, "queue_ms": odd, "base_rtt_ms": 7.5, "rate_bps": odd });
+            let transfer = json!({ "seconds": odd, "rate_bps": 8e6, "added_delay_ms": odd, "paths": [path] });
+            let told: ToldProcess = from_value(json!({ "transfers": [transfer] })).unwrap();
+            let transfer = &told.transfers.items[0];
+            assert_eq!((transfer.seconds, transfer.rate_bps, transfer.added_delay_ms), (0.0, 8e6, None));
+            let path = &transfer.paths.items[0];
+            assert_eq!((path.rtt_ms, path.queue_ms, path.base_rtt_ms), (None, None, Some(7.5)));
+            assert_eq!(path.rate_bps, 0.0);
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_as_they_are_spelled() {
+        let shown = Text::from("\u{202e}".repeat(9_999).as_str()).0;
+        assert_eq!(shown.chars().count(), MAX_TEXT_CHARS + 1);
+        assert_eq!(Text::from("plain").0, "plain");
+        assert!(Text::from("a\u{7}".repeat(90).as_str()).0.ends_with('…'));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::frame::{PathFigures, Tenths};
 use crate::ring::Ring;
-use crate::told::{ToldPath, ToldTransfer};
+use crate::told::{MAX_FIGURE, ToldPath, ToldTransfer};
 use crate::uplinks::whole;
 use byway_transfer::PauseReason;
 use serde::Serialize;
@@ -106,6 +106,11 @@ pub struct PathRate {
     pub fills: bool,
 }
 
+/// Bits per second. A process may tell of any number of bytes in any time.
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    (bytes as f64 * 8.0 / seconds).min(MAX_FIGURE)
+}
+
 impl Track {
     /// A transfer that is seen for the first time.
     pub fn new(id: u32) -> Self {
@@ -134,9 +139,9 @@ impl Track {
         let is_first = self.seconds < 0.0;
         let is_newer = passed > 0.0 || is_first;
         if is_first {
-            self.bps = Some(told.rate_bps).filter(|bps| bps.is_finite());
+            self.bps = Some(told.rate_bps);
         } else if is_newer {
-            self.bps = Some(told.bytes.saturating_sub(self.bytes) as f64 * 8.0 / passed);
+            self.bps = Some(rate(told.bytes.saturating_sub(self.bytes), passed));
         }
         if is_newer {
             (self.seconds, self.bytes, self.told) = (told.seconds, told.bytes, second);
@@ -159,12 +164,12 @@ impl Track {
         track.is_seen = true;
         match passed {
             Some(passed) if track.bytes <= path.bytes && track.bps.is_some() => {
-                track.bps = Some((path.bytes - track.bytes) as f64 * 8.0 / passed);
+                track.bps = Some(rate(path.bytes - track.bytes, passed));
                 track.loss = track.recent.note([track.packets, path.packets], [track.lost, path.lost]);
             }
             _ if silent => (track.bps, track.loss) = (None, None),
             None if track.bps.is_some() => {}
-            _ => (track.bps, track.loss) = (Some(path.rate_bps).filter(|bps| bps.is_finite()), None),
+            _ => (track.bps, track.loss) = (Some(path.rate_bps), None),
         }
         (track.bytes, track.packets, track.lost) = (path.bytes, path.packets, path.lost);
         let bps = track.bps.unwrap_or_default();

@@ -46,7 +46,7 @@ impl Visitors {
     /// Uses the token up. Whether it is the right one.
     pub fn admit(&self, token: &str) -> bool {
         let mut kept = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_right = kept.as_ref().is_some_and(|kept| is_same(kept, token));
+        let is_right = kept.as_ref().is_some_and(|kept| is_same(kept.as_bytes(), token.as_bytes()));
         if is_right {
             *kept = None;
         }
@@ -60,10 +60,14 @@ impl Visitors {
 
     /// Whether the browser that was admitted makes a request with these fields.
     pub fn knows(&self, fields: &HeaderMap) -> bool {
-        let cookies = fields.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
-        let pairs =
-            cookies.flat_map(|cookie| cookie.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.into_iter().any(|(name, value)| name == COOKIE_NAME && is_same(value, &self.session))
+        // In one field are the cookies of all servers of this host, of any bytes.
+        let cookies = fields.get_all(COOKIE).iter();
+        let pairs = cookies.flat_map(|cookie| cookie.as_bytes().split(|byte| *byte == b';'));
+        let value = |pair: &[u8]| {
+            let value = pair.trim_ascii().strip_prefix(COOKIE_NAME.as_bytes())?.strip_prefix(b"=")?;
+            Some(is_same(value, self.session.as_bytes()))
+        };
+        pairs.filter_map(value).any(|is_right| is_right)
     }
 }
 
@@ -71,14 +75,15 @@ impl Visitors {
 const COOKIE_NAME: &str = "byway-view";
 
 /// Whether two secrets are the same, in a time that tells nothing of where they differ.
-fn is_same(one: &str, other: &str) -> bool {
-    let pairs = one.bytes().zip(other.bytes());
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let pairs = one.iter().zip(other);
     one.len() == other.len() && pairs.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderValue;
 
     #[test]
     fn a_token_is_good_once() {
@@ -103,5 +108,7 @@ mod tests {
             assert!(!knows(wrong), "{wrong}");
         }
         assert!(!visitors.knows(&HeaderMap::new()));
+        let odd = HeaderValue::from_bytes(format!("dev=é; {pair}").as_bytes()).unwrap();
+        assert!(visitors.knows(&HeaderMap::from_iter([(COOKIE, odd)])), "of another server");
     }
 }

@@ -19,8 +19,8 @@ pub struct Status {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/limit.txt").trim_end())]
 pub struct Limit {
-    /// `RATE`, `UP:DOWN` or `off`, as with --bwlimit, or `own`: what each was started with;
-    /// before it, the one peer for which it holds
+    /// `RATE`, `UP:DOWN` or `off`, as with --bwlimit, or `own` for what each was started with. A
+    /// name before it means one peer
     #[arg(value_name = "[NAME] RATE", num_args = 1..=2, required = true)]
     pub words: Vec<String>,
 }

@@ -123,16 +123,16 @@ fn processes_that_answer_garbage_are_told_and_hide_no_other() {
         json!({ "verb": "send", "pid": 1, "since": u64::MAX, "transfers": vec![transfer; 4] }).to_string()
     });
     // One listens and never answers.
-    let _silent = UnixListener::bind(place.directory.path().join("run/silent-1.socket")).unwrap();
+    let _silent = UnixListener::bind(place.directory.path().join("run/a-silent-1.socket")).unwrap();
     let (folder, cookie) = place.enter();
     // On a busy machine a process may be late once.
     let is_told = |frame: &Value| of(frame, "send")["transfers"][0]["pause"] == "bandwidth_limit";
     let frame = place.frames(&folder, &cookie).take(60).find(is_told).unwrap();
-    for problem in ["garbage", "megabyte", "nested", "silent"] {
+    for problem in ["garbage", "megabyte", "nested", "a-silent"] {
         assert!(of(&frame, problem)["problem"].is_string(), "{problem}");
     }
     assert!(of(&frame, "garbage")["problem"].as_str().unwrap().contains("makes no sense"));
-    assert!(of(&frame, "silent")["problem"].as_str().unwrap().contains("does not answer"));
+    assert!(of(&frame, "a-silent")["problem"].as_str().unwrap().contains("does not answer"));
     assert!(serde_json::to_string(&frame).unwrap().len() < 200_000, "a frame stays small");
 }
 
