@@ -3,11 +3,12 @@
 //! unprivileged namespaces or cannot shape traffic, these tests are ignored.
 
 use crate::common::{Notebook, PATIENCE, socket, turn};
-use byway_net::{Clock, Control, LoopControl, Socket, run, spawn};
+use byway_net::{AddressChanges, Clock, Control, LoopControl, Socket, run, spawn};
 use byway_wire::{Ecn, Local, SendErrorKind};
 use libtest_mimic::{Failed, Trial};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const HERE: &str = "127.0.0.1:0";
 const WORLD: &str =
@@ -20,11 +21,15 @@ const STUCK: &str = "ip link add slow0 type veth peer name slow1 && ip address a
     ip link set slow1 up && ip link set slow0 up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev slow0 && \
     tc qdisc add dev slow0 root tbf rate 1kbit burst 2k latency 10000s";
 
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: [(&str, fn()); 5] = [
     ("a_full_queue_holds_back_and_loses_nothing", a_full_queue_holds_back_and_loses_nothing),
     ("a_full_socket_holds_up_nobody_else", a_full_socket_holds_up_nobody_else),
     ("what_the_interface_does_not_take_is_too_large", what_the_interface_does_not_take_is_too_large),
     ("no_route_is_unreachable", no_route_is_unreachable),
+    (
+        "a_new_address_is_told_and_wakes_a_driver_that_sleeps",
+        a_new_address_is_told_and_wakes_a_driver_that_sleeps,
+    ),
 ];
 
 fn a_full_queue_holds_back_and_loses_nothing() {
@@ -128,6 +133,38 @@ fn no_route_is_unreachable() {
     let finished = run(notebook, stop, vec![socket("0.0.0.0:0")], Clock::new(), &Control::new().unwrap());
     let errors: Vec<_> = finished.machine.errors.iter().map(|e| (e.remote, e.size, e.kind)).collect();
     assert_eq!(errors, [(nowhere, 100, SendErrorKind::Unreachable)]);
+}
+
+fn a_new_address_is_told_and_wakes_a_driver_that_sleeps() {
+    let add = |address: &str| {
+        let added = Command::new("ip").args(["address", "add", address, "dev", "lo"]).status();
+        assert!(added.unwrap().success());
+    };
+    let changes = AddressChanges::open().unwrap();
+    assert!(!changes.take());
+    add("192.0.2.7/32");
+    assert!(changes.take() && !changes.take());
+
+    let sleep = turn(|_: &mut Notebook, _| LoopControl::Continue);
+    let driver =
+        spawn("sleeper", Notebook::default(), sleep, vec![socket("0.0.0.0:0")], Clock::new()).unwrap();
+    let turns = || driver.statistics().turns;
+    // It has begun, and nothing happens any more.
+    let begun = loop {
+        let before = turns();
+        std::thread::sleep(Duration::from_millis(100));
+        if before > 0 && turns() == before {
+            break before;
+        }
+    };
+    add("192.0.2.8/32");
+    let end = Instant::now() + PATIENCE;
+    while turns() == begun {
+        assert!(Instant::now() < end, "it sleeps on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    driver.stop();
+    driver.join().unwrap().outcome.unwrap();
 }
 
 /// A command that makes the namespace, then does `then` in it.
