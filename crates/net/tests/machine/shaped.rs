@@ -135,6 +135,7 @@ fn no_route_is_unreachable() {
     assert_eq!(errors, [(nowhere, 100, SendErrorKind::Unreachable)]);
 }
 
+#[expect(clippy::disallowed_methods, reason = "this thread has no driver: it looks at one")]
 fn a_new_address_is_told_and_wakes_a_driver_that_sleeps() {
     let add = |address: &str| {
         let added = Command::new("ip").args(["address", "add", address, "dev", "lo"]).status();
