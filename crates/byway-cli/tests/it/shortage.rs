@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 /// Descriptors that a program may have.
 const DESCRIPTORS: usize = 64;
-/// Descriptors that are taken and not listed: an accept(2) that waits, as that of the status socket,
-/// holds the number of the connection to come.
+/// Descriptors that are taken and not listed. An accept(2) that waits holds the number of the
+/// connection to come; so does that of the status socket.
 const UNLISTED_DESCRIPTORS: usize = 1;
 /// Connections that come before it is looked whether a descriptor is left.
 const CONNECTIONS_PER_LOOK: usize = 4;
