@@ -3,6 +3,7 @@
 
 mod checked_lines;
 mod counters_reader;
+mod file_notice;
 mod named_words;
 mod run_event;
 mod saved_state;
@@ -181,7 +182,7 @@ pub struct Relaying {
     issuer: RelayKey,
     clock: Clock,
     /// The thread that looks at the words that have names ends when this is dropped.
-    _watch: Option<SyncSender<()>>,
+    _watch: Option<file_notice::NoticeEnd>,
 }
 
 /// Flags that the program's thread and the relay's thread share.
@@ -281,8 +282,8 @@ impl Relaying {
             thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
         };
         let keeper = keeper.map(keep).transpose()?;
-        let watch = |file| {
-            let (end, ended) = sync_channel(0);
+        let watch = |file: WordsFile| {
+            let (notice, end) = WordsFile::notice(&file).map_err(Error::Descriptor)?;
             let waker = driver.waker().clone();
             let tell = move |words| {
                 let is_told = told.0.try_send(RelayCommand::NamedWords(words)).is_ok();
@@ -291,7 +292,7 @@ impl Relaying {
             };
             let watch = WordsWatch { file, tell, news: told.1 };
             let thread = std::thread::Builder::new().name("relay words".into());
-            thread.spawn(move || watch.run(&ended)).map_err(Error::Thread).map(|_| end)
+            thread.spawn(move || watch.run(&notice)).map_err(Error::Thread).map(|_| end)
         };
         let watch = words.map(watch).transpose()?;
         Ok(Self {

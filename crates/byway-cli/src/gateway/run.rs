@@ -3,6 +3,7 @@
 use super::config_file::GatewayConfig;
 use super::peer_news::PeerNews;
 use super::plumbing::{self, InstalledPlan, system};
+use crate::args::Global;
 use crate::exit::{Exit, Failure, sentence};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, Ready};
@@ -27,12 +28,13 @@ const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
 const HOST_MTU: u16 = 1500;
 
-/// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
-/// unless `config` names a key file.
+/// Runs a gateway until it is stopped. The state directory holds the private key unless `config`
+/// names a key file.
 ///
 /// # Errors
 /// The configuration is wrong, or the system refuses a privilege, a device or the like.
-pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
+pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
+    let state = global.state_dir.as_deref();
     if let Some(warning) = config.exposure() {
         output.say(&warning);
     }
@@ -56,6 +58,10 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     }
     let answers = StatusSocket::open(config.status_socket())?;
     keep_net_admin().context(messages::gateway::CANNOT_DROP_CAPABILITIES)?;
+    // Their threads keep no capability that is dropped.
+    if let Ok(state) = global.state() {
+        output.publish("gateway", None, &state);
+    }
     let signals = Signals::install(Hangup::Reload).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut lending = GatewayRelays::start(&config, &identity, state)?;

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 pub const NOTHING_RUNS: &str = "no byway runs here";
 pub const NOTHING_MOVES: &str = "  no transfer now";
+pub const GATEWAY_TELLS_MORE: &str = "  `byway gateway status` tells what it carries";
 pub const REGISTRY_TELLS_MORE: &str = "  `byway registry list` tells its relays and words";
 pub const NO_ANSWER: &str = "  it does not answer: it is stopped, or very busy";
 pub const OWN_LIMIT: &str = "the limit that it was started with";

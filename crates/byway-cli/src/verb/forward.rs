@@ -28,7 +28,7 @@ use serde::Serialize;
 /// Time between two looks at what is to be told.
 const TELLING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at the limits, while nothing happens.
-const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Files that this process has open in addition to connections.
 const OTHER_FILES: usize = 128;
 /// Time between two events with the counters of forwarded connections.

@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
         None => {
             let mut config = GatewayConfig::read(&arguments.config.clone().unwrap_or_default())?;
             config.insist([arguments.observe, arguments.fail_closed]);
-            run::run(global.state_dir.as_deref(), config, output)
+            run::run(global, config, output)
         }
     }
 }

@@ -35,7 +35,7 @@ use std::net::SocketAddr;
 /// Time between two looks at what is lent.
 const LENDING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at the limits, while nothing happens.
-const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for relays before the ticket is printed. A relay that does not answer is given
 /// up after some 5 seconds.
 const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);

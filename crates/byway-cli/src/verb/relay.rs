@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 /// Time between two looks at what happened while a registry lists the relay, or a program reads.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two looks otherwise.
-const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(15);
+const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between two lines of counters for a program.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a relay carries nothing before it counts as unused. Sessions that live send more often.

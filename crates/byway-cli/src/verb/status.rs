@@ -141,6 +141,7 @@ fn process(answer: &Answer, now: u64, columns: usize) -> Vec<String> {
     }
     if lines.len() == 1 {
         let line = match status.verb.as_str() {
+            "gateway" => messages::status::GATEWAY_TELLS_MORE,
             "registry" => messages::status::REGISTRY_TELLS_MORE,
             _ => messages::status::NOTHING_MOVES,
         };

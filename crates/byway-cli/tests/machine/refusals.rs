@@ -69,6 +69,7 @@ impl Host {
         let mut command = self.spaces.on("gw");
         command.args(before).arg(byway).arg("--json").arg("--state-dir").arg(state);
         command.args(["gateway", "--config"]).arg(file);
+        command.env("BYWAY_RUNTIME_DIR", self.place.path("run"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -214,6 +215,11 @@ fn all_privileges() -> Result<(), Failed> {
     for thread in threads {
         assert_eq!(of(thread.to_str().unwrap().to_owned()), [1 << 12; 3], "{}", thread.display());
     }
+    // The thread that answers `byway status` is one of them.
+    let mut status = host.place.command("state", &["status", "--json"]);
+    let told = status.env("BYWAY_RUNTIME_DIR", host.place.path("run")).output()?;
+    let told = String::from_utf8(told.stdout)?;
+    assert!(told.contains(r#""verb":"gateway""#), "{told}");
     running.interrupt();
     assert_eq!(running.end().code, Some(130));
     Ok(())

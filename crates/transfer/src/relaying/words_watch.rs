@@ -1,7 +1,8 @@
-//! Looks at the file of words that have names, on a thread of its own, and tells the relay of each
+//! Watches the file of words that have names, on a thread of its own, and tells the relay of each
 //! change.
 
 use super::counters_reader::ReportDesk;
+use super::file_notice::{FileNotice, NoticeEnd, Waited};
 use super::named_words::{NamedRelayWord, NamedRelayWords, WordName};
 use super::run_event::RelayRunEvent;
 use crate::event_loop::news_channel::NewsSender;
@@ -15,10 +16,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-/// Time between two looks at the file.
+/// Time between two looks at a file whose changes the system does not tell, or whose last change
+/// the relay does not know yet.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Time between two looks at other files. A network's file system tells no change that another host
+/// makes.
+const TOLD_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What tells one state of a file from another: device, inode, bytes, and the times of the last
 /// changes of its contents and of its inode.
@@ -47,6 +51,11 @@ impl WordsFile {
         file.seen = file.stamp()?;
         let words = file.read()?;
         Ok((file, words))
+    }
+
+    /// What tells of its changes from now on.
+    pub(super) fn notice(&self) -> io::Result<(FileNotice, NoticeEnd)> {
+        FileNotice::new(&self.path)
     }
 
     fn stamp(&self) -> Result<Option<FileStamp>, StateError> {
@@ -83,28 +92,33 @@ pub(super) struct WordsWatch<T> {
 }
 
 impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
-    /// Looks until the other side of `ended` is dropped.
-    pub(super) fn run(mut self, ended: &Receiver<()>) {
-        let mut is_failing = false;
-        while ended.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            match self.look() {
-                Ok(()) => is_failing = false,
-                Err(error) => {
-                    if !std::mem::replace(&mut is_failing, true) {
-                        let _ = self.news.try_send(RelayRunEvent::WordsUnread(error));
-                    }
-                }
+    /// Looks until the other side of `notice` is dropped.
+    pub(super) fn run(mut self, notice: &FileNotice) {
+        let (mut is_failing, mut is_known) = (false, false);
+        loop {
+            let longest = if notice.is_told() && is_known { TOLD_LOOK_INTERVAL } else { LOOK_INTERVAL };
+            if notice.wait(longest) == Waited::Ended {
+                return;
+            }
+            let looked = self.look();
+            is_known = matches!(looked, Ok(true));
+            let Err(error) = looked else {
+                is_failing = false;
+                continue;
+            };
+            if !std::mem::replace(&mut is_failing, true) {
+                let _ = self.news.try_send(RelayRunEvent::WordsUnread(error));
             }
         }
     }
 
     /// Reads the file if it changed. A damaged file knows no word, so no word with a name opens
-    /// anything. A file that the system does not give leaves things as they are, and is tried
-    /// again.
-    fn look(&mut self) -> Result<(), StateError> {
+    /// anything. A file that the system does not give leaves things as they are. Returns whether
+    /// the relay knows what is in the file.
+    fn look(&mut self) -> Result<bool, StateError> {
         let stamp = self.file.stamp()?;
         if stamp == self.file.seen {
-            return Ok(());
+            return Ok(true);
         }
         let (words, damage) = match self.file.read() {
             Ok(words) => (words, None),
@@ -113,12 +127,12 @@ impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
         };
         let good = words.iter().filter(|word| !word.is_revoked).count();
         if !(self.tell)(words) {
-            return Ok(()); // at the next look
+            return Ok(false); // at the next look
         }
         self.file.seen = stamp;
         let event = damage.map_or(RelayRunEvent::WordsRead { good }, RelayRunEvent::WordsUnread);
         let _ = self.news.try_send(event);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -127,7 +141,7 @@ mod tests {
     use super::super::checked_lines::check;
     use super::*;
     use crate::event_loop::news_channel::news_channel;
-    use std::sync::mpsc::sync_channel;
+    use std::sync::mpsc::{Receiver, sync_channel};
 
     #[test]
     fn each_change_is_told_once_and_a_damaged_file_opens_nothing() {
