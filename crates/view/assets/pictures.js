@@ -57,7 +57,7 @@ const area = (values, top) =>
 
 // A chart with a caption, its newest figure, and its scale.
 export class Chart {
-  // `isBare`: without a caption and times, for a place beside figures.
+  // `isBare`: without a caption, for a place beside figures.
   constructor(title, isBare) {
     this.title = title;
     this.now = make("span");
@@ -70,7 +70,7 @@ export class Chart {
     const times = make("div", { cls: "times", "aria-hidden": "true" }, make("span", { text: "10 min ago" }), make("span", { text: "now" }));
     const caption = make("figcaption", {}, make("b", { text: title }), this.now);
     const plot = make("div", { cls: "plot" }, this.svg, this.top, this.none);
-    this.element = isBare ? make("figure", {}, plot) : make("figure", {}, caption, plot, times);
+    this.element = isBare ? make("figure", {}, plot, times) : make("figure", {}, caption, plot, times);
   }
 
   // `parts`: each with `values`, `kind` (`line` or `area`) and `cls`. `top`: the scale's end.

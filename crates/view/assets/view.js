@@ -30,7 +30,7 @@ class Direction {
     this.sum = make("span");
     this.parts = ["own-part", "others-part", "idle-part"].map((cls) => make("span", { cls }));
     this.keys = ["key own", "key others", "key idle"].map((cls) => make("span", { cls }));
-    this.chart = new Chart(`${name} in ten minutes, byway below and others above`, true);
+    this.chart = new Chart(`${name} in ten minutes, byway below and other traffic above`, true);
     const figures = make(
       "div",
       {},
@@ -53,17 +53,18 @@ class Direction {
     this.element.hidden = most < SHOWN_BPS && told.own_bps === 0;
     if (this.element.hidden) return;
     const { own_bps: own, others_bps: others, idle_bps: idle, capacity_bps: capacity } = told;
-    const scale = capacity ?? roundUp(most);
+    // Without a known capacity the bar shows the shares of what the line carries.
+    const scale = capacity ?? Math.max(1, own + (others ?? 0));
     [own, others ?? 0, idle ?? 0].forEach((bps, part) => {
       this.parts[part].style.width = `${Math.min(100, (100 * bps) / scale).toFixed(1)}%`;
     });
     say(this.keys[0], `byway ${rate(own)}`);
-    if (others !== undefined) say(this.keys[1], `others ${rate(others)}`);
-    else if (told.others_below_bps) say(this.keys[1], `others less than ${rate(told.others_below_bps)}`);
-    else say(this.keys[1], told.total_bps === undefined ? "others: measuring…" : "others nothing");
+    if (others !== undefined) say(this.keys[1], `other traffic ${rate(others)}`);
+    else if (told.others_below_bps) say(this.keys[1], `other traffic less than ${rate(told.others_below_bps)}`);
+    else say(this.keys[1], told.total_bps === undefined ? "other traffic: measuring…" : "no other traffic");
     const age = told.capacity_age < 5 ? "now" : `${span(told.capacity_age)} ago`;
     const full = capacity === undefined ? "" : ` of ${rate(capacity)}, measured ${age}`;
-    say(this.keys[2], idle === undefined ? "idle: not known, byway has not filled this line yet" : `idle ${rate(idle)}${full}`);
+    say(this.keys[2], idle === undefined ? "idle: not known until byway has filled this line" : `idle ${rate(idle)}${full}`);
     say(this.sum, told.total_bps === undefined ? "" : `${rate(told.total_bps)} in all`);
     const top = roundUp(Math.max(most, capacity ?? 0));
     const parts = [
@@ -133,13 +134,13 @@ class PathRow {
     const far = !isRelay && told.remote;
     const facts = [
       far && `${told.id.startsWith("r") ? "from" : "to"} ${far}`,
-      told.rtt_ms != null && `RTT ${millis(told.rtt_ms)}`,
-      told.base_rtt_ms != null && `at least ${millis(told.base_rtt_ms)}`,
-      told.queue_ms != null && `in queues ${millis(told.queue_ms)}`,
+      // The smoothed RTT of a path at rest is older than its queues.
+      told.base_rtt_ms != null ? `RTT ${millis(told.base_rtt_ms)} without queues` : told.rtt_ms != null && `RTT ${millis(told.rtt_ms)}`,
+      told.queue_ms != null && `${millis(told.queue_ms)} in queues`,
       told.loss != null && `lost ${share(told.loss)}`,
       told.bytes && `${bytes(told.bytes)} so far`,
       told.carrier === "tcp" && !told.name.includes("TCP") && "over TCP",
-      told.interface && `by ${told.interface}`,
+      told.interface && `by uplink ${told.interface}`,
     ];
     say(this.facts, facts.filter(Boolean).join(" · "));
     this.series.bps.push(second, told.bps);
@@ -227,7 +228,7 @@ class Transfer {
     const left = total && told.bps && total > told.bytes ? ((total - told.bytes) * 8) / told.bps : undefined;
     const parts = [
       total ? `${Math.floor((100 * told.bytes) / total)} %, ${bytes(told.bytes)} of ${bytes(total)}` : bytes(told.bytes),
-      left !== undefined && `${span(left)} left`,
+      left !== undefined && `${span(left)} left at this rate`,
     ];
     say(this.done, parts.filter(Boolean).join(", "));
     const [reason, meaning, kind] = whyOf(told);
@@ -250,7 +251,8 @@ class Transfer {
       this.rows.delete(id);
       this.colours.delete(id);
     }
-    const fastest = Math.max(1, ...told.paths.map((path) => path.bps ?? 0));
+    // The widest line is the fastest path of ten minutes: what is slow now is thin.
+    const fastest = Math.max(1, ...told.paths.map((path) => Math.max(this.row(path.id).series.bps.max, path.bps ?? 0)));
     told.paths.forEach((path, place) => {
       const row = this.row(path.id);
       row.show(second, path, this.colour(path.id), fastest, told.sends);
@@ -261,8 +263,8 @@ class Transfer {
     say(this.more, `Paths beside these: ${told.more_paths}. They carry ${rate(told.more_bps)}.`);
     this.showCharts(told);
     const cost = [];
-    if (told.yielded_seconds != null) cost.push(`It yielded to others for ${span(told.yielded_seconds)}.`);
-    if (told.added_delay_ms != null) cost.push(`Delay that it added: ${millis(told.added_delay_ms)}.`);
+    if (told.yielded_seconds != null) cost.push(`Time it made room for others: ${span(told.yielded_seconds)}.`);
+    if (told.added_delay_ms != null) cost.push(`Delay it added to them, on average: ${millis(told.added_delay_ms)}.`);
     say(this.cost, cost.join(" "));
     this.cost.hidden = cost.length === 0;
   }
@@ -381,7 +383,7 @@ const showHeadline = (all, processes) => {
   const reason = only ? ` ${only}.` : named.length ? ` Held back: ${named.join(", ")}${rest}.` : "";
   const count = all.length === 1 ? "1 transfer" : `${all.length} transfers`;
   const running = all.length ? `${count}, ${rate(sum)}${all.length > 1 ? " in all" : ""}.${reason}` : "byway runs here, and moves nothing now.";
-  say(at("headline"), processes === 0 ? "No byway runs here now." : running);
+  say(at("headline"), processes === 0 ? "Nothing of byway runs here now." : running);
   // What a screen reader says: changes of the reasons, and not each second's rates.
   say(at("said"), `${all.length ? count : "No transfer"}.${reason}`);
 };

@@ -66,13 +66,13 @@ await check("the uplinks come first, then transfers, then the history", async ()
 
 await check("an uplink tells what is byway's, and what is others'", async () => {
   const uplink = page.locator("#uplinks .card", { hasText: "eth0" });
-  await uplink.getByText(/others [\d.]+ .bit\/s/).first().waitFor({ timeout: 30000 });
+  await uplink.getByText(/other traffic [\d.]+ .bit\/s/).first().waitFor({ timeout: 30000 });
   assert.match(await uplink.textContent(), /byway [\d.]+ Mbit\/s/);
 });
 
 await check("each path is shown with its figures, and charts tell queues and losses in words too", async () => {
   assert.equal(await card.locator(".paths li").count(), 3);
-  assert.match(await card.locator(".facts").first().textContent(), /RTT \d+ ms.*in queues.*by eth0/);
+  assert.match(await card.locator(".facts").first().textContent(), /RTT \d+ ms without queues.*\d ms in queues.*by uplink eth0/);
   await page.waitForTimeout(3000);
   const labels = await card.locator("svg[role=img]").evaluateAll((all) => all.map((svg) => svg.getAttribute("aria-label")));
   assert.match(labels[1], /Waiting in queues: [\d.]+ ms at most now/);

@@ -38,7 +38,8 @@ impl Words {
 const fn meaning(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Yielding => {
-            "Somebody else uses the line. byway makes room, and takes it back as soon as the line is free."
+            "Somebody else uses the line, on this host or another. byway makes room, and fills it as soon as it is idle. \
+             With `--priority normal` it takes a share instead."
         }
         PauseReason::SharedBottleneck => {
             "Another path of this transfer leads through the same narrow place, and fills it alone."
@@ -72,6 +73,6 @@ mod tests {
         assert_eq!(table.as_object().unwrap().len(), PauseReason::ALL.len());
         let row = &table["yielding"];
         assert_eq!((&row[0], &row[1]), (&json!("yielding"), &json!("of a path")));
-        assert!(row[2].as_str().unwrap().starts_with("Somebody else uses the line."));
+        assert!(row[2].as_str().unwrap().starts_with("Somebody else uses the line,"));
     }
 }

@@ -16,6 +16,10 @@ pub fn not_published(error: impl Display) -> String {
     format!("`byway status` does not show this process: {error}")
 }
 
+pub fn untold(error: impl Display) -> String {
+    format!("what runs here cannot be asked: {error}")
+}
+
 pub fn history_not_written(error: impl Display) -> String {
     format!("`byway status` will not remember this transfer: {error}")
 }

@@ -1,6 +1,6 @@
 //! `byway limit`: other bandwidth limits for what runs on this host.
 
-use super::status::{ANSWER_TIMEOUT, directories};
+use super::status::{ANSWER_TIMEOUT, directories, warn_if_untold};
 use crate::args::status::Limit;
 use crate::exit::{Exit, Failure};
 use crate::messages;
@@ -24,6 +24,7 @@ pub(super) fn run(arguments: &Limit, output: &mut Output) -> Result<Exit> {
             (Request::Limit { peer, up, down, void_after }, shown)
         }
     };
+    warn_if_untold(output);
     let mut obeyed = 0;
     for answer in ask_all(&directories(), &request, ANSWER_TIMEOUT) {
         let Ok(reply) = answer.reply else {

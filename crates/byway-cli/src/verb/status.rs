@@ -33,6 +33,7 @@ struct Found {
 /// Shows what runs, once or until a signal.
 pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> Result<Exit> {
     let history = History::at(global.state()?.history_path());
+    warn_if_untold(output);
     let look = || -> Result<Found> {
         let now = unix_seconds();
         let answers = ask_all(&directories(), &Request::Status, ANSWER_TIMEOUT);
@@ -71,6 +72,13 @@ pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> R
 /// Where processes that this user may ask have their sockets.
 pub(super) fn directories() -> Vec<RuntimeDirectory> {
     RuntimeDirectory::visible(rustix::process::geteuid().as_raw(), |name| std::env::var_os(name))
+}
+
+/// Says so if processes of this user can tell nothing.
+pub(super) fn warn_if_untold(output: &mut Output) {
+    if let Some(Err(error)) = directories().first().map(RuntimeDirectory::check) {
+        output.emit(&Event::Warning { message: messages::status::untold(error) });
+    }
 }
 
 /// An event for each process, and one for each transfer that ended.

@@ -14,6 +14,7 @@ use std::sync::mpsc::sync_channel;
 pub(super) fn run(global: &Global, arguments: &View, output: &mut Output) -> Result<Exit> {
     let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
+    super::status::warn_if_untold(output);
     let page = byway_view::View::serve(ViewPlan {
         listen: arguments.listen,
         directories: Box::new(super::status::directories),

@@ -126,6 +126,14 @@ fn a_process_runs_where_nothing_can_be_told() {
     sent.succeeded();
     assert!(sent.stderr.contains("`byway status` does not show this process: "), "{}", sent.stderr);
     receiver.end().succeeded();
+    // Who asks hears why there is no answer.
+    let asked = |verb: &[&str]| place.run("sender", verb).stderr;
+    assert!(asked(&["limit", "off"]).contains("what runs here cannot be asked: "));
+    fs::remove_file(place.path("run")).unwrap();
+    assert!(!asked(&["limit", "off"]).contains("cannot be asked"), "nothing ran there yet");
+    fs::create_dir(place.path("run")).unwrap();
+    let stderr = asked(&["status"]);
+    assert!(stderr.contains("run is not a directory of one user alone (mode 0700)"), "{stderr}");
 }
 
 #[test]

@@ -83,6 +83,22 @@ impl RuntimeDirectory {
         &self.path
     }
 
+    /// Whether processes can be asked there, or may be one day: there is no directory yet.
+    ///
+    /// # Errors
+    /// It is no place for its owner alone, so that nobody tells anything there.
+    pub fn check(&self) -> io::Result<()> {
+        match self.open() {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            // What the system says has no path.
+            Err(error) if error.raw_os_error().is_some() => {
+                Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the directory if there is none, and opens it.
     ///
     /// # Errors
@@ -123,7 +139,7 @@ impl RuntimeDirectory {
         if is_owned && is_kept {
             return Ok(OpenDirectory { directory, owner });
         }
-        let what = format!("{} is not a directory of one user alone", self.path.display());
+        let what = format!("{} is not a directory of one user alone (mode 0700)", self.path.display());
         Err(io::Error::new(ErrorKind::PermissionDenied, what))
     }
 }
