@@ -109,15 +109,20 @@ fn summary(entries: &[ReportEntry]) -> String {
     text + "</table>\n"
 }
 
-/// How many experiments hold whole, in a sentence.
+/// How many experiments hold whole, in sentences: those that judge a paper, and those about byway
+/// alone.
 #[must_use]
 pub fn whole(entries: &[ReportEntry]) -> String {
-    let judged: Vec<bool> =
-        entries.iter().filter_map(|entry| Holds::of(&entry.outcome.as_ref()?.claims).whole()).collect();
-    let holds = judged.iter().filter(|whole| **whole).count();
+    let outcomes = || entries.iter().filter_map(|entry| entry.outcome.as_ref());
+    let count = |whole: fn(&Holds) -> Option<bool>| {
+        let judged = outcomes().filter_map(|outcome| whole(&Holds::of(&outcome.claims)));
+        judged.fold((0, 0), |(held, all), holds| (held + usize::from(holds), all + 1))
+    };
+    let (papers, of_papers) = count(Holds::paper_whole);
+    let (own, of_own) = count(Holds::own_whole);
     format!(
-        "{holds} of {} experiments hold whole: every claim of the paper holds, as published or by a second reading.",
-        judged.len()
+        "{papers} of {of_papers} experiments that judge a paper hold whole: every claim of the paper holds, as published \
+         or by a second reading. {own} of {of_own} of byway's own hold whole."
     )
 }
 
@@ -294,6 +299,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Mode;
 
     #[test]
     fn a_page_names_what_was_not_run_and_escapes_everything() {
@@ -321,5 +327,41 @@ mod tests {
         ] {
             assert!(page.contains(text), "{text}");
         }
+    }
+
+    #[test]
+    fn experiments_of_byway_stand_apart_from_those_of_papers() {
+        let entry = |claims: &[(Reading, Verdict)]| {
+            let claims = claims.iter().map(|&(reading, verdict)| ClaimResult {
+                reading: Some(reading),
+                verdict,
+                ..ClaimResult::default()
+            });
+            let outcome = Outcome {
+                id: "x".into(),
+                mode: Mode::All,
+                seeds: vec![1],
+                commit: String::new(),
+                date: String::new(),
+                trace: String::new(),
+                quick: None,
+                whole: true,
+                agree: 0,
+                verdict: Verdict::Pass,
+                claims: claims.collect(),
+                shows: Vec::new(),
+            };
+            ReportEntry { outcome: Some(outcome), ..ReportEntry::default() }
+        };
+        let entries = [
+            entry(&[(Reading::Strict, Verdict::Pass), (Reading::Ours, Verdict::KnownMiss)]),
+            entry(&[(Reading::Strict, Verdict::KnownMiss), (Reading::Ours, Verdict::Pass)]),
+            entry(&[(Reading::Ours, Verdict::Pass), (Reading::Strict, Verdict::Report)]),
+            entry(&[(Reading::Strict, Verdict::Report)]),
+            ReportEntry::default(),
+        ];
+        let said = whole(&entries);
+        assert!(said.starts_with("1 of 2 experiments that judge a paper hold whole: "), "{said}");
+        assert!(said.ends_with(" 1 of 1 of byway's own hold whole."), "{said}");
     }
 }

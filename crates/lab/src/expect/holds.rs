@@ -61,15 +61,19 @@ impl Holds {
         self.published + self.by_reading + self.missed
     }
 
-    /// Whether every claim of the paper holds, as published or by a second reading. Where byway's
-    /// own law alone was judged, whether all of its claims hold. `None`: nothing was judged.
+    /// Whether every claim of the paper holds, as published or by a second reading. `None`: the
+    /// experiment judges no claim of a paper.
     #[must_use]
-    pub fn whole(&self) -> Option<bool> {
-        match (self.of_paper(), self.ours + self.ours_missed) {
-            (0, 0) => None,
-            (0, _) => Some(self.ours_missed == 0),
-            _ => Some(self.missed == 0),
-        }
+    pub fn paper_whole(&self) -> Option<bool> {
+        (self.of_paper() > 0).then_some(self.missed == 0)
+    }
+
+    /// Whether every claim of an experiment about byway alone holds. `None`: the experiment judges
+    /// a claim of a paper too, or nothing.
+    #[must_use]
+    pub fn own_whole(&self) -> Option<bool> {
+        let own = self.of_paper() == 0 && self.ours + self.ours_missed > 0;
+        own.then_some(self.ours_missed == 0)
     }
 }
 
@@ -94,11 +98,27 @@ mod tests {
         ];
         let holds = Holds::of(&claims);
         let expected = Holds { published: 1, by_reading: 1, ours_missed: 1, ..Holds::default() };
-        assert_eq!((holds, holds.whole()), (expected, Some(true)));
+        assert_eq!((holds, holds.paper_whole(), holds.own_whole()), (expected, Some(true), None));
         claims.remove(3);
         let holds = Holds::of(&claims);
-        assert_eq!((holds.published, holds.missed, holds.whole()), (1, 1, Some(false)));
-        assert_eq!(Holds::of(&claims[4..]).whole(), None);
-        assert_eq!(Holds::of(&claims[3..]).whole(), Some(false), "byway's own law alone");
+        assert_eq!((holds.published, holds.missed, holds.paper_whole()), (1, 1, Some(false)));
+    }
+
+    #[test]
+    fn a_claim_about_byway_says_nothing_about_a_paper() {
+        let shown = claim("shown", Reading::Strict, None, Verdict::Report);
+        let paper = claim("a", Reading::Strict, None, Verdict::Pass);
+        let [held, missed] =
+            [Verdict::Pass, Verdict::KnownMiss].map(|verdict| claim("b", Reading::Ours, None, verdict));
+        let whole = |claims: &[&ClaimResult]| {
+            let claims: Vec<ClaimResult> = claims.iter().map(|claim| (*claim).clone()).collect();
+            let holds = Holds::of(&claims);
+            (holds.paper_whole(), holds.own_whole())
+        };
+        assert_eq!(whole(&[&shown]), (None, None));
+        assert_eq!(whole(&[&shown, &held]), (None, Some(true)));
+        assert_eq!(whole(&[&held, &missed]), (None, Some(false)));
+        assert_eq!(whole(&[&paper, &held]), (Some(true), None));
+        assert_eq!(whole(&[&paper, &missed]), (Some(true), None), "byway's miss is not the paper's");
     }
 }
