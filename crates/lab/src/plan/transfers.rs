@@ -146,18 +146,26 @@ fn names(reader: &Reader<'_>) -> Result<(String, String), SpannedError> {
     Ok((if copy { told } else { name(reader, "name")? }, group))
 }
 
-/// The copy of this number; `#` in the names of its nodes is the number, `#+10` ten more than it.
+/// The number behind the sign `sign`, where `text` begins with both, and the rest of `text`.
+fn operand(text: &str, sign: char) -> Option<(u32, &str)> {
+    let rest = text.strip_prefix(sign)?;
+    let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
+    Some((rest[..digits].parse().ok()?, &rest[digits..]))
+}
+
+/// The copy of this number. `#` in the names of its nodes is the number, `#+10` ten more than it,
+/// `#*4` four times it, and `#*4-3` three less than that.
 fn numbered(one: &Transfer, number: u32) -> Transfer {
     let own = |name: &str| {
         let mut parts = name.split('#');
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |before, part| {
-            let rest = part.strip_prefix('+').unwrap_or_default();
-            let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-            match rest[..digits].parse::<u32>() {
-                Ok(more) => format!("{before}{}{}", number.saturating_add(more), &rest[digits..]),
-                Err(_) => format!("{before}{number}{part}"),
-            }
+            let (times, rest) = operand(part, '*').unwrap_or((1, part));
+            let number = number.saturating_mul(times);
+            let (less, rest) = if times > 1 { operand(rest, '-') } else { None }.unwrap_or((0, rest));
+            let (more, rest) = operand(rest, '+').unwrap_or((0, rest));
+            let number = number.saturating_sub(less).saturating_add(more);
+            format!("{before}{number}{rest}")
         })
     };
     let at = |end: &NodeChoice| match end {

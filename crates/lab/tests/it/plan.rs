@@ -260,6 +260,28 @@ paths = "$who.paths"
 }
 
 #[test]
+fn copies_may_stand_at_each_fourth_node() {
+    let plan = |from: &str| {
+        format!(
+            "title = \"Bundles\"\nduration = \"9 s\"\n[sweep]\nlater = [2]\n[topology]\n\
+             name = \"bmc-dumbbell\"\nflows = 12\n[[transfer]]\nname = \"w\"\nfrom = \"{from}\"\n\
+             to = \"x#\"\ncarrier = \"tcp\"\ncongestion = \"newreno\"\ncount = 3\n"
+        )
+    };
+    let nodes = |from: &str| {
+        let variant = read(&plan(from)).variants.remove(0);
+        variant.transfers.into_iter().map(|transfer| transfer.from).collect::<Vec<_>>()
+    };
+    let named = |numbers: [u32; 3]| numbers.map(|number| NodeChoice::Node(format!("w{number}")));
+    assert_eq!(nodes("w#*4-3"), named([1, 5, 9]));
+    assert_eq!(nodes("w#*4"), named([4, 8, 12]));
+    assert_eq!(nodes("w#*3+1"), named([4, 7, 10]));
+    assert_eq!(nodes("w#+$later"), named([3, 4, 5]));
+    // A number that is too large stays text. It is the name of no node.
+    assert_eq!(nodes("w#*9999999999")[0], NodeChoice::Node("w1*9999999999".into()));
+}
+
+#[test]
 fn seeds_may_begin_anywhere_and_groups_may_be_named() {
     let seeded = |first: &str| PLAN.replacen("seeds = 10", &format!("seeds = 2\nfirst_seed = {first}"), 1);
     assert_eq!(read(PLAN).seed_range(), 1..11);
