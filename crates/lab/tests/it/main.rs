@@ -7,5 +7,6 @@ mod headlines;
 mod plan;
 mod plan_exchange;
 mod plan_text;
+mod readmes;
 mod registry;
 mod world;
