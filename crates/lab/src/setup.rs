@@ -8,6 +8,7 @@ use byway_control::ControllerChoice;
 use byway_sim::PipeConfig;
 use byway_sim::aqm::{self, CodelConfig, FqCodelConfig, RedConfig};
 use byway_sim::pipe::{GilbertElliott, Stalls};
+use byway_sim::tcp::PartialAck;
 use byway_wire::Duration;
 pub use exchange::{Attack, ClockSetup, EndChange, EndChoice, ExchangeOptions, StreamSetup, UdpFilter};
 pub use gateways::Gateways;
@@ -321,6 +322,8 @@ pub struct TcpOptions {
     pub initial_window: u32,
     /// Whether selective acknowledgements are used (SACK).
     pub sack: bool,
+    /// What a sender without SACK does at a partial ACK.
+    pub partial_ack: PartialAck,
     /// Payload of a full segment in bytes.
     pub mss: u32,
     /// Packets that a relay between two TCP connections holds.
@@ -344,6 +347,7 @@ impl Default for TcpOptions {
             min_rto: Duration::from_millis(200),
             initial_window: 2,
             sack: true,
+            partial_ack: PartialAck::Steady,
             mss: 1448,
             relay_packets: 10,
         }

@@ -4,6 +4,7 @@ use super::table_reader::{Reader, SpannedError};
 use super::units::QuantityKind;
 use crate::setup::{PathChoice, TcpOptions};
 use byway_control::{ChoiceError, ControllerChoice};
+use byway_sim::tcp::PartialAck;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
 /// The most copies of one transfer.
@@ -105,11 +106,25 @@ pub(super) fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
             min_rto: tcp.time("min_rto")?.unwrap_or(usual.min_rto),
             initial_window: tcp.count("initial_window", 1_000)?.unwrap_or(usual.initial_window),
             sack: tcp.truth("sack")?.unwrap_or(usual.sack),
+            partial_ack: partial_ack(tcp)?.unwrap_or(usual.partial_ack),
             mss: tcp.count("mss", 9_000)?.unwrap_or(usual.mss),
             relay_packets: tcp.count("relay_packets", 1_000_000)?.unwrap_or(usual.relay_packets),
         })
     })?;
     Ok(read.unwrap_or_default())
+}
+
+/// The names of what a partial ACK does.
+pub(super) const PARTIAL_ACK_NAMES: [(&str, PartialAck); 3] =
+    [("steady", PartialAck::Steady), ("impatient", PartialAck::Impatient), ("ends", PartialAck::Ends)];
+
+fn partial_ack(tcp: &Reader<'_>) -> Result<Option<PartialAck>, SpannedError> {
+    let Some(asked) = tcp.text("partial_ack")? else { return Ok(None) };
+    match PARTIAL_ACK_NAMES.iter().find(|(name, _)| *name == asked) {
+        Some((_, partial_ack)) => Ok(Some(*partial_ack)),
+        None => tcp
+            .wrong("partial_ack", format!("expected \"steady\", \"impatient\" or \"ends\", found {asked:?}")),
+    }
 }
 
 pub(super) fn datagram(session: &Reader<'_>) -> Result<Option<usize>, SpannedError> {

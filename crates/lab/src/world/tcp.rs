@@ -23,6 +23,7 @@ pub(super) fn options(tcp: &TcpOptions) -> TcpConfig {
         min_rto: tcp.min_rto,
         receive_window: tcp.receive_window.unwrap_or(usual.receive_window),
         sack: tcp.sack,
+        partial_ack: tcp.partial_ack,
         ..usual
     }
 }

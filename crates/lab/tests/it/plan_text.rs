@@ -3,9 +3,10 @@
 use byway_lab::plan::{Mode, Overrides, Plan, plan_text};
 use byway_lab::setup::{
     Attack, Carrier, Change, Changed, ClockSetup, Demand, EndChange, EndChoice, ExchangeOptions, PathChoice,
-    RegistrySetup, SessionOptions, Setup, StreamSetup, UdpFilter,
+    RegistrySetup, SessionOptions, Setup, StreamSetup, TcpOptions, UdpFilter,
 };
 use byway_lab::{experiment, fuzz, runner, world};
+use byway_sim::tcp::PartialAck;
 use byway_wire::Duration;
 use std::sync::atomic::AtomicBool;
 
@@ -150,6 +151,11 @@ fn what_only_papers_and_sweeps_need_is_written() {
     transfer.stop = Some(Duration::from_secs(100));
     same("a \"title\" with \\ and more", &setup);
     assert_eq!(read(&plan_text("costs $5", &setup)).title, "costs 5");
+    for partial_ack in [PartialAck::Steady, PartialAck::Impatient, PartialAck::Ends] {
+        setup.transfers[0].carrier =
+            Carrier::Tcp(TcpOptions { sack: false, partial_ack, ..TcpOptions::default() });
+        same("hosts without SACK", &setup);
+    }
 }
 
 #[test]

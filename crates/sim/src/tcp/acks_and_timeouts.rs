@@ -121,8 +121,11 @@ impl Connection {
         if progress.packets > 0 || progress.advanced {
             self.initial = u64::MAX;
             self.rtt.backoff = 0;
-            self.retransmission_at =
-                if self.scoreboard.is_empty() { Instant::FAR_FUTURE } else { self.rtt.times_out(now) };
+            if self.scoreboard.is_empty() {
+                self.retransmission_at = Instant::FAR_FUTURE;
+            } else if !self.scoreboard.keeps_timer() {
+                self.retransmission_at = self.rtt.times_out(now);
+            }
             self.fin_acked = self.fin_sent && self.scoreboard.is_empty();
             self.await_tail(now);
         }

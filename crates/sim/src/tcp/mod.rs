@@ -32,7 +32,7 @@ pub use flow_spec::{
     Demand, Flow, FlowId, FlowReport, FlowTag, ReceiverReport, Subflow, SubflowReport, SubflowState, newreno,
 };
 pub use host::TcpHost;
-pub use options::{MSS_BYTES, Recovery, TcpConfig};
+pub use options::{MSS_BYTES, PartialAck, Recovery, TcpConfig};
 pub use packets::Packets;
 pub use relay::TcpRelay;
 pub use server_config::ServerConfig;

@@ -19,6 +19,22 @@ pub enum Recovery {
     Rack,
 }
 
+/// What a sender without SACK does at a partial ACK: it acknowledges the segment that was sent
+/// again, and not all that was sent before the loss was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PartialAck {
+    /// The sender sends the next hole again, and restarts the retransmission timer: NewReno, in the
+    /// steady form of RFC 6582, section 4.
+    #[default]
+    Steady,
+    /// The sender sends the next hole again. It restarts the timer at the first partial ACK of a
+    /// recovery alone: the impatient form of RFC 6582, section 4.
+    Impatient,
+    /// The sender ends its recovery: Reno (RFC 2581, section 3.2). What else was lost of that
+    /// window waits for the timeout, as in ns-2 with its default `bugFix_`.
+    Ends,
+}
+
 /// The options of one end of a connection. Each end has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
@@ -43,6 +59,8 @@ pub struct TcpConfig {
     pub sack: bool,
     /// How losses are found where the receiver sends SACK blocks.
     pub recovery: Recovery,
+    /// What a partial ACK does where the receiver sends no SACK blocks.
+    pub partial_ack: PartialAck,
     /// The number of segments in the beginning that are acknowledged at once even with
     /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
@@ -68,6 +86,7 @@ impl Default for TcpConfig {
             receive_window: 1 << 30,
             sack: true,
             recovery: Recovery::Sack,
+            partial_ack: PartialAck::Steady,
             quick_acks: 0,
             send_buffer: None,
             paced: false,
@@ -94,6 +113,13 @@ impl TcpConfig {
     #[must_use]
     pub fn without_sack(mut self) -> Self {
         self.sack = false;
+        self
+    }
+
+    /// No SACK, and this at a partial ACK.
+    #[must_use]
+    pub fn partial_ack(mut self, partial_ack: PartialAck) -> Self {
+        (self.sack, self.partial_ack) = (false, partial_ack);
         self
     }
 

@@ -11,7 +11,7 @@
 mod rack_tlp;
 mod tail_probe;
 
-use super::options::{Recovery, TcpConfig};
+use super::options::{PartialAck, Recovery, TcpConfig};
 use super::rack::Rack;
 use super::ranges::Ranges;
 use super::rtt::Rtt;
@@ -139,6 +139,10 @@ pub(super) struct Scoreboard {
     recover: Option<u64>,
     /// Without SACK: no recovery begins before this number is acknowledged.
     guard: u64,
+    /// Without SACK: what a partial ACK does.
+    partial_ack: PartialAck,
+    /// Without SACK: partial ACKs of this recovery.
+    partial_acks: u32,
 }
 
 impl Scoreboard {
@@ -165,6 +169,8 @@ impl Scoreboard {
             duplicates: 0,
             recover: None,
             guard: 0,
+            partial_ack: options.partial_ack,
+            partial_acks: 0,
         }
     }
 
@@ -480,7 +486,8 @@ impl Scoreboard {
         let mut losses = None;
         if progress.advanced {
             match self.recover {
-                Some(recover) if self.una < recover => {
+                Some(recover) if self.una < recover && self.partial_ack != PartialAck::Ends => {
+                    self.partial_acks += 1;
                     // A partial ACK: the segments behind the hole had been counted as they arrived;
                     // the next hole is here.
                     self.duplicates = self.duplicates.saturating_sub(progress.packets.saturating_sub(1));
@@ -494,12 +501,17 @@ impl Scoreboard {
         } else if duplicate {
             self.duplicates = (self.duplicates + 1).min((self.records.len() as u32).saturating_sub(1));
             if self.duplicates >= DUP_THRESH && self.recover.is_none() && self.una >= self.guard {
-                self.recover = Some(self.next);
+                (self.recover, self.partial_acks) = (Some(self.next), 0);
                 self.guard = self.next;
                 self.lose_first(before, &mut losses);
             }
         }
         losses
+    }
+
+    /// Whether the retransmission timer goes on, though the last ACK brought something new.
+    pub(super) fn keeps_timer(&self) -> bool {
+        self.recover.is_some() && self.partial_ack == PartialAck::Impatient && self.partial_acks > 1
     }
 
     fn lose_first(&mut self, in_flight: u64, losses: &mut Option<DetectedLosses>) {

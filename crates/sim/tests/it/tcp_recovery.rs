@@ -1,7 +1,7 @@
 //! How hosts like Linux find what was lost. It is RACK and TLP (RFC 8985), rule by rule.
 
 use crate::tcp_common::*;
-use byway_sim::tcp::{Demand, Flow, Recovery, ServerConfig, SubflowReport, TcpConfig};
+use byway_sim::tcp::{Demand, Flow, PartialAck, Recovery, ServerConfig, SubflowReport, TcpConfig};
 use byway_sim::{PipeConfig, TapVerdict};
 use byway_wire::Duration;
 use std::collections::BTreeMap;
@@ -20,8 +20,12 @@ fn line() -> PipeConfig {
 /// `place` 0 is the last segment, 1 the one before. Returns by how many seconds the losses lengthen
 /// the transfer, and the sender's report.
 fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
+    costs_with(&TcpConfig { recovery, ..TcpConfig::linux() }, segments, lost)
+}
+
+/// [`costs`] between hosts with these options.
+fn costs_with(options: &TcpConfig, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
     let run = |lost: BTreeMap<u64, u32>| {
-        let options = TcpConfig { recovery, ..TcpConfig::linux() };
         let serve = ServerConfig { options: options.clone(), ..ServerConfig::default() };
         let mut pair = Pair::new(1, line(), line(), serve);
         let mut left = lost;
@@ -40,7 +44,7 @@ fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, Subflo
         });
         let demand = Demand::Size(segments * MSS);
         let flow = Flow { controller: by_window(10), ..Flow::tcp(address(2, 0)) };
-        let flow = pair.open(flow.demand(demand).options(options));
+        let flow = pair.open(flow.demand(demand).options(options.clone()));
         let sender = pair.sender;
         let over = |world: &byway_sim::World| world[sender].report(flow).unwrap().finished.is_some();
         assert!(pair.world.run_while(|world| !over(world), at(60_000)), "never finished");
@@ -155,4 +159,20 @@ fn reordering_within_the_window_is_no_loss() {
 fn reordering_beyond_the_window_widens_it() {
     let rack = reordered(Recovery::Rack, 16 * MS);
     assert!(rack.losses < 20, "{rack:?}");
+}
+
+/// RFC 6582, section 4, and RFC 2581, section 3.2: what several losses in one window cost a host
+/// without SACK.
+#[test]
+fn without_sack_a_partial_ack_keeps_recovery_keeps_it_for_a_while_or_ends_it() {
+    let times_out = |partial_ack, lost: &[(u64, u32)]| {
+        let options = TcpConfig::default().without_delayed_ack().partial_ack(partial_ack);
+        costs_with(&TcpConfig { initial_window: Some(40), ..options }, 80, lost).1.timeouts > 0
+    };
+    use PartialAck::{Ends, Impatient, Steady};
+    let two = [(60, 1), (58, 1)];
+    assert_eq!([Steady, Impatient, Ends].map(|it| times_out(it, &two)), [false, false, true]);
+    // One hole a round trip of 40 ms outlasts the timer of 200 ms.
+    let ten: Vec<(u64, u32)> = (0..10).map(|hole| (45 + 2 * hole, 1)).collect();
+    assert_eq!([Steady, Impatient, Ends].map(|it| times_out(it, &ten)), [false, true, true]);
 }

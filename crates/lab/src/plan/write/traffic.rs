@@ -1,6 +1,7 @@
 //! Transfers and what else is on the way.
 
 use super::values::{Keys, list, node_ways, number, rate, size, text, time};
+use crate::plan::shared_keys::PARTIAL_ACK_NAMES;
 use crate::setup::{
     Arrivals, Carrier, ClockSetup, Cross, Demand, NodeChoice, Requests, SessionOptions, Sizes, StreamSetup,
     TcpOptions, Transfer,
@@ -79,6 +80,9 @@ fn tcp(options: &TcpOptions, keys: &mut Keys) {
     let initial_window = options.initial_window;
     told.set_if(initial_window != usual.initial_window, "initial_window", || initial_window.to_string());
     told.set_if(options.sack != usual.sack, "sack", || options.sack.to_string());
+    let partial_ack = PARTIAL_ACK_NAMES.iter().find(|(_, partial_ack)| *partial_ack == options.partial_ack);
+    let is_other = options.partial_ack != usual.partial_ack;
+    told.set_if(is_other, "partial_ack", || text(partial_ack.map_or("steady", |(name, _)| name)));
     told.set_if(options.mss != usual.mss, "mss", || options.mss.to_string());
     let relay_packets = options.relay_packets;
     told.set_if(relay_packets != usual.relay_packets, "relay_packets", || relay_packets.to_string());
