@@ -23,6 +23,7 @@ pub mod data;
 pub mod endpoint;
 pub mod handshake;
 mod invariant;
+mod numbered_map;
 pub mod path;
 mod payload_kind;
 mod random;

@@ -40,7 +40,7 @@ use crate::tree_selection::SelectionError;
 use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
 use answers::{Answer, Answers, FileStanding};
-use byway_engine::data::{Numbered, RangeSet};
+use byway_engine::data::{NumberedMap, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
 use deferred_work::{DeferredWork, PendingHardLink};
@@ -190,7 +190,7 @@ pub struct Sink {
     state: SinkState,
     /// The object that the next FILE record must have.
     next_object: u32,
-    objects: Numbered<Incoming>,
+    objects: NumberedMap<ObjectId, Incoming>,
     keys: BTreeSet<Key>,
     /// Objects that failed while another thread makes their files.
     orphans: BTreeMap<ObjectId, Key>,
@@ -284,7 +284,7 @@ impl Sink {
             reader: RecordReader::default(),
             state: SinkState::Begun,
             next_object: 0,
-            objects: Numbered::default(),
+            objects: NumberedMap::default(),
             keys: BTreeSet::new(),
             orphans: BTreeMap::new(),
             plan: None,
@@ -326,7 +326,7 @@ impl Sink {
     /// # Errors
     /// The disk is full or unusable.
     pub fn finish(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else {
+        let Some(incoming) = self.objects.get_mut(object) else {
             let known = object.0 < self.next_object;
             return Ok(if known { Finish::Settled } else { Finish::Pending });
         };
@@ -466,7 +466,7 @@ impl Sink {
             }
             Record::Hash { object, hash } => {
                 self.announced(object)?;
-                if let Some(incoming) = self.objects.get_mut(&object) {
+                if let Some(incoming) = self.objects.get_mut(object) {
                     if incoming.hash.replace(hash).is_some() {
                         return Err(DecodeError::Range("second hash").into());
                     }
@@ -490,7 +490,7 @@ impl Sink {
                 if counts != self.summary.announced {
                     return Err(DecodeError::Range("counts at the end").into());
                 }
-                if self.objects.values().any(|incoming| incoming.hash.is_none()) {
+                if self.objects.iter().any(|incoming| incoming.hash.is_none()) {
                     return Err(DecodeError::Range("end before every hash").into());
                 }
                 self.mirror.iter_mut().for_each(|mirror| mirror.leave_all());
@@ -547,7 +547,7 @@ impl Sink {
             self.summary.skipped = self.summary.skipped.saturating_add(size - incoming.travels.size());
         }
         self.keys.insert(key);
-        self.objects.insert(object, Box::new(incoming));
+        self.objects.insert(object, incoming);
         Ok(())
     }
 
@@ -570,7 +570,7 @@ impl Sink {
 
     /// Marks an object as failed, and removes its partial file.
     fn fail(&mut self, object: ObjectId, reason: Reason, detail: String) {
-        let Some(incoming) = self.objects.remove(&object) else { return };
+        let Some(incoming) = self.objects.remove(object) else { return };
         if incoming.is_created() {
             self.partials.discard(object, incoming.key, &incoming.hashes.layout);
         }

@@ -16,7 +16,7 @@ use crate::source_options::SourceOptions;
 use crate::tree_selection::TreeSelection;
 use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
-use byway_engine::data::Numbered;
+use byway_engine::data::NumberedMap;
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{ObjectId, frame};
 use outgoing::Outgoing;
@@ -58,7 +58,7 @@ pub struct Source {
     options: SourceOptions,
     /// Where the tree lands below the receiver's directory.
     below: Option<Subdirectory>,
-    objects: Numbered<Outgoing>,
+    objects: NumberedMap<ObjectId, Outgoing>,
     open: OpenFiles,
     next_object: u32,
     /// The least object about which the receiver may say whether it wants it.
@@ -124,7 +124,7 @@ impl Source {
             walk: Walk::open(paths, &options)?,
             options,
             below: None,
-            objects: Numbered::default(),
+            objects: NumberedMap::default(),
             open: OpenFiles::new(options.open_files),
             next_object: 0,
             next_answer: 0,
@@ -279,7 +279,7 @@ impl Source {
         // that waits for room.
         if self.out.is_empty() {
             let objects = &self.objects;
-            let wanted = |new: &NewObject| objects.get(&new.id).is_some_and(|it| !it.withdrawn);
+            let wanted = |new: &NewObject| objects.get(new.id).is_some_and(|it| !it.withdrawn);
             batch.objects.extend(self.divided.drain(..).filter(wanted));
         }
         batch
@@ -309,7 +309,7 @@ impl Source {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, SourceError> {
-        let outgoing = self.objects.get(&object).ok_or(SourceError::NoSuchObject(object))?;
+        let outgoing = self.objects.get(object).ok_or(SourceError::NoSuchObject(object))?;
         let left = outgoing.size().saturating_sub(offset);
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = buffer.get_mut(..length).unwrap_or_default();
@@ -330,7 +330,7 @@ impl Source {
     /// # Errors
     /// [`SourceError::NoSuchObject`].
     pub fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Result<Vec<u8>, SourceError> {
-        let size = self.objects.get(&object).map_or(0, |outgoing| outgoing.size());
+        let size = self.objects.get(object).map_or(0, |outgoing| outgoing.size());
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut buffer = vec![0; length.min(left)];
         let read = self.read_into(object, offset, &mut buffer)?;
@@ -341,7 +341,7 @@ impl Source {
     /// Forgets an object that a report settled. One that was not read to its end is withdrawn,
     /// silently: the receiver knows already.
     pub fn release(&mut self, object: ObjectId) {
-        let Some(outgoing) = self.objects.remove(&object) else { return };
+        let Some(outgoing) = self.objects.remove(object) else { return };
         self.open.remove(object);
         self.behind.remove(&object);
         if let Some(journals) = &mut self.journals {
@@ -363,7 +363,7 @@ impl Source {
     /// The path of an object in the manifest. `None`: it was released.
     #[must_use]
     pub fn path(&self, object: ObjectId) -> Option<&[u8]> {
-        self.objects.get(&object).map(|outgoing| outgoing.path.as_slice())
+        self.objects.get(object).map(|outgoing| outgoing.path.as_slice())
     }
 
     /// Counts of what was announced so far.
@@ -494,7 +494,7 @@ impl Source {
                 if self.options.looks {
                     return;
                 }
-                self.objects.insert(object, Box::new(Outgoing::new(start, path, status, holes)));
+                self.objects.insert(object, Outgoing::new(start, path, status, holes));
                 self.unsettled += 1;
                 file.into_iter().for_each(|file| self.open.insert(object, file));
             }

@@ -34,7 +34,6 @@ pub mod path;
 mod path_control;
 mod path_migration;
 mod path_states;
-mod path_table;
 mod paths;
 mod peer_paths;
 mod pending_datagrams;

@@ -4,10 +4,11 @@
 use super::ended_paths::{EndedPath, EndedPaths};
 use super::full_sockets::FullSockets;
 use super::path::{ChangeMark, Path, PathState};
-use super::path_table::{PathTable, after};
+use crate::numbered_map::NumberedMap;
 use crate::path::transport::PathTransport;
 use crate::route::Route;
 use crate::seal::connection_id;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, PathId};
 
@@ -35,7 +36,7 @@ use byway_wire::{ConnectionId, PathId};
 pub(super) struct Paths {
     /// The secret from which the peer's connection ids are derived.
     secret: [u8; 32],
-    table: PathTable<Path>,
+    table: NumberedMap<PathId, Path>,
     /// Whether direct paths over UDP or over TCP carry data while both answer.
     preferred: PathTransport,
     /// Changed and not settled, in the order of the changes.
@@ -58,7 +59,7 @@ impl Paths {
     pub fn new(secret: [u8; 32]) -> Self {
         Self {
             secret,
-            table: PathTable::new(),
+            table: NumberedMap::default(),
             preferred: PathTransport::Datagrams,
             marked: VecDeque::new(),
             all: false,
@@ -91,7 +92,7 @@ impl Paths {
     }
 
     /// The id of the next path.
-    pub const fn next_id(&self) -> PathId {
+    pub fn next_id(&self) -> PathId {
         self.table.next_id()
     }
 
@@ -120,7 +121,7 @@ impl Paths {
     }
 
     /// Takes a path out for good.
-    pub fn remove(&mut self, id: PathId) -> Option<Path> {
+    pub fn remove(&mut self, id: PathId) -> Option<Box<Path>> {
         let removed = self.table.remove(id);
         if let Some(path) = &removed {
             self.connections -= usize::from(path.route.local.is_connection());
@@ -193,11 +194,11 @@ impl Paths {
 
     /// The first path whose id is larger than `last`: for a walk during which paths change.
     pub fn next_after(&self, last: Option<PathId>) -> Option<PathId> {
-        self.table.from(last.map_or(PathId(0), after))
+        self.table.next_after(last)
     }
 
     /// How many paths live.
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.table.len()
     }
 
@@ -274,15 +275,15 @@ impl Paths {
         }
         debug_assert!(self.counts_are_right(), "paths over TCP and available ones are counted: {self:?}");
         debug_assert_eq!(self.iter().count(), self.len(), "paths are counted");
-        let mut next = PathId(0);
+        let mut last = None;
         for path in self.iter() {
             let id = path.id();
-            debug_assert!(next <= id && id < self.next_id(), "path {id:?} is in the order of ids");
+            debug_assert!(last < Some(id) && id < self.next_id(), "path {id:?} is in the order of ids");
             debug_assert!(
                 path.mark == ChangeMark::Settled || self.marked.contains(&id),
                 "path {id:?} was changed, and nobody will see to it"
             );
-            next = after(id);
+            last = Some(id);
         }
         debug_assert!(self.marked.iter().all(|id| *id < self.next_id()), "what was changed exists: {self:?}");
     }

@@ -3,8 +3,8 @@
 
 use super::closed_paths::RetiredIds;
 use super::ended_paths::{ArrivalStatus, EndedPaths};
-use super::path_table::PathTable;
 use super::timers::Armed;
+use crate::numbered_map::NumberedMap;
 use crate::path::receive::ReceivePath;
 use crate::route::PacketSource;
 use crate::seal::{ReplayWindow, connection_id};
@@ -69,7 +69,7 @@ pub(super) enum DroppedPath {
 pub(super) struct PeerPaths {
     /// The secret from which connection ids for the peer are derived.
     secret: [u8; 32],
-    table: PathTable<PeerPath>,
+    table: NumberedMap<PathId, PeerPath>,
     ended: RetiredIds,
     /// The last figures of paths that are over.
     last: EndedPaths<ArrivalStatus>,
@@ -83,7 +83,7 @@ impl PeerPaths {
     pub fn new(secret: [u8; 32]) -> Self {
         Self {
             secret,
-            table: PathTable::new(),
+            table: NumberedMap::default(),
             ended: RetiredIds::default(),
             last: EndedPaths::new(),
             forgettable: VecDeque::new(),

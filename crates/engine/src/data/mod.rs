@@ -13,14 +13,13 @@
 pub mod buffer_pool;
 mod data_frames;
 pub mod incoming;
-pub mod numbered_map;
 mod outgoing;
 pub mod ranges;
 
+pub use crate::numbered_map::NumberedMap;
 pub use buffer_pool::BufferPool;
 pub use data_frames::{Carried, DataId, OBJECT_COST, ProtocolError};
 pub use incoming::{Arrival, InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
-pub use numbered_map::Numbered;
 pub use outgoing::{Blocked, DataCounters, OutEvent, Outgoing, OutgoingLimits, ReadRequest};
 pub use ranges::RangeSet;
 

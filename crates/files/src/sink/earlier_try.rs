@@ -32,7 +32,7 @@ impl Sink {
     pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
         let Some(mut recall) = self.read_back.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
         // It may have been withdrawn meanwhile.
-        if !self.objects.contains_key(&recall.object) {
+        if !self.objects.contains(recall.object) {
             return Ok(LOOK_COST);
         }
         let mut spent = 0;
@@ -57,7 +57,7 @@ impl Sink {
     /// Opens what exists of the next file to report to the sender. `None`: nothing does.
     fn look(&mut self) -> Option<ReadBack> {
         let object = self.asked.pop_front()?;
-        let incoming = self.objects.get(&object)?;
+        let incoming = self.objects.get(object)?;
         let (key, layout) = (incoming.key, incoming.hashes.layout);
         let prior = if self.partials.reopen(object, key, &layout) {
             let journaled =
@@ -82,7 +82,7 @@ impl Sink {
     /// Reads one piece of the file. Returns its length, 0 at the end.
     fn read_on(&mut self, recall: &mut ReadBack, buffer: &mut [u8]) -> io::Result<u64> {
         let object = recall.object;
-        let Some((key, layout)) = self.objects.get(&object).map(|it| (it.key, it.hashes.layout)) else {
+        let Some((key, layout)) = self.objects.get(object).map(|it| (it.key, it.hashes.layout)) else {
             return Ok(0);
         };
         if recall.hashing.is_none() {
@@ -102,7 +102,7 @@ impl Sink {
             let Some(index) = next.filter(|index| *index < layout.count()) else { return Ok(0) };
             let (start, end) = layout.range(index);
             if let PriorContents::Placed(file) = &recall.prior
-                && self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index))
+                && self.objects.get(object).is_some_and(|incoming| incoming.hashes.is_hole(index))
                 && !has_data(file, start, end)
             {
                 self.found(recall, index, hole());
@@ -121,7 +121,7 @@ impl Sink {
         file.read_exact_at(piece, hashing.at)?;
         recall.zeros &= is_zero(piece);
         if let Some(hash) = hashing.update(piece) {
-            let is_hole = self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index));
+            let is_hole = self.objects.get(object).is_some_and(|incoming| incoming.hashes.is_hole(index));
             // Zeros are a hole to a sender that has one there, however they are stored here.
             let hash = if is_hole && recall.zeros { hole() } else { hash };
             self.found(recall, index, hash);
@@ -132,7 +132,7 @@ impl Sink {
     /// Notes that a chunk exists, with its hash.
     fn found(&mut self, recall: &mut ReadBack, index: u32, hash: Hash) {
         (recall.hashing, recall.next) = (None, index + 1);
-        if let Some(incoming) = self.objects.get_mut(&recall.object) {
+        if let Some(incoming) = self.objects.get_mut(recall.object) {
             match hash == hole() {
                 true => incoming.hashes.set_zeros(index),
                 false => incoming.hashes.set(index, hash),
@@ -149,7 +149,7 @@ impl Sink {
     fn offer(&mut self, recall: &mut ReadBack, last: bool) {
         let placed = matches!(recall.prior, PriorContents::Placed(_));
         let hashes = std::mem::take(&mut recall.run);
-        if last && let Some(incoming) = self.objects.get_mut(&recall.object) {
+        if last && let Some(incoming) = self.objects.get_mut(recall.object) {
             incoming.contents = Contents::Offered { placed };
         }
         if last || !hashes.is_empty() {
@@ -160,7 +160,7 @@ impl Sink {
 
     /// Handles the sender's answer: these chunks are kept, and the others are sent.
     pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(()) };
+        let Some(incoming) = self.objects.get_mut(object) else { return Ok(()) };
         let Contents::Offered { placed } = incoming.contents else {
             return Err(DecodeError::Range("order of records").into());
         };

@@ -72,7 +72,7 @@ impl Sink {
     /// Verifies a complete file whose hash is known. Moves it to its final place, or marks it as
     /// failed.
     pub(super) fn conclude(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(Finish::Settled) };
+        let Some(incoming) = self.objects.get_mut(object) else { return Ok(Finish::Settled) };
         let failed = self.summary.failed;
         if incoming.hash.is_none() || incoming.hashes.root() != incoming.hash {
             self.fail(object, Reason::Integrity, String::new());
@@ -98,7 +98,7 @@ impl Sink {
                 self.place(object)
             }
             Err(Errno::ISDIR) => {
-                let path = self.objects.get(&object).map(|incoming| incoming.path.clone());
+                let path = self.objects.get(object).map(|incoming| incoming.path.clone());
                 let is_free = path.is_some_and(|path| self.clear_for_file(&path));
                 if is_free { self.place(object) } else { Err(Errno::ISDIR) }
             }
@@ -113,7 +113,7 @@ impl Sink {
 
     /// Gives a complete file its name.
     fn place(&mut self, object: ObjectId) -> rustix::io::Result<()> {
-        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
+        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(object) else {
             return Err(Errno::NOENT);
         };
         let (directory, leaf) = split(path);
@@ -123,7 +123,7 @@ impl Sink {
 
     /// A file that was in place before has the right contents. Its mode and time may have changed.
     fn put_right(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, metadata, .. }) = self.objects.get(&object) else {
+        let Some(Incoming { path, metadata, .. }) = self.objects.get(object) else {
             return Ok(());
         };
         let (path, metadata) = (path.clone(), *metadata);
@@ -143,7 +143,7 @@ impl Sink {
     }
 
     fn verified(&mut self, object: ObjectId) {
-        let Some(incoming) = self.objects.remove(&object) else { return };
+        let Some(incoming) = self.objects.remove(object) else { return };
         let layout = incoming.hashes.layout;
         let size = layout.size;
         self.keys.remove(&incoming.key);

@@ -20,7 +20,7 @@ impl Sink {
     /// it might not get its final mode when it is created. The error holds `bytes`.
     pub fn apart(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> Result<SmallFile, Vec<u8>> {
         let (durable, state) = (self.options.durable, self.state);
-        let Some(incoming) = self.objects.get_mut(&object) else { return Err(bytes) };
+        let Some(incoming) = self.objects.get_mut(object) else { return Err(bytes) };
         let (layout, mode) = (&incoming.hashes.layout, incoming.metadata.mode);
         let whole = offset == 0
             && bytes.len() as u64 == layout.size
@@ -48,7 +48,7 @@ impl Sink {
             self.keys.remove(&key);
             return Ok(bytes);
         }
-        let Some(incoming) = self.objects.get_mut(&object).filter(|it| it.contents == Contents::Apart) else {
+        let Some(incoming) = self.objects.get_mut(object).filter(|it| it.contents == Contents::Apart) else {
             return Ok(bytes);
         };
         match hash {
@@ -63,10 +63,10 @@ impl Sink {
                 let finished = std::mem::take(&mut incoming.finished);
                 // What stands in the way goes first, and what cannot be is told.
                 self.write(object, 0, &bytes)?;
-                self.objects.get_mut(&object).into_iter().for_each(|it| it.finished = finished);
+                self.objects.get_mut(object).into_iter().for_each(|it| it.finished = finished);
             }
         }
-        if self.state != SinkState::Broken && self.objects.get(&object).is_some_and(|it| it.is_ready()) {
+        if self.state != SinkState::Broken && self.objects.get(object).is_some_and(|it| it.is_ready()) {
             self.conclude(object)?;
         }
         Ok(bytes)

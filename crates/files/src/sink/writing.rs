@@ -14,7 +14,7 @@ impl Sink {
     /// The disk is full or cannot be used any more. An error that concerns only this file is
     /// reported to the sender, not returned.
     pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else {
+        let Some(incoming) = self.objects.get_mut(object) else {
             let known = object.0 < self.next_object;
             return Ok(if known { Written::Ignored } else { Written::Pending });
         };

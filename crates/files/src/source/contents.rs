@@ -21,7 +21,7 @@ const CATCH_UP_CHUNKS: usize = 16;
 impl Source {
     /// Fills `buffer` with the bytes from `offset` of the object on, which it has, and hashes them.
     pub(super) fn fill(&mut self, object: ObjectId, offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
-        let Some(outgoing) = self.objects.get(&object) else { return Ok(()) };
+        let Some(outgoing) = self.objects.get(object) else { return Ok(()) };
         let (size, length) = (outgoing.size(), buffer.len() as u64);
         // What is read whole, at once, is looked at after that: once is enough.
         let whole = offset == 0 && length == outgoing.status.size;
@@ -36,7 +36,7 @@ impl Source {
             buffer = after;
         }
         self.settle(object)?;
-        if offset + length == size && self.objects.get(&object).is_some_and(|outgoing| !outgoing.settled) {
+        if offset + length == size && self.objects.get(object).is_some_and(|outgoing| !outgoing.settled) {
             self.behind.insert(object);
         }
         Ok(())
@@ -47,7 +47,7 @@ impl Source {
     /// fails with `UnexpectedEof`.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
-            let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+            let outgoing = self.objects.get(object).ok_or(io::ErrorKind::NotFound)?;
             let file = self.walk.reopen(outgoing.start, &outgoing.path)?;
             if looked && outgoing.status.differs(&FileStatus::of(&file)?) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -59,7 +59,7 @@ impl Source {
 
     /// Hashes bytes of a file that were read.
     fn feed(&mut self, object: ObjectId, at: u64, bytes: &[u8]) {
-        let Some(outgoing) = self.objects.get_mut(&object).filter(|outgoing| !outgoing.settled) else {
+        let Some(outgoing) = self.objects.get_mut(object).filter(|outgoing| !outgoing.settled) else {
             return;
         };
         let mut complete: Vec<(u32, Hash)> = Vec::new();
@@ -74,7 +74,7 @@ impl Source {
 
     /// Notes hashes in the file's journal. A journal that cannot be written is done without.
     fn note(&mut self, object: ObjectId, complete: &[(u32, Hash)]) {
-        let (Some(journals), Some(outgoing)) = (&mut self.journals, self.objects.get(&object)) else {
+        let (Some(journals), Some(outgoing)) = (&mut self.journals, self.objects.get(object)) else {
             return;
         };
         let layout = outgoing.hashes.layout;
@@ -93,7 +93,7 @@ impl Source {
     /// Gives the hash of an object of which every chunk's is known, if its file is still what was
     /// announced.
     fn settle(&mut self, object: ObjectId) -> io::Result<()> {
-        let Some(outgoing) = self.objects.get(&object).filter(|outgoing| !outgoing.settled) else {
+        let Some(outgoing) = self.objects.get(object).filter(|outgoing| !outgoing.settled) else {
             return Ok(());
         };
         let Some(hash) = outgoing.hashes.root() else { return Ok(()) };
@@ -110,7 +110,7 @@ impl Source {
         let mut found = NotCopied::default();
         found.note_attributes(file);
         self.walk.not_copied.add_attributes(found);
-        if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
+        if self.objects.get(object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.open.remove(object);
@@ -122,7 +122,7 @@ impl Source {
 
     fn give_hash(&mut self, object: ObjectId, hash: Hash) {
         self.behind.remove(&object);
-        if let Some(outgoing) = self.objects.get_mut(&object) {
+        if let Some(outgoing) = self.objects.get_mut(object) {
             outgoing.settled = true;
             outgoing.hashes.retain(|_| false);
             self.unsettled = self.unsettled.saturating_sub(1);
@@ -139,10 +139,10 @@ impl Source {
     }
 
     fn catch_up_on(&mut self, object: ObjectId) {
-        let unknown = self.objects.get_mut(&object).and_then(|outgoing| outgoing.hashes.first_unknown());
+        let unknown = self.objects.get_mut(object).and_then(|outgoing| outgoing.hashes.first_unknown());
         let caught = match unknown {
             Some(index) => self.hash_chunk(object, index).map(|hash| {
-                if let Some(outgoing) = self.objects.get_mut(&object) {
+                if let Some(outgoing) = self.objects.get_mut(object) {
                     outgoing.hashes.set(index, hash);
                 }
                 self.note(object, &[(index, hash)]);
@@ -158,7 +158,7 @@ impl Source {
     /// writes data into the hole, the file gets a new modification time, which `check_unchanged`
     /// notices.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
-        let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+        let outgoing = self.objects.get(object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {
             return Ok(hole());
         }
@@ -168,7 +168,7 @@ impl Source {
 
     /// The hash of a chunk: from the journal if that can be believed, else from the file.
     fn own_hash(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
-        let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+        let outgoing = self.objects.get(object).ok_or(io::ErrorKind::NotFound)?;
         let layout = outgoing.hashes.layout;
         if outgoing.hashes.is_hole(index) {
             return Ok(hole());
@@ -198,7 +198,7 @@ impl Source {
         last: bool,
     ) -> Result<(), DecodeError> {
         // One that was withdrawn or released meanwhile.
-        let Some(outgoing) = self.objects.get_mut(&object).filter(|it| !it.withdrawn) else { return Ok(()) };
+        let Some(outgoing) = self.objects.get_mut(object).filter(|it| !it.withdrawn) else { return Ok(()) };
         if outgoing.travels.is_some() {
             return Err(DecodeError::Range("chunk"));
         }
@@ -206,7 +206,7 @@ impl Source {
         for (index, theirs) in (first..).zip(hashes) {
             match self.own_hash(object, index) {
                 Ok(own) if own == *theirs => {
-                    if let Some(outgoing) = self.objects.get_mut(&object) {
+                    if let Some(outgoing) = self.objects.get_mut(object) {
                         outgoing.comparison.equal(index);
                         if !outgoing.hashes.is_hole(index) {
                             outgoing.hashes.set(index, own);
@@ -228,7 +228,7 @@ impl Source {
 
     /// Tells the receiver which chunks it keeps (PARTS), and starts to send the others.
     fn divide(&mut self, object: ObjectId, placed: bool) -> io::Result<()> {
-        let Some(outgoing) = self.objects.get_mut(&object) else { return Ok(()) };
+        let Some(outgoing) = self.objects.get_mut(object) else { return Ok(()) };
         let layout = outgoing.hashes.layout;
         let (bytes, kept) = std::mem::take(&mut outgoing.comparison).decide(&layout, placed);
         outgoing.hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
@@ -257,7 +257,7 @@ impl Source {
     pub fn same(&mut self, objects: ObjectRange) -> Result<(), DecodeError> {
         for object in self.answered(objects)?.objects() {
             // One that was withdrawn meanwhile is in place, too: the receiver ignores the rest.
-            let Some(outgoing) = self.objects.remove(&object) else { continue };
+            let Some(outgoing) = self.objects.remove(object) else { continue };
             if outgoing.travels.is_some() {
                 return Err(DecodeError::Range("object"));
             }
@@ -276,7 +276,7 @@ impl Source {
     /// The receiver was asked about another object, or has answered before.
     pub fn wanted(&mut self, objects: ObjectRange) -> Result<(), DecodeError> {
         for object in self.answered(objects)?.objects() {
-            let Some(outgoing) = self.objects.get_mut(&object).filter(|it| !it.withdrawn) else { continue };
+            let Some(outgoing) = self.objects.get_mut(object).filter(|it| !it.withdrawn) else { continue };
             if outgoing.travels.is_some() {
                 return Err(DecodeError::Range("object"));
             }
@@ -306,7 +306,7 @@ impl Source {
     }
 
     pub(super) fn withdraw(&mut self, object: ObjectId, error: io::Error) {
-        let Some(outgoing) = self.objects.get_mut(&object) else { return };
+        let Some(outgoing) = self.objects.get_mut(object) else { return };
         if outgoing.withdrawn {
             return;
         }

@@ -82,7 +82,7 @@ impl Outgoing {
                 None => {
                     let track = match id {
                         DataId::Stream(id) => self.streams.get_mut(&id).map(|stream| &mut stream.track),
-                        DataId::Object(id) => self.objects.get_mut(&id).map(|object| &mut object.track),
+                        DataId::Object(id) => self.objects.get_mut(id).map(|object| &mut object.track),
                     };
                     self.queues.pop_tail(track);
                 }
@@ -121,7 +121,7 @@ impl Outgoing {
                 None => {
                     let track = match id {
                         DataId::Stream(id) => self.streams.get_mut(&id).map(|stream| &mut stream.track),
-                        DataId::Object(id) => self.objects.get_mut(&id).map(|object| &mut object.track),
+                        DataId::Object(id) => self.objects.get_mut(id).map(|object| &mut object.track),
                     };
                     self.queues.pop_again(track);
                 }
@@ -158,7 +158,7 @@ impl Outgoing {
         carried: &mut CarriedList,
     ) -> Option<FillState> {
         let payload = self.payload;
-        let object = self.objects.get_mut(&id).filter(|object| object.wants_again())?;
+        let object = self.objects.get_mut(id).filter(|object| object.wants_again())?;
         let (start, end) = object.track.lost.first().unwrap_or((0, 0));
         let piece = (start, (end - start) as usize);
         let Some(length) = write_object(payload, id, object, piece, writer, carried) else {
@@ -206,7 +206,7 @@ impl Outgoing {
         while writer.room() > 0 {
             let (credit, all_begun) = (self.credit(), self.objects_begun >= limit);
             let Some(&id) = self.order.front() else { return };
-            let Some(object) = self.objects.get_mut(&id).sure() else { return };
+            let Some(object) = self.objects.get_mut(id).sure() else { return };
             if object.may_be_sent(credit, all_begun).is_err() {
                 return;
             }
@@ -262,7 +262,7 @@ impl Outgoing {
         carried: &mut CarriedList,
     ) -> Option<FillState> {
         let payload = self.payload;
-        let object = self.objects.get_mut(&id)?;
+        let object = self.objects.get_mut(id)?;
         let (start, end) = match object.track.to_repeat() {
             Some(run) => run,
             None if object.size == 0 && object.fin == Fin::Sent && !object.fin_repeated => (0, 0),

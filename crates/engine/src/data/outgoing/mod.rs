@@ -18,12 +18,11 @@ mod write_limits;
 #[cfg(debug_assertions)]
 use super::data_frames::OBJECT_COST;
 use super::data_frames::{Carried, DataId};
-use super::numbered_map::Numbered;
 use super::ranges::RangeSet;
 use crate::invariant::Invariant as _;
+use crate::numbered_map::NumberedMap;
 use crate::payload_kind::Payload;
 use crate::role::Role;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 pub use blocked_reason::Blocked;
@@ -47,7 +46,7 @@ pub struct Outgoing {
     streams: BTreeMap<StreamId, OutStream>,
     /// An unused buffer for bytes of streams.
     spare: Vec<u8>,
-    objects: Numbered<OutObject>,
+    objects: NumberedMap<ObjectId, OutObject>,
     queues: Queues,
     /// Streams with new bytes within their own limit, in turn.
     ready: VecDeque<StreamId>,
@@ -87,7 +86,7 @@ impl Outgoing {
             payload: Payload::Bytes,
             streams: BTreeMap::new(),
             spare: Vec::new(),
-            objects: Numbered::default(),
+            objects: NumberedMap::default(),
             queues: Queues::default(),
             ready: VecDeque::new(),
             order: VecDeque::new(),
@@ -211,10 +210,10 @@ impl Outgoing {
     /// 1, 2): the receiver stores the ids of past objects as ranges, and accepts only a limited
     /// number of ranges.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
-        if self.objects.contains_key(&id) || self.object_acked(id) {
+        if self.objects.contains(id) || self.object_acked(id) {
             return;
         }
-        self.objects.insert(id, Box::new(OutObject::new(size, self.limits.read_size)));
+        self.objects.insert(id, OutObject::new(size, self.limits.read_size));
         self.order.push_back(id);
         if size > 0 {
             self.to_read.push_back(id);
@@ -232,7 +231,7 @@ impl Outgoing {
         loop {
             let id = *self.to_read.front()?;
             let Some((object, (offset, length, cost))) =
-                self.objects.get_mut(&id).and_then(|object| object.next_read().map(|read| (object, read)))
+                self.objects.get_mut(id).and_then(|object| object.next_read().map(|read| (object, read)))
             else {
                 self.to_read.pop_front();
                 continue;
@@ -255,14 +254,14 @@ impl Outgoing {
     /// request has this offset and length, or if the object was given up. If the source has become
     /// shorter, call [`Outgoing::abandon_object`].
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
-        self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
+        self.objects.get_mut(object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
     /// Gives up an object whose source has vanished or changed: no further bytes are sent. No frame
     /// tells the peer, so the application must, for instance on a stream. Has no effect once the
     /// whole object was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
-        let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
+        let Some(object) = self.objects.get_mut(id).filter(|object| !object.is_sent()) else { return };
         self.unsent -= object.unsent();
         self.object_memory -= object.abandon();
         self.settle_object(id);
@@ -360,7 +359,7 @@ impl Outgoing {
                 self.settle_stream(id);
             }
             Carried::Object { id, offset, length, fin } => {
-                let Some(object) = self.objects.get_mut(&id) else { return };
+                let Some(object) = self.objects.get_mut(id) else { return };
                 let (new, freed) = object.on_acked(offset, offset + u64::from(length), fin);
                 self.progress.acked += new;
                 self.object_memory -= freed;
@@ -399,7 +398,7 @@ impl Outgoing {
                 }
             }
             Carried::Object { id, offset, length, fin } => {
-                if let Some(object) = self.objects.get_mut(&id) {
+                if let Some(object) = self.objects.get_mut(id) {
                     object.on_lost(offset, offset + u64::from(length), fin);
                     self.settle_object(id);
                 }
@@ -435,7 +434,7 @@ impl Outgoing {
                 }
             }
             DataId::Object(id) => {
-                if let Some(object) = self.objects.get_mut(&id) {
+                if let Some(object) = self.objects.get_mut(id) {
                     object.track.on_lost(start, end);
                     self.settle_object(id);
                 }
@@ -529,7 +528,7 @@ impl Outgoing {
 
     /// Whether the object whose turn it is can be sent. An error: why not.
     fn next_object(&self) -> Result<(), Blocked> {
-        let object = self.order.front().and_then(|id| self.objects.get(id)).ok_or(Blocked::Application)?;
+        let object = self.order.front().and_then(|id| self.objects.get(*id)).ok_or(Blocked::Application)?;
         object.may_be_sent(self.credit(), self.objects_begun >= self.limits.objects)
     }
 
@@ -567,7 +566,7 @@ impl Outgoing {
     }
 
     fn settle_object(&mut self, id: ObjectId) {
-        let Some(object) = self.objects.get_mut(&id).sure() else { return };
+        let Some(object) = self.objects.get_mut(id).sure() else { return };
         let wants = object.wants_again();
         self.queues.settle(DataId::Object(id), &mut object.track, wants);
         #[cfg(debug_assertions)]
@@ -582,14 +581,14 @@ impl Outgoing {
             self.objects_acked.insert(id.0.into(), u64::from(id.0) + 1);
             self.events.push_back(OutEvent::ObjectAcked(id));
         }
-        self.objects.remove(&id);
+        self.objects.remove(id);
         self.settle_tail();
     }
 
     /// Removes objects from the front of `order` that are completely sent.
     fn settle_order(&mut self) {
         while let Some(id) = self.order.front()
-            && self.objects.get(id).is_none_or(|object| object.is_sent())
+            && self.objects.get(*id).is_none_or(|object| object.is_sent())
         {
             self.order.pop_front();
         }
@@ -602,7 +601,7 @@ impl Outgoing {
                 DataId::Stream(id) => {
                     self.streams.get_mut(&id).map(|stream| (stream.is_in_flight(), &mut stream.track))
                 }
-                DataId::Object(id) => self.objects.get_mut(&id).map(|object| (true, &mut object.track)),
+                DataId::Object(id) => self.objects.get_mut(id).map(|object| (true, &mut object.track)),
             };
             match track {
                 Some((true, _)) => return,
@@ -632,7 +631,7 @@ impl Outgoing {
             "{} bytes",
             self.memory()
         );
-        let is_unsent = |id| objects.get(id).is_some_and(|object| !object.is_sent());
+        let is_unsent = |id: &ObjectId| objects.get(*id).is_some_and(|object| !object.is_sent());
         debug_assert!(order.front().is_none_or(is_unsent), "the object whose turn it is was sent");
         let live = Live { streams, objects };
         if !live.is_little(ready.len() + resets.len() + order.len() + to_read.len() + self.queues.entries()) {
@@ -654,7 +653,7 @@ impl Outgoing {
         while self.payload == Payload::Length
             && let Some(read) = self.next_read()
         {
-            if let Some(object) = self.objects.get_mut(&read.object).sure() {
+            if let Some(object) = self.objects.get_mut(read.object).sure() {
                 object.provide_length(read.length);
             }
         }

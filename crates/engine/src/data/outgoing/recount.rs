@@ -5,7 +5,7 @@ use super::delivery_state::Queues;
 use super::objects::OutObject;
 use super::streams::{OutStream, Reset};
 use crate::data::data_frames::DataId;
-use crate::data::numbered_map::Numbered;
+use crate::numbered_map::NumberedMap;
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::{ObjectId, StreamId};
 
@@ -18,7 +18,7 @@ const MAX_PARTS: usize = 64;
 #[derive(Clone, Copy)]
 pub(super) struct Live<'a> {
     pub streams: &'a BTreeMap<StreamId, OutStream>,
-    pub objects: &'a Numbered<OutObject>,
+    pub objects: &'a NumberedMap<ObjectId, OutObject>,
 }
 
 /// The sums that a recount yields.
@@ -44,7 +44,7 @@ impl Live<'_> {
         let Self { streams, objects } = self;
         streams.len() + objects.len() <= MAX_ENTRIES && {
             let ranges = streams.values().map(|stream| stream.track.ranges()).sum::<usize>();
-            queued + ranges + objects.values().map(OutObject::parts).sum::<usize>() <= MAX_PARTS
+            queued + ranges + objects.iter().map(OutObject::parts).sum::<usize>() <= MAX_PARTS
         }
     }
 
@@ -59,7 +59,7 @@ impl Live<'_> {
             streams_busy += usize::from(stream.is_busy());
             in_flight += stream.track.recount_in_flight();
         }
-        for object in self.objects.values() {
+        for object in self.objects.iter() {
             object.check();
             object_memory += object.recount_memory();
             unsent += if object.abandoned { 0 } else { object.unsent() };
@@ -72,10 +72,10 @@ impl Live<'_> {
     /// Asserts that those with lost data, and those whose tail may be repeated, are in `queues`.
     pub fn check_queues(&self, queues: &Queues) {
         let streams = self.streams.values().map(|stream| (&stream.track, stream.wants_again()));
-        let objects = self.objects.values().map(|object| (&object.track, object.wants_again()));
+        let objects = self.objects.iter().map(|object| (&object.track, object.wants_again()));
         queues.check(streams.chain(objects), |id| match id {
             DataId::Stream(id) => self.streams.get(&id).map(|stream| &stream.track),
-            DataId::Object(id) => self.objects.get(&id).map(|object| &object.track),
+            DataId::Object(id) => self.objects.get(id).map(|object| &object.track),
         });
     }
 
@@ -96,8 +96,8 @@ impl Live<'_> {
     /// `to_read`. Objects that were given up may stand there too.
     pub fn check_objects(&self, order: &VecDeque<ObjectId>, to_read: &VecDeque<ObjectId>) {
         let waits = |queue: &VecDeque<ObjectId>, flag: fn(&OutObject) -> bool| {
-            let standing = queue.iter().filter(|id| self.objects.get(id).is_some_and(flag)).count();
-            self.objects.values().filter(|object| flag(object)).count() <= standing
+            let standing = queue.iter().filter(|id| self.objects.get(**id).is_some_and(flag)).count();
+            self.objects.iter().filter(|object| flag(object)).count() <= standing
         };
         debug_assert!(waits(order, |object| !object.is_sent()), "one is never sent: {order:?}");
         debug_assert!(
