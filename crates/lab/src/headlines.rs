@@ -18,6 +18,9 @@ pub struct Headline {
     pub experiment: String,
     /// The claims of the experiment, of any reading.
     pub claims: Vec<String>,
+    /// Whether the second reading rests on no sentence of the paper, so that it is our set-up.
+    #[serde(default)]
+    pub is_our_set_up: bool,
 }
 
 #[derive(Deserialize)]
@@ -66,6 +69,7 @@ fn result(headline: &Headline, outcome: Option<&Outcome>) -> HeadlineResult {
     let holds = |reading| of(reading).count() > 0 && of(reading).all(|claim| claim.verdict == Verdict::Pass);
     let verdict = match readings.map(holds) {
         [true, ..] => "holds",
+        [_, true, _] if headline.is_our_set_up => "holds in our set-up alone",
         [_, true, _] => "holds by the second reading",
         [_, _, true] if of(Reading::Strict).next().is_none() => "holds with byway's own law",
         _ if claims().all(|claim| claim.verdict == Verdict::NotRun) => "not run",
@@ -144,8 +148,12 @@ mod tests {
         let second = claim("b", Reading::Second, Verdict::Pass);
         let ours = claim("c", Reading::Ours, Verdict::Pass);
         assert_eq!(verdict(vec![strict(Verdict::Pass)]).verdict, "holds");
-        let by_reading = verdict(vec![strict(Verdict::KnownMiss), second]);
+        let by_reading = verdict(vec![strict(Verdict::KnownMiss), second.clone()]);
         assert_eq!(by_reading.verdict, "holds by the second reading");
+        let mut chosen = headlines.clone();
+        chosen[0].is_our_set_up = true;
+        let outcome = outcome(vec![strict(Verdict::KnownMiss), second]);
+        assert_eq!(results(&chosen, |_| Some(&outcome))[0].verdict, "holds in our set-up alone");
         assert_eq!(by_reading.measured, ["2.5 (missed)", "2.5", "-"]);
         assert_eq!(verdict(vec![strict(Verdict::KnownMiss), ours.clone()]).verdict, "missed");
         assert_eq!(verdict(vec![ours]).verdict, "holds with byway's own law");
