@@ -1,10 +1,13 @@
 //! Deadlines of many owners (such as paths) in one heap. If a deadline moves later, its old entry
 //! stays, so arming is cheap. The old entry wakes the owner too early, and the owner then arms its
-//! real deadline.
+//! real deadline. An owner that comes to rest is not woken: its old entry goes if it is the first.
 
 use alloc::collections::BinaryHeap;
-use byway_wire::{Instant, PathId};
+use byway_wire::{Duration, Instant, PathId};
 use core::cmp::Reverse;
+
+/// An owner that has nothing to do for so long after its old deadline is at rest.
+const REST_TIME: Duration = Duration::from_secs(1);
 
 /// The owner of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +51,22 @@ impl<K: Ord> Default for Timers<K> {
 }
 
 impl<K: Ord + Copy> Timers<K> {
-    /// Wakes `owner` at `at` or earlier.
+    /// Wakes `owner` at `at` or earlier. `None`: it need not wake.
     pub fn arm(&mut self, owner: K, armed: &mut Armed, at: Option<Instant>) {
         let Some(at) = at else { return };
         if at < armed.0 {
+            armed.0 = at;
+            self.heap.push(Reverse((at, owner)));
+        } else if at.since(armed.0) >= REST_TIME {
+            self.put_off(owner, armed, at);
+        }
+    }
+
+    /// Replaces an owner's old deadline by a later one, if the old one is the first of all.
+    #[cold]
+    fn put_off(&mut self, owner: K, armed: &mut Armed, at: Instant) {
+        if self.heap.peek() == Some(&Reverse((armed.0, owner))) {
+            self.heap.pop();
             armed.0 = at;
             self.heap.push(Reverse((at, owner)));
         }
@@ -107,7 +122,7 @@ mod tests {
         timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(9)));
         timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(5)));
         timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(7)));
-        timers.arm(TimerOwner::Whole, &mut armed, None);
+        timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(900)));
         assert_eq!(timers.pop(Instant::from_millis(4)), None);
         let (at, owner) = timers.pop(Instant::from_millis(10)).unwrap();
         assert_eq!((at, owner), (Instant::from_millis(5), TimerOwner::Whole));
@@ -115,5 +130,20 @@ mod tests {
         let (at, _) = timers.pop(Instant::from_millis(10)).unwrap();
         assert!(!claim(&mut armed, at));
         assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn who_comes_to_rest_is_not_woken_by_the_old_deadline() {
+        let (mut timers, mut one, mut other) = (Timers::default(), Armed::default(), Armed::default());
+        timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(5)));
+        timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(15_000)));
+        assert_eq!(timers.next(), Some(Instant::from_millis(15_000)));
+        timers.arm(TimerOwner::Send(PathId(1)), &mut other, Some(Instant::from_millis(7)));
+        // It is not the first: it is woken once too often.
+        timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(17_000)));
+        assert_eq!(timers.next(), Some(Instant::from_millis(7)));
+        timers.arm(TimerOwner::Send(PathId(1)), &mut other, Some(Instant::from_millis(16_000)));
+        assert_eq!(timers.next(), Some(Instant::from_millis(15_000)));
+        assert_eq!((one, other), (Armed(Instant::from_millis(15_000)), Armed(Instant::from_millis(16_000))));
     }
 }
