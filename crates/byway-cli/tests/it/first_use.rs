@@ -158,28 +158,29 @@ fn those_who_are_asked_first_say_what_to_open_who_reaches_them_and_what_is_next(
         running.interrupt();
         running.end().stderr
     };
+    // Ports that the system gives nobody by itself: those begin at 32768.
     for (arguments, words) in [
         (
-            &["relay", "--listen", "127.0.0.1:47480"][..],
+            &["relay", "--listen", "127.0.0.1:14748"][..],
             [
                 "on the host that receives: byway recv DIR --relay WORD\n",
-                "a firewall on the way must let in UDP and TCP port 47480\n",
+                "a firewall on the way must let in UDP and TCP port 14748\n",
                 "warning: only this host can use this relay: its word names no address of a network\n",
             ],
         ),
         (
-            &["registry", "--listen", "127.0.0.1:47500"],
+            &["registry", "--listen", "127.0.0.1:14750"],
             [
                 "byway send PATH TICKET --registry @use.word\n",
-                "a firewall on the way must let in UDP port 47500\n",
+                "a firewall on the way must let in UDP port 14750\n",
                 "warning: only this host can ask this registry: its words name no address of a network\n",
             ],
         ),
         (
-            &["sink", "records", "--listen", "127.0.0.1:47600"],
+            &["sink", "records", "--listen", "127.0.0.1:14760"],
             [
                 "program | byway source --name NAME --demand RATE --to TICKET\n",
-                "a firewall on the way must let in TCP port 47600\n",
+                "a firewall on the way must let in TCP port 14760\n",
                 "warning: only this host can send here: the ticket names no address of a network\n",
             ],
         ),
