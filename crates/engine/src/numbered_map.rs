@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, PathId};
 
-/// The length of a row that may be all gaps: 32 KiB.
-const MAX_EMPTY_SLOTS: usize = 4_096;
+/// The length of a row that may be all gaps: 16 KiB.
+const MAX_EMPTY_SLOTS: usize = 2_048;
 /// Slots for each entry beyond those.
 const SLOTS_PER_ENTRY: usize = 4;
 
