@@ -3,7 +3,7 @@
 //!
 //! Needs root and `ip`, `nft`, `setpriv`, `unshare`.
 
-use crate::common::machine::{missing, must, test};
+use crate::common::machine::{PATIENCE, missing, must, test, wait_for};
 use crate::common::spaces::Spaces;
 use crate::common::{Place, Running, for_anybody};
 use libtest_mimic::{Failed, Trial};
@@ -186,8 +186,12 @@ fn files_in_the_way() -> Result<(), Failed> {
     host.refuses(&[], 1, "another gateway answers at");
     // Dead by now: that is replaced.
     drop(other);
-    let mut running = Running::start(host.gateway(&[]));
-    running.line();
+    // On a busy machine the device of the gateway that was refused goes a little later.
+    let started = wait_for(PATIENCE, || {
+        let mut running = Running::start(host.gateway(&[]));
+        running.line().contains("ready").then_some(running)
+    });
+    let mut running = started.expect("a gateway that is ready");
     let found = fs::symlink_metadata(&socket)?.ino();
     host.refuses(&[], 1, "the device byway0 is used by another program");
     assert_eq!(fs::symlink_metadata(&socket)?.ino(), found, "nobody took it away");
