@@ -191,7 +191,7 @@ fn files_in_the_way() -> Result<(), Failed> {
         let mut running = Running::start(host.gateway(&[]));
         running.line().contains("ready").then_some(running)
     });
-    let mut running = started.expect("a gateway that is ready");
+    let running = started.expect("a gateway that is ready");
     let found = fs::symlink_metadata(&socket)?.ino();
     host.refuses(&[], 1, "the device byway0 is used by another program");
     assert_eq!(fs::symlink_metadata(&socket)?.ino(), found, "nobody took it away");
