@@ -111,7 +111,6 @@ pub fn markdown(results: &[HeadlineResult]) -> String {
 mod tests {
     use super::*;
     use crate::expect::Measured;
-    use crate::plan::Mode;
 
     fn claim(id: &str, reading: Reading, verdict: Verdict) -> ClaimResult {
         let at = vec![Measured { count: 1, median: Some(2.5), ..Measured::default() }];
@@ -119,29 +118,12 @@ mod tests {
         ClaimResult { id: id.into(), reading, verdict, at, worst: Some(0), ..ClaimResult::default() }
     }
 
-    fn outcome(claims: Vec<ClaimResult>) -> Outcome {
-        Outcome {
-            id: "x".into(),
-            mode: Mode::All,
-            seeds: vec![1],
-            commit: String::new(),
-            date: String::new(),
-            trace: String::new(),
-            quick: None,
-            whole: true,
-            agree: 0,
-            verdict: Verdict::Pass,
-            claims,
-            shows: Vec::new(),
-        }
-    }
-
     #[test]
     fn a_headline_holds_as_published_or_by_the_second_reading() {
         let text = "[[headline]]\npaper = \"P\"\nsays = \"s\"\nfigure = \"2\"\nexperiment = \"x\"\nclaims = [\"a\", \"b\", \"c\"]\n";
         let headlines = read(text).expect("a file");
         let verdict = |claims| {
-            let outcome = outcome(claims);
+            let outcome = Outcome::of_claims(claims);
             results(&headlines, |_| Some(&outcome)).remove(0)
         };
         let strict = |verdict| claim("a", Reading::Strict, verdict);
@@ -152,7 +134,7 @@ mod tests {
         assert_eq!(by_reading.verdict, "holds by the second reading");
         let mut chosen = headlines.clone();
         chosen[0].is_our_set_up = true;
-        let outcome = outcome(vec![strict(Verdict::KnownMiss), second]);
+        let outcome = Outcome::of_claims(vec![strict(Verdict::KnownMiss), second]);
         assert_eq!(results(&chosen, |_| Some(&outcome))[0].verdict, "holds in our set-up alone");
         assert_eq!(by_reading.measured, ["2.5 (missed)", "2.5", "-"]);
         assert_eq!(verdict(vec![strict(Verdict::KnownMiss), ours.clone()]).verdict, "missed");

@@ -299,7 +299,6 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Mode;
 
     #[test]
     fn a_page_names_what_was_not_run_and_escapes_everything() {
@@ -337,20 +336,7 @@ mod tests {
                 verdict,
                 ..ClaimResult::default()
             });
-            let outcome = Outcome {
-                id: "x".into(),
-                mode: Mode::All,
-                seeds: vec![1],
-                commit: String::new(),
-                date: String::new(),
-                trace: String::new(),
-                quick: None,
-                whole: true,
-                agree: 0,
-                verdict: Verdict::Pass,
-                claims: claims.collect(),
-                shows: Vec::new(),
-            };
+            let outcome = Outcome::of_claims(claims.collect());
             ReportEntry { outcome: Some(outcome), ..ReportEntry::default() }
         };
         let entries = [

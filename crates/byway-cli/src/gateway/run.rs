@@ -58,7 +58,7 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     }
     let answers = StatusSocket::open(config.status_socket())?;
     keep_net_admin().context(messages::gateway::CANNOT_DROP_CAPABILITIES)?;
-    // Their threads keep no capability that is dropped.
+    // A thread that starts before this would keep the capabilities that are dropped.
     if let Ok(state) = global.state() {
         output.publish("gateway", None, &state);
     }

@@ -3,6 +3,7 @@
 //! of `--help`. `tests/common/pages.rs` says how pages are written.
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
+use crate::walls::sources;
 use byway_cli::args::Cli;
 use byway_cli::gateway::config_file::GatewayConfig;
 use byway_lab::expect::Expectation;
@@ -71,6 +72,31 @@ fn every_link_leads_somewhere() {
             }
         }
     }
+}
+
+/// Names of Rust files in backquotes: a path, or its end. Directories may be left out.
+#[test]
+fn every_file_that_a_decision_names_exists() {
+    let mut found = Vec::new();
+    sources(&project().join("crates"), &mut found);
+    let files: Vec<Vec<&str>> =
+        found.iter().map(|file| file.iter().filter_map(|part| part.to_str()).collect()).collect();
+    let stands_for = |file: &[&str], name: &[&str]| {
+        let mut parts = file.iter();
+        file.last() == name.last() && name.iter().all(|part| parts.any(|it| it == part))
+    };
+    let mut count = 0;
+    for page in fs::read_dir(project().join("docs/decisions")).unwrap() {
+        let path = page.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+            let parts: Vec<&str> = name.split('/').collect();
+            let exists = files.iter().any(|file| stands_for(file, &parts));
+            assert!(exists, "{}: there is no file {name}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use alloc::collections::BinaryHeap;
 use byway_wire::{Duration, Instant, PathId};
 use core::cmp::Reverse;
 
-/// An owner that has nothing to do for so long after its old deadline is at rest.
+/// An owner whose next deadline is this much later than the old one is at rest. Most paths repeat
+/// what is lost within a second.
 const REST_TIME: Duration = Duration::from_secs(1);
 
 /// The owner of a deadline.

@@ -211,6 +211,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// One of a seed that has these claims, and nothing else of interest.
+    #[cfg(test)]
+    pub(crate) fn of_claims(claims: Vec<ClaimResult>) -> Self {
+        let judged = Judged { verdict: Verdict::Pass, claims, shows: Vec::new() };
+        Self { seeds: vec![1], ..Self::new("x", Mode::All, "", "", &[], judged) }
+    }
+
     /// The outcome of `records`, with the verdicts in `judged`.
     #[must_use]
     pub fn new(id: &str, mode: Mode, commit: &str, date: &str, records: &[Record], judged: Judged) -> Self {

@@ -8,21 +8,21 @@
 //! | without SACK | three duplicate ACKs or a partial ACK tell of it (RFC 6582) |
 //! | after a timeout | it has not arrived, unless the timeout was too early (RFC 4015) |
 
+mod fast_recovery;
 mod rack_tlp;
 mod tail_probe;
 
-use super::options::{PartialAck, Recovery, TcpConfig};
+use super::options::{Recovery, TcpConfig};
 use super::rack::Rack;
 use super::ranges::Ranges;
 use super::rtt::Rtt;
 use super::segment::stamp;
 use byway_wire::{Duration, Instant};
+use fast_recovery::{DUP_THRESH, FastRecovery};
 use std::collections::VecDeque;
 pub(super) use tail_probe::TIMER_SLACK;
 use tail_probe::TailProbe;
 
-/// Later arrivals that make a loss (RFC 6675, DupThresh).
-const DUP_THRESH: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentState {
     Outstanding,
@@ -133,16 +133,8 @@ pub(super) struct Scoreboard {
     delivered_sent_at: Instant,
     /// When the last timeout was, until an ACK shows whether it was spurious.
     timeout_at: Option<Instant>,
-    /// Without SACK: duplicate ACKs, each a segment that left the network.
-    duplicates: u32,
-    /// Without SACK: the number whose acknowledgment ends recovery.
-    recover: Option<u64>,
-    /// Without SACK: no recovery begins before this number is acknowledged.
-    guard: u64,
-    /// Without SACK: what a partial ACK does.
-    partial_ack: PartialAck,
-    /// Without SACK: partial ACKs of this recovery.
-    partial_acks: u32,
+    /// Finds losses without SACK.
+    fast_recovery: FastRecovery,
 }
 
 impl Scoreboard {
@@ -166,11 +158,7 @@ impl Scoreboard {
             delivered: (0, now),
             delivered_sent_at: now,
             timeout_at: None,
-            duplicates: 0,
-            recover: None,
-            guard: 0,
-            partial_ack: options.partial_ack,
-            partial_acks: 0,
+            fast_recovery: FastRecovery::new(options.partial_ack),
         }
     }
 
@@ -183,11 +171,12 @@ impl Scoreboard {
     /// Bytes in flight.
     #[inline]
     pub(super) fn in_flight(&self) -> u64 {
-        if self.duplicates == 0 {
+        let duplicates = self.fast_recovery.duplicates();
+        if duplicates == 0 {
             return self.in_flight;
         }
         let segment = self.records.front().map_or(0, |record| u64::from(record.len));
-        self.in_flight.saturating_sub(u64::from(self.duplicates) * segment)
+        self.in_flight.saturating_sub(u64::from(duplicates) * segment)
     }
 
     /// Whether everything sent is acknowledged.
@@ -484,34 +473,21 @@ impl Scoreboard {
     ) -> Option<DetectedLosses> {
         let before = self.in_flight();
         let mut losses = None;
-        if progress.advanced {
-            match self.recover {
-                Some(recover) if self.una < recover && self.partial_ack != PartialAck::Ends => {
-                    self.partial_acks += 1;
-                    // A partial ACK: the segments behind the hole had been counted as they arrived;
-                    // the next hole is here.
-                    self.duplicates = self.duplicates.saturating_sub(progress.packets.saturating_sub(1));
-                    self.lose_first(before, &mut losses);
-                }
-                _ => {
-                    self.recover = None;
-                    self.duplicates = 0;
-                }
-            }
-        } else if duplicate {
-            self.duplicates = (self.duplicates + 1).min((self.records.len() as u32).saturating_sub(1));
-            if self.duplicates >= DUP_THRESH && self.recover.is_none() && self.una >= self.guard {
-                (self.recover, self.partial_acks) = (Some(self.next), 0);
-                self.guard = self.next;
-                self.lose_first(before, &mut losses);
-            }
+        let outstanding = self.records.len() as u32;
+        let is_lost = match (progress.advanced, duplicate) {
+            (true, _) => self.fast_recovery.on_advance(self.una, progress.packets),
+            (false, true) => self.fast_recovery.on_duplicate(self.una, self.next, outstanding),
+            (false, false) => false,
+        };
+        if is_lost {
+            self.lose_first(before, &mut losses);
         }
         losses
     }
 
     /// Whether the retransmission timer goes on, though the last ACK brought something new.
     pub(super) fn keeps_timer(&self) -> bool {
-        self.recover.is_some() && self.partial_ack == PartialAck::Impatient && self.partial_acks > 1
+        self.fast_recovery.keeps_timer()
     }
 
     fn lose_first(&mut self, in_flight: u64, losses: &mut Option<DetectedLosses>) {
@@ -541,9 +517,7 @@ impl Scoreboard {
     /// Nothing was heard for the timeout: all that has not arrived counts as lost.
     pub(super) fn on_timeout(&mut self, now: Instant) -> Option<DetectedLosses> {
         let before = self.in_flight();
-        self.duplicates = 0;
-        self.recover = None;
-        self.guard = self.next;
+        self.fast_recovery.on_timeout(self.next);
         self.timeout_at.get_or_insert(now);
         self.tail = None;
         self.resent.clear();
@@ -583,8 +557,8 @@ impl Scoreboard {
         self.resent.clear();
         self.sacked.clear();
         (self.sacked_segments, self.tail) = (0, None);
-        (self.una, self.in_flight, self.duplicates) = (self.next, 0, 0);
-        (self.timeout_at, self.recover) = (None, None);
+        (self.una, self.in_flight, self.timeout_at) = (self.next, 0, None);
+        self.fast_recovery.abandon();
         bytes
     }
 
