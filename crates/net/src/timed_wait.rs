@@ -19,6 +19,8 @@ use std::thread;
 /// A thread needs about this long to fall asleep and wake up. If a deadline is nearer than this,
 /// the driver does not sleep. It polls, and yields the processor between polls.
 const MIN_SLEEP_TIME: Duration = Duration::from_micros(50);
+/// Who waits for this long does not mind an [`EPOLL_TICK`] more. So it wakes once, not twice.
+const COARSE_WAIT_TIME: Duration = Duration::from_secs(1);
 /// The unit of the timeout of `epoll_pwait`.
 const EPOLL_TICK: Duration = Duration::from_millis(1);
 /// The most events taken at once. Others are returned first the next time.
@@ -98,7 +100,7 @@ impl<'a> Waiter<'a> {
             let remaining = until.map(|until| until.since(clock.now()));
             match self.wait_once(remaining) {
                 Ok(()) if !self.events.is_empty() => return Ok(()),
-                Ok(()) if remaining.is_some_and(|remaining| remaining.is_zero()) => return Ok(()),
+                Ok(()) if until.is_some_and(|until| until <= clock.now()) => return Ok(()),
                 Ok(()) => thread::yield_now(),
                 Err(Errno::INTR) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
@@ -108,7 +110,7 @@ impl<'a> Waiter<'a> {
 
     /// Waits once, for `remaining` at most and perhaps for less. Linux before 5.11 has no
     /// `epoll_pwait2`, so a wait lasts whole milliseconds: of 3.4 ms, this call waits for 3, and
-    /// the caller calls again for the rest.
+    /// the caller calls again for the rest. A wait of a second or more is rounded up instead.
     fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
         self.events.clear();
         let sleep = match remaining {
@@ -122,7 +124,9 @@ impl<'a> Waiter<'a> {
                 Some(Duration::ZERO)
             }
             Some(remaining) => {
-                let millis = u32::try_from(remaining.as_millis()).unwrap_or(u32::MAX).min(i32::MAX as u32);
+                let rounded = if remaining < COARSE_WAIT_TIME { Duration::ZERO } else { EPOLL_TICK };
+                let millis = (remaining + rounded).as_millis();
+                let millis = u32::try_from(millis).unwrap_or(u32::MAX).min(i32::MAX as u32);
                 Some(EPOLL_TICK * millis)
             }
         };

@@ -2,14 +2,19 @@
 
 use crate::config::Config;
 use crate::endpoint::steady_clock::SteadyClock;
+use crate::role::Role;
 use alloc::string::String;
 use byway_wire::{Duration, Instant};
 
 /// A connection is kept this long for a peer of which no packet came since the handshake. Both
 /// sides wait equally long, so that neither waits for one that has forgotten it.
 const UNCONFIRMED_TIMEOUT: Duration = Duration::from_secs(30);
-/// With nothing heard for this long, ask; earlier if the connection would be given up soon.
+/// With nothing heard for this long, ask; earlier if the connection would be given up soon. It is
+/// the least interval between keep-alives by RFC 8085 section 3.5.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The responder asks later by this part of the wait. Else both sides would ask at once, and each
+/// question is an answer for the other.
+const RESPONDER_DELAY_PART: u32 = 8;
 /// With nothing heard for this long after data came, ask: this side may have a new address, which
 /// the peer learns from what it is asked. The wait doubles with each time, up to `KEEP_ALIVE`.
 const DATA_KEEP_ALIVE: Duration = Duration::from_secs(2);
@@ -51,6 +56,7 @@ pub(super) enum SilenceAction {
 pub(super) struct SessionState {
     phase: SessionPhase,
     idle_timeout: Duration,
+    role: Role,
     last_heard: Instant,
     last_asked: Instant,
     /// How long nothing may be heard before the peer is asked.
@@ -68,14 +74,15 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    pub const fn new(now: Instant, config: &Config, confirmed: bool) -> Self {
+    pub fn new(now: Instant, config: &Config, role: Role) -> Self {
         Self {
             phase: SessionPhase::Open,
             idle_timeout: config.idle_timeout,
+            role,
             last_heard: now,
             last_asked: now,
             ask_wait: KEEP_ALIVE,
-            confirmed,
+            confirmed: role == Role::Initiator,
             heard: false,
             rejected: false,
             told_over: false,
@@ -246,7 +253,10 @@ impl SessionState {
 
     /// When the peer is next sent a PING for its silence.
     fn ask_at(&self) -> Instant {
-        self.last_heard.max(self.last_asked) + self.ask_wait.min(self.idle_timeout / 4)
+        let wait = self.ask_wait.min(self.idle_timeout / 4);
+        let late = self.role == Role::Responder && self.ask_wait == KEEP_ALIVE;
+        let delay = if late { wait / RESPONDER_DELAY_PART } else { Duration::ZERO };
+        self.last_heard.max(self.last_asked) + wait + delay
     }
 
     /// When [`silence`](Self::silence) must be called next.
@@ -264,7 +274,7 @@ mod tests {
     fn a_silent_peer_is_asked_and_then_lost() {
         let config = Config { idle_timeout: Duration::from_secs(20), ..Config::default() };
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let mut session = SessionState::new(at(0), &config, true);
+        let mut session = SessionState::new(at(0), &config, Role::Initiator);
         assert_eq!((session.deadline(), session.silence(at(4))), (at(5), SilenceAction::Heard));
         assert_eq!(
             (session.silence(at(5)), session.silence(at(6))),
@@ -276,9 +286,28 @@ mod tests {
     }
 
     #[test]
+    fn of_two_that_rest_one_asks() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut sides =
+            [Role::Initiator, Role::Responder].map(|role| SessionState::new(at(0), &Config::default(), role));
+        let mut questions = [0; 2];
+        for second in 0..150 {
+            for side in 0..2 {
+                if sides[side].silence(at(second)) == SilenceAction::Ask {
+                    questions[side] += 1;
+                    sides.iter_mut().for_each(|side| _ = side.on_heard(at(second)));
+                }
+            }
+        }
+        assert_eq!(questions, [9, 0]);
+        // The other asks if no question comes.
+        assert_eq!(sides[1].deadline(), at(135) + KEEP_ALIVE + KEEP_ALIVE / RESPONDER_DELAY_PART);
+    }
+
+    #[test]
     fn who_sent_data_is_asked_soon_and_then_ever_more_rarely() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let mut session = SessionState::new(at(0), &Config::default(), true);
+        let mut session = SessionState::new(at(0), &Config::default(), Role::Initiator);
         assert!(session.on_data() && !session.on_data());
         session.on_heard(at(10));
         let mut asked = Vec::new();
@@ -294,13 +323,13 @@ mod tests {
 
     #[test]
     fn who_never_shows_the_keys_is_forgotten() {
-        let mut session = SessionState::new(Instant::ZERO, &Config::default(), false);
+        let mut session = SessionState::new(Instant::ZERO, &Config::default(), Role::Responder);
         let until = Instant::ZERO + UNCONFIRMED_TIMEOUT;
-        session.silence(Instant::ZERO + KEEP_ALIVE);
+        session.silence(Instant::ZERO + KEEP_ALIVE + KEEP_ALIVE / RESPONDER_DELAY_PART);
         assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::NeverConfirmed));
         assert!(session.on_heard(until) && session.is_confirmed());
         // Who began it waits as long: the other has forgotten it then.
-        let mut session = SessionState::new(Instant::ZERO, &Config::default(), true);
+        let mut session = SessionState::new(Instant::ZERO, &Config::default(), Role::Initiator);
         session.silence(Instant::ZERO + KEEP_ALIVE);
         assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::Unanswered));
     }
@@ -308,7 +337,7 @@ mod tests {
     #[test]
     fn a_close_is_told_a_few_times_and_once_per_packet() {
         let at = Instant::from_millis;
-        let mut session = SessionState::new(at(0), &Config::default(), true);
+        let mut session = SessionState::new(at(0), &Config::default(), Role::Initiator);
         session.close(at(0), 7, "done", Duration::from_millis(300));
         assert!(session.take_tell(at(0)) && !session.take_tell(at(0)));
         session.answer_close();
@@ -324,7 +353,7 @@ mod tests {
     #[test]
     fn a_close_of_the_peer_is_answered_once() {
         let at = Instant::from_millis;
-        let mut session = SessionState::new(at(0), &Config::default(), true);
+        let mut session = SessionState::new(at(0), &Config::default(), Role::Initiator);
         session.confirm_close(at(5), 7, "done", Duration::from_millis(300));
         session.wake_closing(at(6));
         assert!(!session.is_closed() && session.take_tell(at(6)) && !session.take_tell(at(6)));

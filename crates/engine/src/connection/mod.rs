@@ -170,7 +170,7 @@ impl Connection {
                 application,
                 takes_addresses: params.max_addresses > 0,
             },
-            session: SessionState::new(now, config, role == Role::Initiator),
+            session: SessionState::new(now, config, role),
             sealer: established.sealer,
             opener: established.opener,
             random,

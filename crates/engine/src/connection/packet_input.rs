@@ -116,7 +116,7 @@ impl Connection {
         }
         // Nothing else that a packet brings makes the connection as a whole due earlier than it
         // was.
-        if first || is_asked_sooner {
+        if first || asked || is_asked_sooner {
             scheduler.reconsider();
         } else if eliciting && contents.incoming().snack_deadline(Duration::ZERO).is_some() {
             let at = acks.snacks().deadline(now, peer_paths, contents.incoming());

@@ -206,8 +206,11 @@ impl Scheduler {
     /// Wakes for a path's deadline.
     #[inline]
     pub fn arm(&mut self, path: &mut Path) {
-        let at = path.deadline();
-        self.timers.arm(TimerOwner::Send(path.id()), &mut path.armed, at);
+        let (owner, at) = (TimerOwner::Send(path.id()), path.deadline());
+        match at {
+            Some(_) => self.timers.arm(owner, &mut path.armed, at),
+            None => self.timers.disarm(owner, &mut path.armed),
+        }
         debug_assert!(path.armed.covers(at), "a path is woken in time: {path:?}");
     }
 

@@ -1,6 +1,7 @@
 //! Deadlines of many owners (such as paths) in one heap. If a deadline moves later, its old entry
 //! stays, so arming is cheap. The old entry wakes the owner too early, and the owner then arms its
-//! real deadline. An owner that comes to rest is not woken: its old entry goes if it is the first.
+//! real deadline. An owner that comes to rest is not woken: its old entry goes, unless there are
+//! many.
 
 use alloc::collections::BinaryHeap;
 use byway_wire::{Duration, Instant, PathId};
@@ -9,6 +10,9 @@ use core::cmp::Reverse;
 /// An owner whose next deadline is this much later than the old one is at rest. Most paths repeat
 /// what is lost within a second.
 const REST_TIME: Duration = Duration::from_secs(1);
+
+/// In a heap of this size or less, a deadline that is not the first is looked for.
+const MAX_SEARCHED_DEADLINES: usize = 64;
 
 /// The owner of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,14 +67,35 @@ impl<K: Ord + Copy> Timers<K> {
         }
     }
 
-    /// Replaces an owner's old deadline by a later one, if the old one is the first of all.
+    /// Frees `owner` of its deadline, if it is the first of all or there are few.
+    pub fn disarm(&mut self, owner: K, armed: &mut Armed) {
+        if *armed != Armed::default() && self.take(owner, *armed) {
+            *armed = Armed::default();
+        }
+    }
+
+    /// Replaces an owner's old deadline by a later one, if the old one is the first of all or there
+    /// are few.
     #[cold]
     fn put_off(&mut self, owner: K, armed: &mut Armed, at: Instant) {
-        if self.heap.peek() == Some(&Reverse((armed.0, owner))) {
-            self.heap.pop();
+        if self.take(owner, *armed) {
             armed.0 = at;
             self.heap.push(Reverse((at, owner)));
         }
+    }
+
+    /// Takes an owner's deadline out. Returns whether it did.
+    #[cold]
+    fn take(&mut self, owner: K, armed: Armed) -> bool {
+        let old = Reverse((armed.0, owner));
+        if self.heap.peek() == Some(&old) {
+            self.heap.pop();
+        } else if self.heap.len() <= MAX_SEARCHED_DEADLINES {
+            self.heap.retain(|due| *due != old);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The next owner due at `now`, with the deadline it was armed with. [`claim`] tells whether
@@ -87,7 +112,6 @@ impl<K: Ord + Copy> Timers<K> {
     #[cfg(debug_assertions)]
     #[must_use]
     pub fn holds(&self, owner: K, armed: Armed) -> bool {
-        const MAX_SEARCHED_DEADLINES: usize = 64;
         if armed == Armed::default() {
             return true;
         }
@@ -139,12 +163,18 @@ mod tests {
         timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(5)));
         timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(15_000)));
         assert_eq!(timers.next(), Some(Instant::from_millis(15_000)));
+        // One that is not the first is found among few.
         timers.arm(TimerOwner::Send(PathId(1)), &mut other, Some(Instant::from_millis(7)));
-        // It is not the first: it is woken once too often.
         timers.arm(TimerOwner::Whole, &mut one, Some(Instant::from_millis(17_000)));
-        assert_eq!(timers.next(), Some(Instant::from_millis(7)));
         timers.arm(TimerOwner::Send(PathId(1)), &mut other, Some(Instant::from_millis(16_000)));
-        assert_eq!(timers.next(), Some(Instant::from_millis(15_000)));
-        assert_eq!((one, other), (Armed(Instant::from_millis(15_000)), Armed(Instant::from_millis(16_000))));
+        assert_eq!(timers.next(), Some(Instant::from_millis(16_000)));
+        assert_eq!((one, other), (Armed(Instant::from_millis(17_000)), Armed(Instant::from_millis(16_000))));
+        // Among many it stays, and wakes its owner once too often.
+        let mut others = [Armed::default(); MAX_SEARCHED_DEADLINES];
+        for (number, other) in others.iter_mut().enumerate() {
+            timers.arm(TimerOwner::Receive(PathId(number as u32)), other, Some(Instant::from_millis(9)));
+        }
+        timers.arm(TimerOwner::Send(PathId(1)), &mut other, Some(Instant::from_millis(18_000)));
+        assert_eq!(other, Armed(Instant::from_millis(16_000)));
     }
 }
