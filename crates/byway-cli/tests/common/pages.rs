@@ -45,6 +45,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("sudo crates/byway-cli/benches/backup.py ", "it measures, with a release build"),
     ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
     ("crates/byway-cli/benches/unchanged.sh", "it measures, with a release build"),
+    ("crates/byway-cli/benches/standing.sh ", "it measures, with a release build"),
     ("byway relay word ", "the relay of a session is another host's; tests/it/relay_words.rs gives words"),
     ("byway relay words", "the relay of a session is another host's; tests/it/relay_words.rs lists them"),
     ("byway relay revoke ", "the relay of a session is another host's; tests/it/relay_words.rs revokes them"),

@@ -28,6 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// UDP ports of the simulated hosts, to tell them apart in a trace.
+/// Without a rate, the plain TCP of each hop decides.
+const UNKNOWN_HOP_CONTROLLER: &str = "TCP to relays is governed by newreno or cubic, without options";
 const SENDER_PORT: u16 = 5000;
 const RECEIVER_PORT: u16 = 4000;
 const HTTP_PORT: u16 = 80;
@@ -457,7 +459,10 @@ impl WorldBuilder<'_, '_> {
         placed: &PlacedTransfer,
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
-        let wanted = WangSetup::new(transfer, options)?;
+        let wanted = WangSetup::of(transfer, options)?;
+        let refused = RunError::Carrier { transfer: transfer.name.clone(), why: UNKNOWN_HOP_CONTROLLER };
+        let controller = tcp::answering(&transfer.congestion).ok_or(refused);
+        let controller = if wanted.is_none() { Some(controller?) } else { None };
         let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         let mut random = self.random("choices", &transfer.name);
         let mut sender = TcpHost::new(random.next_u64());
@@ -475,15 +480,22 @@ impl WorldBuilder<'_, '_> {
             links.extend(self.layout.join((between, node), (there, &placed.to), None)?);
             delay = delay.max(self.layout.graph().base_rtt(&links, &[]));
             ways.push(links);
-            let demand = sim::Demand::paced(wanted.initial(number) as u64);
-            let mut flow = Flow::new(vec![Subflow::direct(between)], newreno()).demand(demand).start(start);
-            flow.options = tcp::options(options);
-            flow.options.send_buffer = Some(wanted.backlog(options, rtt));
+            let config = tcp::options(options);
+            let law = controller.map_or_else(newreno, |law| law(random.next_u64(), &config));
+            let mut flow = Flow::new(vec![Subflow::direct(between)], law).start(start);
+            flow.options = config;
+            if let Some(wanted) = &wanted {
+                flow = flow.demand(sim::Demand::paced(wanted.initial(number) as u64));
+                flow.options.send_buffer = Some(wanted.backlog(options, rtt));
+            }
             flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
             flows.push(sender.open(flow));
             let onward = Subflow::direct(there);
-            let relay =
+            let mut relay =
                 sim::TcpRelay::new(random.next_u64(), onward, options.relay_packets, &tcp::options(options));
+            if let Some(law) = controller {
+                relay = relay.controller(law);
+            }
             let name = format!("relay of {} at {node}", transfer.name);
             relays.push(self.world.add(&name, relay, &[between]));
         }
@@ -492,9 +504,11 @@ impl WorldBuilder<'_, '_> {
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
         let hops = RelayedTcp { sender, receiver, flows, relays, mss: options.mss };
-        // Sources do not keep time with each other.
-        let first = start + random.up_to(wanted.interval());
-        self.sources.push(WangSource::new(hops.clone(), &wanted, delay, first, random.next_u64()));
+        if let Some(wanted) = &wanted {
+            // Sources do not keep time with each other.
+            let first = start + random.up_to(wanted.interval());
+            self.sources.push(WangSource::new(hops.clone(), wanted, delay, first, random.next_u64()));
+        }
         Ok((TransferHosts::Relayed(hops), ways))
     }
 

@@ -5,7 +5,7 @@ use crate::setup::{Arrivals, Demand, Requests, Sizes, TcpOptions};
 use byway_control::{Controller, ControllerChoice, SenderKind};
 use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
-use byway_sim::tcp::{self, Recovery, ServerConfig, TcpConfig};
+use byway_sim::tcp::{self, MakeController, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -43,13 +43,19 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
 
 /// The host that serves requests.
 pub(super) fn serve(requests: &Requests) -> Result<ServerConfig, RunError> {
-    let ControllerChoice { name, options: asked } = &requests.congestion;
-    let controller: fn(u64, &TcpConfig) -> Box<dyn Controller> = match name.as_str() {
-        "newreno" if asked.is_empty() => |seed, options| begins("newreno", seed, options),
-        "cubic" if asked.is_empty() => |seed, options| begins("cubic", seed, options),
-        _ => return Err(RunError::Server { requests: requests.name.clone(), name: name.clone() }),
-    };
+    let unknown =
+        || RunError::Server { requests: requests.name.clone(), name: requests.congestion.name.clone() };
+    let controller = answering(&requests.congestion).ok_or_else(unknown)?;
     Ok(ServerConfig { options: options(&requests.tcp), controller, ..ServerConfig::default() })
+}
+
+/// What makes the controllers of a host that answers or forwards. It knows two, without options.
+pub(super) fn answering(asked: &ControllerChoice) -> Option<MakeController> {
+    match asked.name.as_str() {
+        "newreno" if asked.options.is_empty() => Some(|seed, options| begins("newreno", seed, options)),
+        "cubic" if asked.options.is_empty() => Some(|seed, options| begins("cubic", seed, options)),
+        _ => None,
+    }
 }
 
 /// The controller of this name, which begins with the window that the options say.

@@ -50,14 +50,23 @@ pub(super) struct WangSetup {
 }
 
 impl WangSetup {
+    /// What a plan says of a source of one rate. `None`: it takes all that it can get, and no
+    /// controller sets its rates.
+    pub(super) fn of(transfer: &Transfer, tcp: &TcpOptions) -> Result<Option<Self>, RunError> {
+        match transfer.demand {
+            Demand::Unlimited => Ok(None),
+            _ => Self::new(transfer, tcp).map(Some),
+        }
+    }
+
     /// Rates are in bits of payload per second.
-    pub(super) fn new(transfer: &Transfer, tcp: &TcpOptions) -> Result<Self, RunError> {
+    fn new(transfer: &Transfer, tcp: &TcpOptions) -> Result<Self, RunError> {
         let refused = |why| RunError::Carrier { transfer: transfer.name.clone(), why };
         let Demand::Rate(steps) = &transfer.demand else {
-            return Err(refused("over TCP to relays a source has one rate"));
+            return Err(refused("over TCP to relays a source has one rate, or takes all"));
         };
         let &[(_, demand)] = steps.as_slice() else {
-            return Err(refused("over TCP to relays a source has one rate"));
+            return Err(refused("over TCP to relays a source has one rate, or takes all"));
         };
         let ControllerChoice { name, options: given } = &transfer.congestion;
         if name != "newreno" {

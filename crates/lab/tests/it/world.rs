@@ -245,6 +245,28 @@ fn tcp_that_gives_up_has_failed() {
     assert!(another.finished.is_some_and(|at| at < 100.0), "{:?}", another.finished);
 }
 
+/// What is lost before the relay is sent again by a TCP that has a fifteenth of the RTT.
+#[test]
+fn a_relay_that_ends_tcp_repairs_losses_where_they_are() {
+    let mut links = [both("S", "R", 20, 2), both("R", "D", 20, 30)].concat();
+    links.iter_mut().take(2).for_each(|link| link.spec.loss = Some(0.01));
+    let through = |carrier, law: &str| Transfer { carrier, ..tcp("bulk", "S", "D", &[through("R")], law) };
+    let split = || Carrier::TcpRelays(TcpOptions { relay_packets: 1_000, ..TcpOptions::default() });
+    for law in ["newreno", "cubic"] {
+        let [whole, split] = [Carrier::Tcp(TcpOptions::default()), split()].map(|carrier| {
+            let mut setup = setup(30.0, links.clone());
+            setup.transfers.push(through(carrier, law));
+            let record = go(&setup, 1);
+            goodput(&record, &record.transfers[0], 10.0, 30.0)
+        });
+        println!("{law}: {whole:.2} Mbit/s as one connection, {split:.2} as two");
+        assert!(split > 5.0 * whole && split > 12.0);
+    }
+    let mut setup = setup(1.0, links);
+    setup.transfers.push(through(split(), "bbr"));
+    assert!(matches!(refused(&setup), RunError::Carrier { .. }));
+}
+
 #[test]
 fn real_bytes_come_as_fast() {
     let rates = [false, true].map(|real_bytes| {

@@ -35,4 +35,4 @@ pub use host::TcpHost;
 pub use options::{MSS_BYTES, PartialAck, Recovery, TcpConfig};
 pub use packets::Packets;
 pub use relay::TcpRelay;
-pub use server_config::ServerConfig;
+pub use server_config::{MakeController, ServerConfig};

@@ -2,6 +2,7 @@
 
 use super::flow_spec::{FlowTag, Subflow};
 use super::options::TcpConfig;
+use super::server_config::MakeController;
 use super::stack::{Onward, Stack};
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 
@@ -24,6 +25,14 @@ impl TcpRelay {
         stack.serve.options = options.clone().receive_window(room);
         stack.onward = Some(Onward { to, options: options.clone(), pairs: Vec::new() });
         Self { stack }
+    }
+
+    /// Lets `controller` make the controllers of the connections to the destination. NewReno governs
+    /// them otherwise.
+    #[must_use]
+    pub fn controller(mut self, controller: MakeController) -> Self {
+        self.stack.serve.controller = controller;
+        self
     }
 
     /// The tags by which the destination knows the flows that the relay opened, in the order in

@@ -5,13 +5,16 @@ use super::options::TcpConfig;
 use byway_control::Controller;
 use byway_wire::Instant;
 
+/// Makes the controller of a connection with these options, with random numbers from `seed`.
+pub type MakeController = fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>;
+
 /// How a host serves connections that others open.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The options of this end.
     pub options: TcpConfig,
     /// Makes the controller of each connection on which this end answers with data.
-    pub controller: fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>,
+    pub controller: MakeController,
     /// From each instant on, the bits per second that the application takes from each connection;
     /// `None`: all at once. Empty: all at once, always.
     pub reading: Vec<(Instant, Option<u64>)>,

@@ -5,7 +5,7 @@ use super::Stack;
 use super::manual_connections::{ByHand, Pair};
 use crate::tcp::acks_and_timeouts::ConnectionFate;
 use crate::tcp::connection::{Connection, TcpState};
-use crate::tcp::flow_spec::{Demand, Flow, newreno};
+use crate::tcp::flow_spec::{Demand, Flow};
 use crate::tcp::receive::ReadPattern;
 use byway_control::Opened;
 use byway_wire::{Instant, Local};
@@ -116,7 +116,8 @@ impl Stack {
         let Some(onward) = &self.onward else { return };
         // It writes what comes, when it comes.
         let written = Demand::Rate(Vec::new());
-        let flow = Flow::new(vec![onward.to], newreno()).demand(written).start(now);
+        let controller = (self.serve.controller)(slot.into(), &onward.options);
+        let flow = Flow::new(vec![onward.to], controller).demand(written).start(now);
         let flow = flow.options(onward.options.clone());
         let bundle = self.open(flow, 0);
         if let Some(onward) = &mut self.onward {
