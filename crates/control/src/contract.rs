@@ -22,6 +22,13 @@ pub trait Controller: Debug + Send {
         self.yields()
     }
 
+    /// Whether the session asks for more relays once it has probed all that it knows (mPath,
+    /// section 2.1). By default it asks once it wishes for a path and no known relay can become
+    /// one.
+    fn asks_once_probed(&self) -> bool {
+        false
+    }
+
     /// A path may now carry data.
     fn open(&mut self, path: PathId, opened: &Opened);
 

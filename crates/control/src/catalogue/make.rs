@@ -31,6 +31,7 @@ pub(super) fn mpath_with(request: &mut ControllerRequest<'_>, usual: MPathOption
     read.packets("initial_proxied", &mut options.initial_proxied);
     read.switch("start_everywhere", &mut options.start_everywhere);
     read.count("open_at_start", &mut options.open_at_start, 1e6);
+    read.switch("ask_once_probed", &mut options.ask_once_probed);
     read.switch("last_lost", &mut options.last_lost);
     read.small("evidence", &mut options.evidence);
     read.small("patience", &mut options.patience);

@@ -216,8 +216,7 @@ impl MPath {
         let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < MIN_WINDOW;
         let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
         for id in small {
-            let evidence = self.options.evidence;
-            let shares = self.paths.get(id).is_some_and(|path| path.coincident >= evidence);
+            let shares = self.paths.get(id).is_some_and(|path| path.coincident >= self.options.evidence);
             self.drop_path(id, if shares { Dropping::Shares } else { Dropping::ForNow });
             if self.options.start_everywhere {
                 self.pause_wishes(now);
@@ -283,6 +282,10 @@ impl MPath {
 impl Controller for MPath {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn asks_once_probed(&self) -> bool {
+        self.options.ask_once_probed
     }
 
     fn open(&mut self, id: PathId, opened: &Opened) {

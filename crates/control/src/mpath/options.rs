@@ -46,6 +46,10 @@ pub struct MPathOptions {
     /// throughput. With 0, paths are requested only after losses of the direct path, as in the
     /// paper.
     pub open_at_start: usize,
+    /// Whether more relays are asked for once all are probed, as in the paper (section 2.1).
+    /// Otherwise they are asked for once the controller wishes for a path and no relay can become
+    /// one.
+    pub ask_once_probed: bool,
     /// Whether a loss interval is that of the last packet lost, as in the paper. Otherwise it
     /// reaches from the first lost packet to its detection, for all losses of one round trip.
     pub last_lost: bool,
@@ -70,6 +74,7 @@ impl MPathOptions {
         initial_proxied: 1.0,
         start_everywhere: false,
         open_at_start: 0,
+        ask_once_probed: true,
         last_lost: true,
         evidence: 1,
         patience: 1,
@@ -87,6 +92,8 @@ impl MPathOptions {
         // With its small part of the growth alone, a path would take minutes to reach its rate.
         start_everywhere: true,
         open_at_start: INITIAL_PATH_LIMIT,
+        // Each named relay costs a probe. A transfer that gains nothing needs no more of them.
+        ask_once_probed: false,
         last_lost: false,
         // One loss in a few dozen coincides with a loss of the direct path by chance.
         evidence: 2,

@@ -133,6 +133,14 @@ impl Candidate {
         }
     }
 
+    /// Whether the candidate is a relay of which no probe has brought a result yet.
+    fn is_unprobed(&self) -> bool {
+        self.relay.is_some()
+            && self.rtt.is_none()
+            && self.end.is_none()
+            && !matches!(self.phase, CandidateState::InUse | CandidateState::Over)
+    }
+
     fn rest(&mut self, now: Instant, first: Duration, stood_in: bool) {
         let most = if self.relay.is_some() && !stood_in { MAX_RETRY_DELAY } else { MAX_DIRECT_RETRY_DELAY };
         let wait = first.saturating_mul(1 << self.failures.min(4)).min(most.max(first));
@@ -581,15 +589,18 @@ impl Candidates {
     }
 
     /// Whether to ask the application for more relays: the controller wants more paths, and no
-    /// known relay can become one (`is_choice`). Once this returned true, it returns false until a
-    /// new relay is added.
-    pub fn is_used_up(&mut self, now: Instant) -> bool {
-        if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
+    /// known relay can become one (`is_choice`). With `once_probed` it is as soon as every known
+    /// relay has been probed, wanted or not (mPath, section 2.1). Once this returned true, it
+    /// returns false until a new relay is added.
+    pub fn is_used_up(&mut self, now: Instant, once_probed: bool) -> bool {
+        let is_pointless = self.wanted == 0 && !once_probed;
+        if self.asked || is_pointless || !core::mem::take(&mut self.may_be_used_up) {
             return false;
         }
         let limit = self.limit(now);
         let mut relays = self.all.iter().filter(|it| it.relay.is_some()).peekable();
-        self.asked = relays.peek().is_some() && !relays.any(|it| it.is_choice(limit));
+        let is_left = |it: &Candidate| if once_probed { it.is_unprobed() } else { it.is_choice(limit) };
+        self.asked = relays.peek().is_some() && !relays.any(is_left);
         self.asked
     }
 
@@ -874,14 +885,14 @@ mod tests {
     fn the_owner_is_asked_once_for_more_relays() {
         let (mut candidates, mut random) = candidates(1);
         candidates.wish(3);
-        assert!(!candidates.is_used_up(at(0)), "one is untried");
+        assert!(!candidates.is_used_up(at(0), false), "one is untried");
         let (relay, origin, _) = probe(&mut candidates, &mut random, at(0), ms(60));
         candidates.on_used(origin);
-        assert!(candidates.is_used_up(at(0)) && !candidates.is_used_up(at(1)));
+        assert!(candidates.is_used_up(at(0), false) && !candidates.is_used_up(at(1), false));
         candidates.add_relay(at(2), relay, Local(0));
-        assert!(!candidates.is_used_up(at(2)), "it was named before");
+        assert!(!candidates.is_used_up(at(2), false), "it was named before");
         candidates.add_relay(at(3), RelayId(relay.0 + 1), Local(0));
-        assert!(!candidates.is_used_up(at(3)));
+        assert!(!candidates.is_used_up(at(3), false));
     }
 
     /// Some of many always rest, or are tried again.
@@ -898,7 +909,7 @@ mod tests {
         let again = at(9_000);
         assert!(candidates.is_time(again), "each is due again");
         assert!(matches!(candidates.next(again, &mut random), Some(CandidateAction::Greet(_))));
-        assert!(candidates.is_used_up(again));
+        assert!(candidates.is_used_up(again, false));
     }
 
     #[test]
@@ -908,8 +919,30 @@ mod tests {
         candidates.on_used(used);
         let (_, unused, _) = probe(&mut candidates, &mut random, at(250), ms(60));
         candidates.wish(1);
-        assert!(!candidates.is_used_up(at(300)));
+        assert!(!candidates.is_used_up(at(300), false));
         candidates.on_used(unused);
-        assert!(candidates.is_used_up(at(300)));
+        assert!(candidates.is_used_up(at(300), false));
+    }
+
+    /// mPath, section 2.1: "Once all the proxies in the list have been probed, mPath will request
+    /// for more proxies from the RS." No relay is in use here, and none is wanted.
+    #[test]
+    fn by_the_paper_the_owner_is_asked_once_all_are_probed() {
+        let (mut candidates, mut random) = candidates(3);
+        for turn in 0..2 {
+            assert!(!candidates.is_used_up(at(turn * 250), true), "{turn} of three are probed");
+            probe(&mut candidates, &mut random, at(turn * 250), ms(60));
+        }
+        let Some(CandidateAction::Greet(last)) = candidates.next(at(500), &mut random) else { panic!() };
+        assert!(!candidates.is_used_up(at(500), true), "the last one is asked");
+        let origin = candidates.on_route(last, &route(9)).unwrap();
+        assert!(!candidates.is_used_up(at(600), true), "the last one is being probed");
+        candidates.on_dropped(at(2_000), origin, PathEndReason::Unanswered, AGO);
+        assert!(!candidates.is_used_up(at(2_000), false), "none is wanted");
+        assert!(candidates.is_used_up(at(2_000), true) && !candidates.is_used_up(at(2_100), true));
+        candidates.add_relay(at(3_000), RelayId(3), Local(0));
+        assert!(!candidates.is_used_up(at(3_000), true));
+        probe(&mut candidates, &mut random, at(3_000), ms(60));
+        assert!(candidates.is_used_up(at(3_100), true), "asked again, once the new one is probed");
     }
 }

@@ -134,6 +134,10 @@ impl Controller for Governor {
         self.controller.governs_connections()
     }
 
+    fn asks_once_probed(&self) -> bool {
+        self.controller.asks_once_probed()
+    }
+
     fn open(&mut self, path: PathId, opened: &Opened) {
         self.take(path, PathTransport::Datagrams, opened);
     }

@@ -462,7 +462,7 @@ impl Connection {
             self.settle_paths(now);
         }
         if self.scheduler.take_reconsider() {
-            if self.candidates.is_used_up(now) {
+            if self.candidates.is_used_up(now, self.controller.asks_once_probed()) {
                 self.pending_events.raise(Event::RelaysUsedUp);
             }
             let at = self.own_deadline(now);

@@ -53,8 +53,9 @@ pub enum Event {
         /// Whether the report is authentic.
         proven: bool,
     },
-    /// Every relay was tried, and the controller wishes for more paths: what else there is may be
-    /// [added](crate::Endpoint::add_relay).
+    /// Every relay was tried, and the controller wishes for more paths, or
+    /// [asks once all are probed](byway_control::Controller::asks_once_probed). What else there is
+    /// may be [added](crate::Endpoint::add_relay).
     RelaysUsedUp,
     /// The connection is over.
     Closed {

@@ -6,10 +6,11 @@ use crate::common::detours::{
 use crate::common::spy::{Log, Told};
 use crate::common::{MS, Plan, line};
 use byway_control::Trigger;
+use byway_engine::connection::Event;
 use byway_engine::connection::path::PathState;
 use byway_engine::{AckPathRule, Payload, Pnack, Tau};
 use byway_sim::TapVerdict;
-use byway_wire::Duration;
+use byway_wire::{Duration, Instant, PathId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -103,6 +104,25 @@ fn a_gap_is_a_loss_at_once_by_option() {
     let (patient, at_once) = (undone(Pnack::Patient), undone(Pnack::FirstGap));
     println!("losses that were none: {patient} patient, {at_once} at the first gap");
     assert!(at_once > 50 && at_once > 10 * patient);
+}
+
+/// mPath asks its registration server for more proxies once all are probed (section 2.1). The
+/// direct path has met no loss here, so no path is wished for.
+#[test]
+fn more_relays_are_asked_for_once_all_are_probed_as_published() {
+    let asked = |congestion| {
+        let mut plan = through(congestion, 40 * MIB, 6);
+        plan.config.payload = Payload::Length;
+        let direct = line(10, 10 * MS).queue(5_000);
+        let ways: Vec<_> = (0..6).map(|relay| way(10, (3 + relay) * MS)).collect();
+        let mut world = detours(1, plan, &direct, &ways);
+        world.world.run_until(Instant::ZERO + seconds(5));
+        world.world[world.sender].events.clone()
+    };
+    assert_eq!(asked("mpath-literal"), [Event::PathUp(PathId(0)), Event::RelaysUsedUp]);
+    let all_used: Vec<_> = (0..7).map(|path| Event::PathUp(PathId(path))).collect();
+    let of_class = asked("mpath");
+    assert_eq!(of_class.split_last(), Some((&Event::RelaysUsedUp, all_used.as_slice())));
 }
 
 #[test]
