@@ -61,6 +61,10 @@ pub struct TransferRecord {
     /// The number of usable paths found so far, by sample.
     #[serde(default)]
     pub found: Vec<u32>,
+    /// The number of relays that have answered a probe in time so far, by sample. Empty: nobody
+    /// says.
+    #[serde(default)]
+    pub available: Vec<u32>,
     /// Whether the two ends are on different continents. `None`: the network has no continents.
     #[serde(default)]
     pub abroad: Option<bool>,

@@ -120,7 +120,16 @@ mod tests {
 
     fn status(index: u8, standing: RelayState, trouble: Option<RelayTrouble>, silences: u32) -> RelayStatus {
         let relay = address(index);
-        RelayStatus { relay, local: Local(0), standing, trouble, rtt: None, goodput: 0, silences }
+        RelayStatus {
+            relay,
+            local: Local(0),
+            standing,
+            trouble,
+            rtt: None,
+            in_time: false,
+            goodput: 0,
+            silences,
+        }
     }
 
     #[test]

@@ -622,6 +622,7 @@ impl Candidates {
                 relay: it.relay?,
                 standing,
                 rtt: it.rtt,
+                in_time: it.rtt.is_some() && in_time(it, limit),
                 goodput: it.goodput,
                 silences: it.silences,
             })
@@ -819,6 +820,8 @@ mod tests {
         assert!(rank == Rank::Reserve && !candidates.allows(at(0), rank), "another may answer in time");
         let (other, second, _) = probe(&mut candidates, &mut random, at(250), ms(100));
         assert_eq!(standing(&candidates, at(250), other), RelayState::Available);
+        let in_time = |relay| candidates.relays(at(250)).any(|it| it.relay == relay && it.in_time);
+        assert!(in_time(other) && !in_time(late));
         assert_eq!(candidates.rank(at(250), second), Rank::Fresh);
         candidates.on_used(second);
         candidates.on_dropped(at(9_000), second, PathEndReason::CarriedLittle, AGO);

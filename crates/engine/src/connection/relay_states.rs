@@ -12,6 +12,8 @@ pub struct RelayAttempt {
     pub standing: RelayState,
     /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
+    /// Whether that RTT is within the limit for relays (mPath's τ). False if no probe was answered.
+    pub in_time: bool,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
     /// How often the relay's path fell silent since a probe of it was last answered.

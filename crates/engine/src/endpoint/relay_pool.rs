@@ -89,6 +89,8 @@ pub struct RelayStatus {
     pub trouble: Option<RelayTrouble>,
     /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
+    /// Whether that RTT is within the limit for relays (mPath's τ). False if no probe was answered.
+    pub in_time: bool,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
     /// How often the relay's path fell silent since a probe of it was last answered.
@@ -192,7 +194,7 @@ impl RelayPool {
 
     /// The status of a relay. `tried`: its state in the connection.
     pub fn status(&self, tried: RelayAttempt) -> Option<RelayStatus> {
-        let RelayAttempt { relay, standing, rtt, goodput, silences } = tried;
+        let RelayAttempt { relay, standing, rtt, in_time, goodput, silences } = tried;
         let pooled = self.get(relay)?;
         let trouble = pooled.trouble.filter(|_| standing == RelayState::Unusable);
         Some(RelayStatus {
@@ -201,6 +203,7 @@ impl RelayPool {
             standing,
             trouble,
             rtt,
+            in_time,
             goodput,
             silences,
         })

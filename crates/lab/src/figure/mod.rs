@@ -261,9 +261,12 @@ fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The number of paths found usable so far, and of those in use.
+/// The number of relays that answered in time so far, and of paths in use. Where nobody says which
+/// relays answer, the number of paths found usable so far stands in.
 fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
-    let found = transfer.found.iter().map(|found| f64::from(*found));
+    let is_told = !transfer.available.is_empty();
+    let found = if is_told { &transfer.available } else { &transfer.found };
+    let found = found.iter().map(|found| f64::from(*found));
     let used = |at: usize| {
         let open = |path: &&PathRecord| path.window.get(at).is_some_and(|window| *window > 0.0);
         transfer.paths.iter().filter(open).count() as f64

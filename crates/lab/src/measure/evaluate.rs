@@ -275,6 +275,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Reorder => Ok(self.transfers()?.reorder()),
             Function::Usable => self.transfers()?.usable(self.optional(1)?, self.optional(2)?),
             Function::Opened => self.transfers()?.opened(self.optional(1)?),
+            Function::Available => self.transfers()?.available(self.optional(1)?),
             Function::Abroad => self.transfers()?.abroad(),
             Function::BaseRtt => Ok(self.transfers()?.base_rtt()),
             Function::Requests => {

@@ -105,6 +105,7 @@ signatures! {
     "reorder" Reorder [TRANSFER_NAME] 1;
     "usable" Usable [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
     "opened" Opened [TRANSFER_NAME, Parameter::Value("by second")] 1;
+    "available" Available [TRANSFER_NAME, Parameter::Value("by second")] 1;
     "abroad" Abroad [TRANSFER_NAME] 1;
     "base_rtt" BaseRtt [TRANSFER_NAME] 1;
     "requests" Requests [REQUESTS_NAME, PERCENTILE_VALUE, FROM_SECOND, TO_SECOND] 2;

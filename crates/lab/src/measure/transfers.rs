@@ -256,12 +256,30 @@ impl<'r> Transfers<'r> {
     pub(super) fn opened(&self, by: Option<f64>) -> Result<f64, Undefined> {
         let opened = |transfer: &&TransferRecord| {
             let Some(by) = by else { return Ok(transfer.opened as f64) };
-            let found = transfer.found.get(libm::floor(by / self.sample() + 1e-6) as usize);
-            let none = || Undefined::no_data(format!("nothing was noted of the paths found by second {by}"));
-            found.map(|found| f64::from(*found)).ok_or_else(none)
+            self.count_by(&transfer.found, by)
         };
         let opened = self.members.iter().map(opened).collect::<Result<Vec<_>, _>>()?;
         Ok(opened.iter().sum::<f64>() / self.members.len() as f64)
+    }
+
+    /// The number of relays that answered a probe in time, by second `by` or at the end.
+    pub(super) fn available(&self, by: Option<f64>) -> Result<f64, Undefined> {
+        let available = |transfer: &&TransferRecord| {
+            let Some(last) = transfer.available.last() else {
+                let untold = || format!("transfer `{}` did not tell which relays answer", transfer.name);
+                return Err(Undefined::no_data(untold()));
+            };
+            by.map_or(Ok(f64::from(*last)), |by| self.count_by(&transfer.available, by))
+        };
+        let available = self.members.iter().map(available).collect::<Result<Vec<_>, _>>()?;
+        Ok(available.iter().sum::<f64>() / self.members.len() as f64)
+    }
+
+    /// A count that is noted at each sample, as it was at second `by`.
+    fn count_by(&self, counts: &[u32], by: f64) -> Result<f64, Undefined> {
+        let count = counts.get(libm::floor(by / self.sample() + 1e-6) as usize);
+        let none = || Undefined::no_data(format!("nothing was noted of the paths found by second {by}"));
+        count.map(|count| f64::from(*count)).ok_or_else(none)
     }
 
     pub(super) fn abroad(&self) -> Result<f64, Undefined> {

@@ -69,6 +69,8 @@ pub(super) struct Recorder {
 struct TransferNotes {
     record: TransferRecord,
     ways: Vec<PathTotals>,
+    /// The ways whose relays have answered a probe in time, as the transfer numbers them.
+    available: BTreeSet<usize>,
     /// Where ways to relays of a registry stand among these, by their number.
     listed: BTreeMap<usize, usize>,
     /// Of every path that there ever was, or TCP's subflows by number.
@@ -124,6 +126,7 @@ impl Recorder {
                 ..TransferRecord::default()
             },
             ways: vec![PathTotals::default(); moving.ways.len()],
+            available: BTreeSet::new(),
             listed: BTreeMap::new(),
             paths: BTreeMap::new(),
             acked: 0,
@@ -230,7 +233,7 @@ fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
 
 impl TransferNotes {
     fn sample(&mut self, world: &World, actors: &Actors, moving: &TransferActor) {
-        let TransferSample { received, mut paths, together } =
+        let TransferSample { received, mut paths, available, together } =
             moving.ends.carrier().look(world, &actors.gateways);
         for seen in &mut paths {
             if let Some(number) = seen.way.checked_sub(moving.ways.len()) {
@@ -264,6 +267,10 @@ impl TransferNotes {
             course.acked += fresh;
         }
         self.record.found.push(self.ways.iter().filter(|way| way.usable).count() as u32);
+        if let Some(available) = available {
+            self.available.extend(available);
+            self.record.available.push(self.available.len() as u32);
+        }
         let seen = self.ways.iter().zip(glances).zip(lost);
         for (record, ((course, glance), lost)) in self.record.paths.iter_mut().zip(seen) {
             record.acked.push(course.acked);

@@ -149,6 +149,12 @@ impl SessionSender {
         (connection.map_or_else(|| self.last.clone(), |connection| connection.status().paths), self.over)
     }
 
+    /// The relays that have answered a probe within the limit for relays.
+    pub(super) fn available(&self, now: Instant) -> Vec<SocketAddr> {
+        let relays = self.handle.map(|handle| self.endpoint.relays(now, handle)).unwrap_or_default();
+        relays.into_iter().filter(|status| status.in_time).map(|status| status.relay).collect()
+    }
+
     /// Connects as soon as there is a way, and takes up relays as they become known.
     fn look(&mut self, now: Instant) {
         if self.look_at.is_none_or(|at| at > now) {

@@ -25,6 +25,8 @@ pub(super) struct TransferSample {
     pub(super) received: u64,
     /// Every path that there is, or TCP's subflows by number.
     pub(super) paths: Vec<PathSample>,
+    /// The ways through relays that have answered a probe in time. `None`: that is not known.
+    pub(super) available: Option<Vec<usize>>,
     /// Where paths count more than data: bytes of data that they have carried together.
     pub(super) together: Option<u64>,
 }

@@ -132,9 +132,11 @@ impl TransferProbe for SessionHosts {
                 send_state: glance(path.state, path.window, path.datagram, path.srtt).filter(|_| !over),
             })
         });
+        let available = sender.available(world.now()).into_iter().filter_map(|relay| self.way(&relay));
         TransferSample {
             received: world[self.receiver].received,
             paths: seen.collect(),
+            available: Some(available.collect()),
             together: Some(sender.acked),
         }
     }
@@ -173,7 +175,7 @@ impl TransferProbe for Tcp {
             // What went out twice, over two subflows, is one thing to the application.
             received: received(world, self.sender, self.receiver, self.flow).min(report.written),
             paths: seen.collect(),
-            together: None,
+            ..TransferSample::default()
         }
     }
 
@@ -204,7 +206,12 @@ impl TransferProbe for GatewayedTcp {
             })
         });
         // Its share of what the paths carry for all.
-        TransferSample { received: bytes, paths: seen.collect(), together: Some(bytes) }
+        TransferSample {
+            received: bytes,
+            paths: seen.collect(),
+            together: Some(bytes),
+            ..TransferSample::default()
+        }
     }
 
     fn is_over(&self, world: &World) -> bool {
@@ -238,7 +245,7 @@ impl TransferProbe for RelayedTcp {
                 }),
             })
         });
-        TransferSample { received, paths: seen.collect(), together: None }
+        TransferSample { received, paths: seen.collect(), ..TransferSample::default() }
     }
 
     /// Notes nothing, because the traffic has a rate, and no end.

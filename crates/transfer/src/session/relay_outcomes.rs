@@ -176,7 +176,16 @@ mod tests {
 
     fn status(port: u16, standing: RelayState) -> RelayStatus {
         let relay = SocketAddr::from(([192, 0, 2, 1], port));
-        RelayStatus { relay, local: Local(0), standing, trouble: None, rtt: None, goodput: 0, silences: 0 }
+        RelayStatus {
+            relay,
+            local: Local(0),
+            standing,
+            trouble: None,
+            rtt: None,
+            in_time: false,
+            goodput: 0,
+            silences: 0,
+        }
     }
 
     /// The direct path. Who sends through a relay needs its word.

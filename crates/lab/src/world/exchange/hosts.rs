@@ -264,7 +264,7 @@ impl TransferProbe for ExchangeHosts {
                 send_state: glance(path.state, path.window, path.datagram, path.srtt),
             });
         }
-        TransferSample { received, paths, together: None }
+        TransferSample { received, paths, ..TransferSample::default() }
     }
 
     fn is_over(&self, _: &World) -> bool {

@@ -43,6 +43,7 @@ fn run() -> Record {
     backup.paths[1].rtt = values(&[(60.0, 0.0)]);
     (backup.lost, backup.reorder, backup.opened) = (Some(17), 64_500, 2);
     (backup.found, backup.abroad) = (vec![0, 1, 2], Some(true));
+    backup.available = vec![0, 3, 5];
     (backup.started, backup.finished) = (1.5, Some(58.0));
     Record {
         transfers: vec![
@@ -126,6 +127,10 @@ fn paths_by_hand() {
     is("opened(backup)", &run, 2.0);
     is("opened(backup, 0.5)", &run, 1.0);
     is_not("opened(backup, 30)", &run, Why::NoData, "nothing was noted of the paths found by second 30");
+    is("available(backup)", &run, 5.0);
+    is("available(backup, 0.5)", &run, 3.0);
+    is_not("available(backup, 30)", &run, Why::NoData, "nothing was noted of the paths found by second 30");
+    is_not("available(peer.1)", &run, Why::NoData, "`peer.1` did not tell which relays answer");
     is("abroad(backup)", &run, 1.0);
     is_not("abroad(peer)", &run, Why::NoData, "this network knows of no continents");
     is("losses(backup)", &run, 17.0);
