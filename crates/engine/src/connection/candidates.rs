@@ -404,8 +404,12 @@ impl Candidates {
     }
 
     /// Whether late relays are used, because all relays were tried and none that answers in time is
-    /// left.
+    /// left. Beside a direct path, mPath's literal τ never uses them: "only paths with RTTs less
+    /// than τ seconds are used as proxies" (section 2.2).
     fn needs_reserve(&self, now: Instant) -> bool {
+        if matches!(self.rule, Tau::Direct(_)) && self.direct.get(now).is_some() {
+            return false;
+        }
         let limit = self.limit(now);
         !self.all.iter().filter(|it| it.relay.is_some()).any(|it| match it.phase {
             CandidateState::Over => false,
@@ -826,6 +830,17 @@ mod tests {
         candidates.on_used(second);
         candidates.on_dropped(at(9_000), second, PathEndReason::CarriedLittle, AGO);
         assert!(candidates.allows(at(9_000), rank), "no other is left");
+    }
+
+    #[test]
+    fn by_the_literal_tau_who_answers_late_is_never_used() {
+        for (rule, is_used) in [(Tau::Adaptive, true), (Tau::Direct(200), false)] {
+            let (mut candidates, mut random) = candidates(1);
+            candidates.rule = rule;
+            let (_, late, _) = probe(&mut candidates, &mut random, at(0), ms(101));
+            let rank = candidates.rank(at(0), late);
+            assert_eq!((rank, candidates.allows(at(0), rank)), (Rank::Reserve, is_used));
+        }
     }
 
     #[test]
