@@ -146,10 +146,11 @@ fn harp_with(request: &mut ControllerRequest<'_>, usual: HarpOptions) -> Box<dyn
             read.time("range_ms", &mut given);
             *range = (!given.is_zero()).then_some(given);
         }
-        DelayRule::Averaged { delta, packets, capped, least_range } => {
+        DelayRule::Averaged { delta, packets, capped, exponential, least_range } => {
             read.part("delta", delta);
             read.small("packets", packets);
             read.switch("capped", capped);
+            read.switch("exponential", exponential);
             read.time("least_range_ms", least_range);
         }
     }

@@ -9,7 +9,7 @@ mod shared_bottleneck;
 mod signal;
 mod spacing;
 
-pub use average::Average;
+pub use average::{Average, ExponentialAverage};
 pub use base_delay::{BaseDelay, Extremes};
 pub use hystart::{HyStart, HyStartOptions, RoundDelay};
 pub use route_change::{DelayNoise, RouteChange};

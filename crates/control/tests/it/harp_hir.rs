@@ -218,6 +218,31 @@ fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() 
     assert!((6..=7).contains(&fifty), "{fifty}");
 }
 
+/// HIR as it proposes it, with the exponentially weighted mean.
+fn exponential(mut options: HarpOptions) -> HarpOptions {
+    if let DelayRule::Averaged { exponential, .. } = &mut options.delay {
+        *exponential = true;
+    }
+    options
+}
+
+#[test]
+fn the_exponential_mean_hears_a_queue_and_no_single_packet_and_forgets_later() {
+    let fifty = HarpOptions::averaged(false);
+    let calm = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
+    let late = |at: u64| if at == 600 { 40 } else { calm(at) };
+    let queue = |at: u64| if (600..640).contains(&at) { 40 } else { calm(at) };
+    for options in [fifty, exponential(fifty)] {
+        assert_eq!((signals(options, 800, calm, 450), signals(options, 800, late, 450)), (0, 0));
+        assert!(signals(options, 800, queue, 450) > 2, "{options:?}");
+    }
+    // From 70 ms back at 10 ms, the mean of the latest 50 is below the limit after 35 packets,
+    // which are seven RTTs. The exponential one begins at 68.9 ms, and sees dmax there. Its limit is
+    // 27.7 ms. After n packets it is at 10 + 58.9 (49/51)^n ms, so n is 30.
+    let (window, decaying) = (signals(fifty, 400, calm, 160), signals(exponential(fifty), 400, calm, 160));
+    assert!((6..=7).contains(&window) && (5..=6).contains(&decaying), "{window} {decaying}");
+}
+
 #[test]
 fn a_mean_is_compared_with_means() {
     // After 49 delays there is no mean of 50 delays yet, so there is no signal, however much the

@@ -41,8 +41,8 @@ impl Delays {
             DelayRule::Relative { delta, fraction, least_range, range } => {
                 (delta, least_range, range, DelaySignal::Harp(DelayedShare::new(fraction)))
             }
-            DelayRule::Averaged { delta, packets, capped, least_range } => {
-                (delta, least_range, None, DelaySignal::Hir(Mean::new(packets, capped)))
+            DelayRule::Averaged { delta, packets, capped, exponential, least_range } => {
+                (delta, least_range, None, DelaySignal::Hir(Mean::new(packets, capped, exponential)))
             }
         };
         Self {

@@ -46,6 +46,9 @@ pub enum DelayRule {
         /// window. The cap is never below four. Without the cap, delays of a queue that has gone
         /// count for too long. With the cap, jitter causes more signals.
         capped: bool,
+        /// Whether the mean is exponentially weighted. Otherwise the latest delays count alike. The
+        /// paper proposes either.
+        exponential: bool,
         /// The smallest `dmax - dmin` at which delays can be a signal.
         least_range: Duration,
     },
