@@ -55,7 +55,7 @@ mod told_once;
 
 pub use error::SourceError;
 pub use plan::{OverflowPolicy, SourceEvent, SourcePlan};
-pub use rate::{ControllerReading, PathRates};
+pub use rate::{ControllerReading, PathRates, RateRule};
 pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::Sink;
 pub use sink_access::AllowedSource;

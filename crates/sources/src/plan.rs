@@ -1,6 +1,6 @@
 //! What a source is told, and what it tells.
 
-use crate::rate::ControllerReading;
+use crate::rate::RateRule;
 use crate::record_input::Feed;
 use crate::source_name::Name;
 use crate::source_status::SourceStatus;
@@ -40,7 +40,7 @@ pub struct SourcePlan {
     /// records. If the list is empty, the system chooses one address.
     pub bind: Vec<IpAddr>,
     /// How the rates of the paths are set.
-    pub reading: ControllerReading,
+    pub rule: RateRule,
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
     /// What the source does with records that it cannot send in time.

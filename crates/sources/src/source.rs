@@ -91,9 +91,9 @@ impl Source {
             protocol: crate::PROTOCOL_NAME.parse().unwrap_or_default(),
         };
         let rate_state = RateState::new((demand as f64 * Overhead::default().factor()) as u64);
-        let (rates, reading) = (Arc::clone(&rate_state), plan.reading);
+        let (rates, rule) = (Arc::clone(&rate_state), plan.rule);
         let controller = move |seed| -> Box<dyn Controller> {
-            Box::new(SourceRates::new(Arc::clone(&rates), reading, paths, is_relayed, seed))
+            Box::new(SourceRates::new(Arc::clone(&rates), rule, paths, is_relayed, seed))
         };
         let session = SessionPlan {
             relays,

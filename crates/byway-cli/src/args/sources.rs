@@ -113,6 +113,11 @@ pub struct Source {
     /// probability to be raised vanishes]
     #[arg(long, help_heading = EXPERT_OPTIONS)]
     pub literal: bool,
+    /// beta(0) of figure 2 of Wang et al.: the part of its rate, 0 to 1, by which a raise of a new
+    /// path exceeds the constant step. Their testbed (section V) has 0, figure 3 has 0 and 0.1
+    #[arg(long, value_name = "PART", default_value = "0", value_parser = parse_beta)]
+    #[arg(allow_hyphen_values = true, help_heading = EXPERT_OPTIONS)]
+    pub beta: f64,
 }
 
 /// What becomes of lines that are too long.
@@ -137,9 +142,23 @@ pub fn parse_demand(text: &str) -> Result<u64, String> {
     }
 }
 
+/// beta(0), a factor from 0 to 1.
+fn parse_beta(text: &str) -> Result<f64, String> {
+    let beta = text.trim().parse().ok().filter(|beta| (0.0..=1.0).contains(beta));
+    beta.ok_or_else(|| messages::source::not_a_beta(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_beta_is_from_nothing_to_one() {
+        assert_eq!((parse_beta("0"), parse_beta(" 0.1"), parse_beta("1")), (Ok(0.0), Ok(0.1), Ok(1.0)));
+        for wrong in ["-0.1", "1.01", "NaN", "inf", "", "10 %"] {
+            assert!(parse_beta(wrong).unwrap_err().contains("0.1"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_demand_is_more_than_nothing() {

@@ -28,6 +28,10 @@ pub fn not_a_demand(text: &str) -> String {
     format!("`{text}` is not a rate: write for example 1.2Mbit, or 150K for 150 KiB per second")
 }
 
+pub fn not_a_beta(text: &str) -> String {
+    format!("`{text}` is not a part of a rate: write a number from 0 to 1, for example 0.1")
+}
+
 pub fn record_size(longest: usize, given: u64) -> String {
     format!("--record {given} is out of range: a record has 1 to {longest} bytes")
 }

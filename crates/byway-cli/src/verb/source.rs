@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_sources::record_framing::{Framing, LongLines};
 use byway_sources::{
-    ControllerReading, Input, MAX_RECORD_LEN, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
-    SourcePlan, SourceStatus, read,
+    ControllerReading, Input, MAX_RECORD_LEN, OverflowPolicy, PathStanding, RateRule, Source, SourceError,
+    SourceEvent, SourcePlan, SourceStatus, read,
 };
 use byway_transfer::local_address::local_addresses;
 use byway_transfer::{Ticket, secret_words};
@@ -128,10 +128,13 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             renewed,
             paths: Some(arguments.paths.into()),
             bind: bind.clone(),
-            reading: if arguments.literal {
-                ControllerReading::Literal
-            } else {
-                ControllerReading::Recommended
+            rule: RateRule {
+                reading: if arguments.literal {
+                    ControllerReading::Literal
+                } else {
+                    ControllerReading::Recommended
+                },
+                beta: arguments.beta,
             },
             demand: Arc::clone(&demand),
             held: if arguments.give_up_oldest { OverflowPolicy::GivenUp } else { OverflowPolicy::Back },

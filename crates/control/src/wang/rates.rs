@@ -51,6 +51,12 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
+    /// By how much the rate of the path that is raised was raised. 0 if none is.
+    #[must_use]
+    pub fn last_raise(&self) -> f64 {
+        self.raised.map_or(0.0, |(path, before)| self.rates[path] - before)
+    }
+
     /// Sets epsilon (the constant part of a raise) and the slack from the next interval on. Both
     /// become `packet`: the rate of one packet per interval, in the unit of rates. Slack: how much
     /// less than sent may arrive before a raise counts as failed.

@@ -4,7 +4,7 @@
 use byway_relay::Policy;
 use byway_sources::record_framing::{Framing, LongLines};
 use byway_sources::{
-    ControllerReading, Input, OverflowPolicy, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read,
+    Input, OverflowPolicy, RateRule, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read,
 };
 use byway_transfer::{
     Identity, Relaying, RelayingPlan, Secret, Ticket, listeners, receiving_config, sockets,
@@ -61,7 +61,7 @@ fn source(ticket: Ticket, text: &str, demand: u64, relays: Vec<Word>) -> (Source
         relays,
         renewed,
         bind: Vec::new(),
-        reading: ControllerReading::default(),
+        rule: RateRule::default(),
         paths: None,
         demand: Arc::new(AtomicU64::new(demand)),
         held: OverflowPolicy::Back,
