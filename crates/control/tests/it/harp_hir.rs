@@ -237,8 +237,8 @@ fn the_exponential_mean_hears_a_queue_and_no_single_packet_and_forgets_later() {
         assert!(signals(options, 800, queue, 450) > 2, "{options:?}");
     }
     // From 70 ms back at 10 ms, the mean of the latest 50 is below the limit after 35 packets,
-    // which are seven RTTs. The exponential one begins at 68.9 ms, and sees dmax there. Its limit is
-    // 27.7 ms. After n packets it is at 10 + 58.9 (49/51)^n ms, so n is 30.
+    // which are seven RTTs. The exponential one begins at 68.9 ms, and sees dmax there. Its limit
+    // is 27.7 ms. After n packets it is at 10 + 58.9 (49/51)^n ms, so n is 30.
     let (window, decaying) = (signals(fifty, 400, calm, 160), signals(exponential(fifty), 400, calm, 160));
     assert!((6..=7).contains(&window) && (5..=6).contains(&decaying), "{window} {decaying}");
 }
