@@ -42,9 +42,9 @@ impl Average {
     }
 }
 
-/// The exponentially weighted mean of a path's delays. A delay that is n packets old has a weight
-/// in proportion to `(1 - gain)^n`. The paper names no gain. Here it is 2/(n + 1), with which the
-/// delays are on average as old as those in a mean of the latest n.
+/// The exponentially weighted mean of a path's delays. A delay that is `age` packets old has a
+/// weight in proportion to `(1 - gain)^age`. The paper names no gain. Here it is 2/(n + 1). With it
+/// the delays are on average as old as those in a mean of the latest n.
 #[derive(Clone, Copy, Debug)]
 pub struct ExponentialAverage {
     /// The first delay, in nanoseconds. Only differences from it are averaged, since delays contain

@@ -27,9 +27,9 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// UDP ports of the simulated hosts, to tell them apart in a trace.
 /// Without a rate, the plain TCP of each hop decides.
 const UNKNOWN_HOP_CONTROLLER: &str = "TCP to relays is governed by newreno or cubic, without options";
+/// UDP ports of the simulated hosts, to tell them apart in a trace.
 const SENDER_PORT: u16 = 5000;
 const RECEIVER_PORT: u16 = 4000;
 const HTTP_PORT: u16 = 80;
@@ -460,9 +460,13 @@ impl WorldBuilder<'_, '_> {
         start: Instant,
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let wanted = WangSetup::of(transfer, options)?;
-        let refused = RunError::Carrier { transfer: transfer.name.clone(), why: UNKNOWN_HOP_CONTROLLER };
-        let controller = tcp::answering(&transfer.congestion).ok_or(refused);
-        let controller = if wanted.is_none() { Some(controller?) } else { None };
+        let controller = match wanted {
+            Some(_) => None,
+            None => Some(tcp::answering(&transfer.congestion).ok_or_else(|| RunError::Carrier {
+                transfer: transfer.name.clone(),
+                why: UNKNOWN_HOP_CONTROLLER,
+            })?),
+        };
         let (here, there) = (self.layout.address(SENDER_PORT), self.layout.address(RECEIVER_PORT));
         let mut random = self.random("choices", &transfer.name);
         let mut sender = TcpHost::new(random.next_u64());

@@ -1,7 +1,7 @@
-//! Means of delays, for the paper called HIR (section 7.1): "use exponential weighted average or
-//! take average within a fixed window size (For example, take average delay observed over the
-//! recent 50 packets)". A mean above `dmin + delta (dmax - dmin)` signals congestion. The paper
-//! leaves open what dmin and dmax are. Here they are the smallest and the largest mean.
+//! Means of delays, for the paper called HIR. Its section 7.1 proposes two: "use exponential
+//! weighted average or take average within a fixed window size". Its example of the second one is
+//! "over the recent 50 packets". A mean above `dmin + delta (dmax - dmin)` signals congestion. The
+//! paper leaves open what dmin and dmax are. Here they are the smallest and the largest mean.
 
 use super::options::{Coupling, DelayRule, HarpOptions};
 use crate::detector::{Average, ExponentialAverage};
