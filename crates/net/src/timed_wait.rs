@@ -123,12 +123,7 @@ impl<'a> Waiter<'a> {
                 }
                 Some(Duration::ZERO)
             }
-            Some(remaining) => {
-                let rounded = if remaining < COARSE_WAIT_TIME { Duration::ZERO } else { EPOLL_TICK };
-                let millis = (remaining + rounded).as_millis();
-                let millis = u32::try_from(millis).unwrap_or(u32::MAX).min(i32::MAX as u32);
-                Some(EPOLL_TICK * millis)
-            }
+            Some(remaining) => Some(whole_ticks(remaining)),
         };
         epoll::wait(self.watch, spare_capacity(&mut self.events), sleep.map(timespec).as_ref())?;
         Ok(())
@@ -162,6 +157,13 @@ impl<'a> Waiter<'a> {
             }),
         })
     }
+}
+
+/// How long `epoll_pwait` is to wait. A far deadline is passed, so that one wait is enough.
+fn whole_ticks(remaining: Duration) -> Duration {
+    let rounding = if remaining < COARSE_WAIT_TIME { Duration::ZERO } else { EPOLL_TICK };
+    let millis = u32::try_from((remaining + rounding).as_millis()).unwrap_or(u32::MAX);
+    EPOLL_TICK * millis.min(i32::MAX as u32)
 }
 
 fn timespec(duration: Duration) -> Timespec {
@@ -215,6 +217,14 @@ mod tests {
             assert!(clock.now() >= until, "woke before a deadline {micros} µs away");
             assert_eq!(all(&waiter), []);
         }
+    }
+
+    #[test]
+    fn a_near_deadline_is_approached_and_a_far_one_passed() {
+        let micros = |micros| whole_ticks(Duration::from_micros(micros)).as_millis();
+        assert_eq!([1_000, 3_400, 999_999].map(micros), [1, 3, 999]);
+        assert_eq!([1_000_000, 1_000_400, 15_000_000].map(micros), [1_001, 1_001, 15_001]);
+        assert_eq!(whole_ticks(Duration::MAX / 2).as_millis(), i32::MAX as u128);
     }
 
     #[test]

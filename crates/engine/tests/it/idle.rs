@@ -1,8 +1,8 @@
 //! How soon a background transfer has an idle line to itself: `cargo bench -p byway-engine --bench
-//! grids idle` is the whole grid.
+//! grids idle` is the whole grid. And what a session costs that has nothing to send.
 
 use crate::common::harm::{PAYLOAD, endless};
-use crate::common::{MS, both, line, parallel};
+use crate::common::{MS, Plan, both, line, parallel};
 use byway_wire::{Duration, Instant};
 
 /// Which share of an idle line of 10 Mbit/s a transfer gets in two periods: 8 s to 10 s, and 10 s
@@ -45,4 +45,24 @@ fn an_idle_line_is_had_within_ten_seconds() {
         }
     }
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Once in 15 s the initiator asks on each path. Answers, and the questions that come with them,
+/// are three packets for each side and path. Besides, the initiator has its deadline.
+#[test]
+fn a_session_at_rest_is_woken_for_keep_alives_alone() {
+    for path_count in [1, 2, 4] {
+        let pipes: Vec<_> = (0..path_count).map(|path| both(line(10, MS * (5 + path)))).collect();
+        let mut world = parallel(1, Plan::new("background", &[10_000], &[]), &pipes);
+        world.world.act(world.sender, |host, _| host.keep_open = true);
+        let mut turns_until = |second| {
+            world.world.run_until(Instant::ZERO + Duration::from_secs(second));
+            [world.world[world.sender].turn_count, world.world[world.receiver].turn_count]
+        };
+        let (before, after) = (turns_until(60), turns_until(360));
+        let [sender, receiver] = [0, 1].map(|side| (after[side] - before[side]) as f64 / 20.0);
+        println!("{path_count} paths: {sender} and {receiver} turns in 15 s");
+        let packets = 3.0 * f64::from(path_count);
+        assert!(sender <= packets + 3.0 && receiver <= packets + 1.0);
+    }
 }

@@ -139,6 +139,8 @@ pub struct Sender {
     pub acked: Vec<ObjectId>,
     pub keep_open: bool,
     pub troubles: Vec<(SocketAddr, RelayTrouble)>,
+    /// How often packets or deadlines woke the host.
+    pub turn_count: u64,
 }
 
 impl Sender {
@@ -171,6 +173,7 @@ impl Sender {
             acked: Vec::new(),
             keep_open: false,
             troubles: Vec::new(),
+            turn_count: 0,
         }
     }
 
@@ -241,6 +244,7 @@ impl Node for Sender {
     }
 
     fn turn(&mut self, now: Instant) {
+        self.turn_count += 1;
         if self.handle.is_none() && now >= Instant::ZERO + self.plan.start {
             let connect = Connect {
                 peer: self.peer,
@@ -306,6 +310,8 @@ pub struct Receiver {
     pub is_remembered: Vec<bool>,
     /// The grants under which it cannot, and why.
     pub standing_troubles: Vec<(u32, RelayTrouble)>,
+    /// How often packets or deadlines woke the host.
+    pub turn_count: u64,
 }
 
 impl Receiver {
@@ -336,6 +342,7 @@ impl Receiver {
             reachable_grants: Vec::new(),
             is_remembered: Vec::new(),
             standing_troubles: Vec::new(),
+            turn_count: 0,
         }
     }
 
@@ -391,6 +398,7 @@ impl Node for Receiver {
     }
 
     fn turn(&mut self, now: Instant) {
+        self.turn_count += 1;
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.handles.push(handle),
