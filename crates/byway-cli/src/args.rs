@@ -10,6 +10,8 @@ pub mod gateway;
 pub mod help_layout;
 #[cfg(feature = "lab")]
 pub mod lab;
+#[cfg(feature = "lab")]
+pub mod lab_options;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
@@ -22,6 +24,8 @@ pub mod relay_words;
 pub mod selection;
 pub mod sources;
 pub mod status;
+#[cfg(feature = "lab")]
+pub mod sweep;
 pub mod verbs;
 #[cfg(feature = "view")]
 pub mod view;

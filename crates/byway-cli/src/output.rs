@@ -6,19 +6,17 @@ mod bars;
 mod event;
 mod event_stream;
 mod json_fields;
-mod line_wrap;
 mod plain;
 mod status_lines;
-mod table;
 mod transfer;
 
+use byway_terminal::line_wrap;
+pub use byway_terminal::{Align, Table, printable};
 pub use event::{
     BothLimits, DemoPath, EVENT_VERSION, Event, Found, Outcome, PingPath, Reach, Ready, RelayCounters,
     ResultEvent, TriedAddress,
 };
 pub use json_fields::Fields;
-pub use line_wrap::printable;
-pub use table::{Align, Table};
 pub use transfer::{
     LendingReport, Origin, PathChange, PathProgress, PathTotal, Progress, RelayChange, RelayTotal,
     Transferred, short_key,

@@ -5,16 +5,15 @@ use crate::date::today;
 use crate::directories::{Directories, expectation, tagged};
 use crate::emulation::{self, RunContext};
 use crate::error::{About as _, Error, Result};
-use byway_lab::expect::{Expectation, Outcome, write};
+use crate::result_files::{self, ResultPlaces, RunResults};
+use byway_lab::expect::{Expectation, Outcome};
 use byway_lab::experiment::Experiment;
-use byway_lab::figure::{self, FigureKind};
 use byway_lab::measure::Records;
 use byway_lab::plan::{Mode, Overrides, Plan};
+use byway_lab::runner;
 use byway_lab::setup::Demand;
-use byway_lab::{Record, runner, trace, world};
 use serde_json::json;
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -136,6 +135,14 @@ pub fn tasks(directories: &Directories, what: &[String], tags: &[String]) -> Res
     Ok(tasks)
 }
 
+/// A task that was read.
+pub(crate) enum Prepared {
+    /// It can be run.
+    Ready(Box<(Plan, Expectation)>),
+    /// It cannot be run, with this result.
+    Not(TaskResult),
+}
+
 impl Task {
     /// The name of the task.
     #[must_use]
@@ -176,21 +183,12 @@ impl Task {
         cancel: &AtomicBool,
         mut tell: impl FnMut(ExperimentEvent) + Send,
     ) -> Result<TaskResult> {
-        let mut expectation = expectation(&self.experiment)?;
-        let Some(source) = &self.experiment.plan else {
-            return Ok(TaskResult::NotRun(
-                expectation.not_run.unwrap_or_else(|| "it has no plan".to_owned()),
-            ));
-        };
-        let plan = Plan::read(&self.file, source, how.mode, &how.overrides);
-        let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else {
-            return Ok(TaskResult::NoForm(how.mode));
+        let (plan, expectation) = match self.prepared(how.mode, &how.overrides)? {
+            Prepared::Ready(ready) => *ready,
+            Prepared::Not(result) => return Ok(result),
         };
         if let (Some(why), true) = (&plan.only_simulated, how.emulate) {
             return Ok(TaskResult::NotEmulated(why.clone()));
-        }
-        if expectation.shows.is_empty() {
-            expectation.shows = usual_columns(&plan)?.shows;
         }
         let commit = commit(&how.directories);
         if how.resume && self.is_done(how, &commit) {
@@ -221,10 +219,16 @@ impl Task {
         if how.keep {
             outcome.quick = self.quick_trace(how.mode, &outcome, cancel)?;
         }
-        let how = &RunOptions { keep: how.keep && not_kept.is_none(), ..how.clone() };
-        write_results(how, &expectation, &indexed, &records, &outcome, &mut tell)?;
+        let written = RunResults { indexed: &indexed, records: &records, outcome: &outcome };
+        let folder = how.directories.experiments.as_ref().map(|experiments| experiments.join(self.id()));
+        let places = ResultPlaces {
+            directory: how.directories.results(self.id()),
+            csv: how.csv.as_deref(),
+            kept: folder.filter(|_| how.keep && not_kept.is_none()),
+        };
+        written.write(&places, &expectation, |why| tell(ExperimentEvent::NoFigure(why)))?;
         if how.trace {
-            write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
+            result_files::write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
         }
         Ok(TaskResult::Done(Box::new(ExperimentResult {
             outcome,
@@ -233,6 +237,23 @@ impl Task {
             packets: records.iter().map(|record| record.packets).sum(),
             seconds: begun.elapsed().as_secs_f64(),
         })))
+    }
+
+    /// The plan and its expectation. If it has no columns, they are the usual ones.
+    pub(crate) fn prepared(&self, mode: Mode, overrides: &Overrides) -> Result<Prepared> {
+        let mut expectation = expectation(&self.experiment)?;
+        let Some(source) = &self.experiment.plan else {
+            let why = expectation.not_run.unwrap_or_else(|| "it has no plan".to_owned());
+            return Ok(Prepared::Not(TaskResult::NotRun(why)));
+        };
+        let plan = Plan::read(&self.file, source, mode, overrides);
+        let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else {
+            return Ok(Prepared::Not(TaskResult::NoForm(mode)));
+        };
+        if expectation.shows.is_empty() {
+            expectation.shows = usual_columns(&plan)?.shows;
+        }
+        Ok(Prepared::Ready(Box::new((plan, expectation))))
     }
 
     /// Whether `commit` has run the task in this mode already.
@@ -334,57 +355,8 @@ fn usual_columns(plan: &Plan) -> Result<Expectation> {
     Ok(Expectation::read("the plan's columns", &source)?)
 }
 
-fn write_results(
-    how: &RunOptions,
-    expectation: &Expectation,
-    indexed: &Records<'_>,
-    records: &[Record],
-    outcome: &Outcome,
-    tell: &mut impl FnMut(ExperimentEvent),
-) -> Result<()> {
-    let directory = how.directories.results(&outcome.id);
-    fs::create_dir_all(&directory).about(|| directory.display().to_string())?;
-    fs::write(directory.join("result.json"), outcome.to_json()?)?;
-    let mut rows = BufWriter::new(File::create(directory.join("runs.csv"))?);
-    write::csv(&outcome.shows, &mut rows)?;
-    if let Some(file) = &how.csv {
-        let mut rows = BufWriter::new(File::create(file).about(|| file.display().to_string())?);
-        write::csv(&outcome.shows, &mut rows)?;
-    }
-    for (number, spec) in expectation.figures.iter().enumerate() {
-        let drawn = match spec.kind {
-            FigureKind::Measure | FigureKind::Bars => figure::measured::draw(spec, indexed),
-            FigureKind::Distribution => figure::measured::distribution(spec, indexed),
-            _ => figure::draw(spec, records),
-        };
-        match drawn {
-            Ok(svg) => fs::write(directory.join(format!("figure-{}.svg", number + 1)), svg)?,
-            Err(error) => tell(ExperimentEvent::NoFigure(error.to_string())),
-        }
-    }
-    if how.keep
-        && let Some(experiments) = &how.directories.experiments
-    {
-        fs::write(experiments.join(&outcome.id).join("result.json"), outcome.to_json()?)?;
-    }
-    Ok(())
-}
-
-/// Every run by sample, and the packets of the first variant and seed.
-fn write_traces(directory: &Path, plan: &Plan, records: &[Record], cancel: &AtomicBool) -> Result<()> {
-    let mut lines = BufWriter::new(File::create(directory.join("trace.jsonl"))?);
-    for record in records {
-        trace::jsonl::write(record, &mut lines)?;
-    }
-    if let Some(setup) = plan.variants.first() {
-        let packets = BufWriter::new(File::create(directory.join("packets.pcapng"))?);
-        world::run_captured(setup, 1, cancel, Box::new(packets))?;
-    }
-    Ok(())
-}
-
 /// The commit of the experiments where git knows it, else the version of the program.
-fn commit(directories: &Directories) -> String {
+pub(crate) fn commit(directories: &Directories) -> String {
     let version = || format!("byway {}", env!("CARGO_PKG_VERSION"));
     let Some(directory) = &directories.experiments else { return version() };
     let asked = Command::new("git").arg("-C").arg(directory).args(["rev-parse", "--short", "HEAD"]).output();

@@ -11,6 +11,7 @@
 //! | [`directories`] | the directories with the files of experiments |
 //! | [`experiment_list`] | all experiments, each with its claims and its newest result |
 //! | [`scoreboard`] | compares congestion controls |
+//! | [`sweep`] | cuts plans into tasks for many machines, and gathers their rows |
 //! | [`fuzz`] | simulates random networks |
 //! | [`network`] | reads which network to emulate |
 //! | [`labs`] | starts, enters and ends emulated networks |
@@ -32,8 +33,12 @@ pub mod http_requests;
 pub mod labs;
 pub mod network;
 pub mod scoreboard;
+pub mod sweep;
 
 mod date;
+mod program_hash;
+mod result_files;
 mod result_store;
+mod thread_time;
 
 pub use error::{Error, Result};

@@ -3,9 +3,10 @@
 
 use crate::date::today;
 use crate::error::{About as _, Error, Result};
+use crate::program_hash::own_hash;
 use crate::result_store::Store;
+use crate::thread_time::thread_seconds;
 use byway_lab::scoreboard::{self, Board, BoundResult, Cell, CellRow, CellSelection, Form, Program, heatmap};
-use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -14,8 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// Hexadecimal digits of a program's hash that suffice to identify it.
-const HASH_DIGITS: usize = 16;
 
 /// An event while cells are run.
 #[derive(Clone, Debug)]
@@ -68,7 +67,7 @@ pub fn fill(
     mut tell: impl FnMut(ScoreboardEvent) + Send,
 ) -> Result<FilledBoard> {
     let cells = selection.cells();
-    let program = Program { commit: commit(), program: own_hash()?, cpu };
+    let program = Program { commit: commit(), program: own_hash()?, cpu: thread_seconds };
     let mut store = Store::open(directory, &program.program)?;
     let wanted: Vec<Cell> = cells.iter().filter(|cell| !store.has(&cell.key())).cloned().collect();
     tell(ScoreboardEvent::Begins { cells: cells.len(), there: cells.len() - wanted.len() });
@@ -148,11 +147,6 @@ impl<T: FnMut(ScoreboardEvent)> RowWriter<'_, T> {
     }
 }
 
-/// Processor time of this thread in seconds.
-fn cpu() -> f64 {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default().as_secs_f64()
-}
-
 /// The commit that is checked out where this was started, with a `+` if more was changed; the
 /// version where there is none.
 fn commit() -> String {
@@ -161,11 +155,4 @@ fn commit() -> String {
         Ok(answer) if answer.status.success() => String::from_utf8_lossy(&answer.stdout).trim().to_owned(),
         _ => format!("byway {}", env!("CARGO_PKG_VERSION")),
     }
-}
-
-/// A hash that identifies this program.
-fn own_hash() -> Result<String> {
-    let own =
-        std::env::current_exe().and_then(std::fs::read).about(|| "the program itself cannot be read")?;
-    Ok(blake3::hash(&own).to_hex().chars().take(HASH_DIGITS).collect())
 }

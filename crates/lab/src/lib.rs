@@ -26,6 +26,7 @@ pub mod scoreboard;
 pub mod setup;
 pub mod spelling;
 pub mod stats;
+pub mod sweep;
 pub mod trace;
 pub mod utilization;
 pub mod world;

@@ -36,6 +36,30 @@ pub struct Record {
     pub optimum: Option<f64>,
 }
 
+/// What tells one run from another, and whether two are the same.
+pub trait RunIdentity {
+    /// The label of the run's variant on each axis.
+    fn axes(&self) -> &[(String, String)];
+    /// The seed of the run.
+    fn seed(&self) -> u64;
+    /// The world's hash.
+    fn trace(&self) -> u64;
+}
+
+impl RunIdentity for Record {
+    fn axes(&self) -> &[(String, String)] {
+        &self.axes
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn trace(&self) -> u64 {
+        self.trace
+    }
+}
+
 /// The record of one transfer in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {

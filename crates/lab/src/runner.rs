@@ -5,8 +5,10 @@ use crate::plan::Plan;
 use crate::record::Record;
 use crate::setup::Setup;
 use crate::world::{self, RunError};
+use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The results of running a plan.
 #[derive(Debug, Default)]
@@ -17,6 +19,19 @@ pub struct RunOutcome {
     pub planned: usize,
     /// The first thing that was wrong with the plan's world, if any.
     pub error: Option<RunError>,
+}
+
+/// Runs a variant with a seed, as [`world::run`] does. `Err`: it panicked, with this message.
+///
+/// # Errors
+/// The message of the panic.
+pub fn run_caught(setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Result<Record, RunError>, String> {
+    catch_unwind(AssertUnwindSafe(|| world::run(setup, seed, cancel))).map_err(|panic| sentence(&*panic))
+}
+
+fn sentence(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
 /// Runs every variant of `plan` with every seed. `progress` gets how many runs are done, and how

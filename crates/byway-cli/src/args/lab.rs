@@ -1,8 +1,10 @@
 //! The arguments of `byway lab`.
 
+use super::lab_options::{Where, parse_sweep};
+use super::sweep::{LabGather, LabTask, LabTasks};
 use crate::units::parse_duration;
-use byway_field::directories::Directories;
 use byway_field::network::NetworkRequest;
+use byway_lab::plan::SeedChoice;
 use byway_lab::scoreboard::{CellFilter, LineHalf, LineSet};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -28,6 +30,12 @@ pub enum LabCommand {
     Show(LabShow),
     /// Run experiments or plans of your own, and hold what is claimed against what comes out
     Run(LabRun),
+    /// Cut a plan into tasks for many machines, a line each
+    Tasks(LabTasks),
+    /// Run a task of a plan, anywhere, and leave a row for each run
+    Task(LabTask),
+    /// Make the table and the verdicts of a local run from rows
+    Gather(LabGather),
     /// Write one HTML page with claims, figures and verdicts
     Report(LabReport),
     /// Run random worlds with random faults; every law is asserted at every event
@@ -248,25 +256,6 @@ pub struct LabInside {
     pub program: Vec<OsString>,
 }
 
-/// Where experiments are.
-#[derive(Clone, Debug, Args)]
-pub struct Where {
-    /// Directory with a folder for each experiment [default: those that came with the program]
-    #[arg(long, value_name = "DIR", env = "BYWAY_EXPERIMENTS")]
-    pub experiments: Option<PathBuf>,
-    /// Directory for results and figures
-    #[arg(long, value_name = "DIR", default_value = "byway-lab")]
-    pub out: PathBuf,
-}
-
-impl Where {
-    /// The directories of these options, for the crate that does the work.
-    #[must_use]
-    pub fn directories(&self) -> Directories {
-        Directories { experiments: self.experiments.clone(), out: self.out.clone() }
-    }
-}
-
 /// `byway lab list`
 #[derive(Clone, Debug, Args)]
 #[command(before_help = include_str!("examples/lab-list.txt").trim_end())]
@@ -326,9 +315,9 @@ pub struct LabRun {
     /// Other values for an axis of the sweep, as AXIS=VALUE,VALUE; repeatable
     #[arg(long, value_name = "AXIS=VALUES", value_parser = parse_sweep)]
     pub sweep: Vec<(String, Vec<String>)>,
-    /// How many seeds [default: as the plan says]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub seeds: Option<u32>,
+    /// How many seeds, or which: 20, or 17..32 [default: as the plan says]
+    #[arg(long, value_name = "N|FIRST..LAST")]
+    pub seeds: Option<SeedChoice>,
     /// Write a row per variant and seed to this file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
@@ -386,15 +375,6 @@ pub struct LabFuzz {
     pub plan: Option<PathBuf>,
 }
 
-fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
-    match text.split_once('=') {
-        Some((axis, values)) if !axis.is_empty() && !values.is_empty() => {
-            Ok((axis.to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()))
-        }
-        _ => Err(format!("`{text}`: expected for example congestion=background,mpath")),
-    }
-}
-
 fn parse_half(text: &str) -> Result<LineHalf, String> {
     match text {
         "tune" => Ok(LineHalf::Tune),
@@ -446,13 +426,5 @@ mod tests {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
         assert!(parsed("--for 1m --plan w.toml").is_err());
-    }
-
-    #[test]
-    fn a_sweep_is_an_axis_and_values() {
-        assert_eq!(parse_sweep("n=1, 2"), Ok(("n".into(), vec!["1".into(), "2".into()])));
-        for wrong in ["n", "=1", "n="] {
-            assert!(parse_sweep(wrong).is_err(), "{wrong}");
-        }
     }
 }

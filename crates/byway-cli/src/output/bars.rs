@@ -1,12 +1,12 @@
 //! Bars on a terminal: for each transfer one, and one line per path below it.
 
 use super::event::Event;
-use super::line_wrap::{breadth, cut, printable};
 use super::plain::{BACK_PREFIX, describe, ended, seconds_left};
 use super::status_lines::Painter;
 use super::transfer::{PathProgress, Progress};
 use crate::messages::transfer;
 use crate::units::{Bytes, Rate, Span};
+use byway_terminal::line_wrap::{breadth, cut, printable};
 use std::collections::BTreeMap;
 
 /// Columns of the bar of a transfer: where there is room, and where there is little.

@@ -2,11 +2,11 @@
 //! happens.
 
 use super::event::{Event, Outcome, ResultEvent};
-use super::line_wrap::printable;
 use super::transfer::Progress;
 use crate::messages::recv;
 use crate::messages::transfer::{self, Totals};
 use crate::units::{Bytes, Rate, Span};
+use byway_terminal::line_wrap::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;

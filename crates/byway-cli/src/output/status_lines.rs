@@ -1,7 +1,7 @@
 //! Status lines at the bottom of a terminal, which are erased and redrawn below the permanent
 //! output. The cursor stays at the end of the last status line.
 
-use super::line_wrap::{breadth, cut};
+use byway_terminal::line_wrap::{breadth, cut};
 use std::fmt::Write as _;
 use std::io::Write;
 

@@ -1,8 +1,8 @@
 //! What the events of transfers hold. They say whose they are, how far, over which paths, and what
 //! came of them.
 
-use super::line_wrap::printable;
 use crate::messages::lending;
+use byway_terminal::line_wrap::printable;
 use byway_transfer::{NotCopied, PauseReason};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;

@@ -8,6 +8,7 @@ mod run;
 mod scoreboard;
 mod show;
 mod stop_flag;
+mod sweep;
 
 use crate::args::lab::{Lab, LabCommand};
 use crate::exit::{Exit, Failure};
@@ -21,6 +22,9 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::List(arguments) => show::list(arguments, output),
         LabCommand::Show(arguments) => show::show(arguments, output),
         LabCommand::Run(arguments) => run::run(arguments, output),
+        LabCommand::Tasks(arguments) => sweep::tasks(arguments, output),
+        LabCommand::Task(arguments) => sweep::task(arguments, output),
+        LabCommand::Gather(arguments) => sweep::gather(arguments, output),
         LabCommand::Report(arguments) => show::report(arguments, output),
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
         LabCommand::Harm(arguments) => harm::run(arguments, output),

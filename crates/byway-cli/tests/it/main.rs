@@ -43,6 +43,7 @@ mod shortage;
 mod signals;
 mod status;
 mod stuck;
+mod sweep;
 mod terminal;
 mod tickets;
 mod transfer;

@@ -15,9 +15,9 @@ use std::fs;
 use std::path::Path;
 
 /// Programs that lines may use, and that every host of a test has.
-const PROGRAMS: [&str; 19] = [
+const PROGRAMS: [&str; 20] = [
     "base64", "borg", "byway", "cat", "chmod", "curl", "export", "git", "head", "ls", "mkdir", "pg_dump",
-    "printf", "rclone", "restic", "rsync", "ssh", "sudo", "tar",
+    "printf", "rclone", "restic", "rsync", "ssh", "sudo", "tar", "xargs",
 ];
 
 const WHAT_TO_DO: &str = "crates/byway-cli/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \

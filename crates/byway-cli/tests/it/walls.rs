@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 24] = [
+const FLOORS: [(&str, &[&str]); 25] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -21,6 +21,7 @@ const FLOORS: [(&str, &[&str]); 24] = [
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-local-http", &[]),
+    ("byway-terminal", &["byway-wire"]),
     (
         "byway-registry-store",
         &["byway-wire", "byway-net", "byway-engine", "byway-registry", "byway-local-http"],
@@ -103,6 +104,7 @@ const FLOORS: [(&str, &[&str]); 24] = [
             "byway-registry",
             "byway-registry-store",
             "byway-relay-http",
+            "byway-terminal",
             "byway-transfer",
             "byway-sources",
             "byway-view",
@@ -132,11 +134,11 @@ const COMMENT_COLUMNS: usize = 100;
 /// shrinks; none is added.
 const LONGER: [(&str, usize); 0] = [];
 
-/// Crates of the program without its features, itself and ours included.
-const SMALL: usize = 70;
+/// Crates of others in the program without its features.
+const SMALL: usize = 58;
 
-/// Crates of the program with its default features, itself and ours included.
-const DEFAULT: usize = 120;
+/// Crates of others in the program with its default features.
+const DEFAULT: usize = 101;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -251,10 +253,15 @@ fn crates_of_program(features: &[&str]) -> BTreeSet<String> {
     crates
 }
 
+/// How many of these crates are not of this repository, whose rooms may be split.
+fn of_others(crates: &BTreeSet<String>) -> usize {
+    crates.iter().filter(|name| !name.starts_with("byway")).count()
+}
+
 #[test]
 fn a_default_build_has_no_registry_and_few_crates() {
     let crates = crates_of_program(&[]);
-    assert!(crates.len() <= DEFAULT, "{} crates, at most {DEFAULT}: {crates:?}", crates.len());
+    assert!(of_others(&crates) <= DEFAULT, "more than {DEFAULT} crates of others: {crates:?}");
     for name in ["axum", "byway-registry-store", "byway-view", "rusqlite", "tokio", "tokio-postgres"] {
         assert!(!crates.contains(name), "{name} belongs to the feature `registry` or `view`");
     }
@@ -263,7 +270,7 @@ fn a_default_build_has_no_registry_and_few_crates() {
 #[test]
 fn a_small_build_has_few_crates() {
     let crates = crates_of_program(&["--no-default-features"]);
-    assert!(crates.len() <= SMALL, "{} crates, at most {SMALL}: {crates:?}", crates.len());
+    assert!(of_others(&crates) <= SMALL, "more than {SMALL} crates of others: {crates:?}");
     let features =
         ["byway-field", "byway-gateway", "byway-lab", "byway-registry-store", "byway-sim", "clap_mangen"];
     for name in features.into_iter().chain(["rusqlite", "tun-rs"]) {
@@ -349,7 +356,7 @@ fn the_module_of_tests_is_no_code() {
 
 /// Figures that may only fall: code of the program without its tests, fields of a session, lines
 /// and columns of the README.
-const MAX_PROGRAM_LINES: usize = 8_440;
+const MAX_PROGRAM_LINES: usize = 8_350;
 const MAX_CONNECTION_FIELDS: usize = 14;
 const MAX_README_LINES: usize = 150;
 const MAX_README_COLUMNS: usize = 120;

@@ -2,7 +2,9 @@
 
 use super::reading::Reading;
 use crate::plan::Mode;
+#[cfg(test)]
 use crate::record::Record;
+use crate::record::RunIdentity;
 use crate::stats::{self, Interval};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -215,13 +217,20 @@ impl Outcome {
     #[cfg(test)]
     pub(crate) fn of_claims(claims: Vec<ClaimResult>) -> Self {
         let judged = Judged { verdict: Verdict::Pass, claims, shows: Vec::new() };
-        Self { seeds: vec![1], ..Self::new("x", Mode::All, "", "", &[], judged) }
+        Self { seeds: vec![1], ..Self::new::<Record>("x", Mode::All, "", "", &[], judged) }
     }
 
-    /// The outcome of `records`, with the verdicts in `judged`.
+    /// The outcome of `runs`, with the verdicts in `judged`.
     #[must_use]
-    pub fn new(id: &str, mode: Mode, commit: &str, date: &str, records: &[Record], judged: Judged) -> Self {
-        let mut seeds: Vec<u64> = records.iter().map(|record| record.seed).collect();
+    pub fn new<R: RunIdentity>(
+        id: &str,
+        mode: Mode,
+        commit: &str,
+        date: &str,
+        runs: &[R],
+        judged: Judged,
+    ) -> Self {
+        let mut seeds: Vec<u64> = runs.iter().map(RunIdentity::seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
         Self {
@@ -230,7 +239,7 @@ impl Outcome {
             seeds,
             commit: commit.to_owned(),
             date: date.to_owned(),
-            trace: trace_of(records),
+            trace: trace_of(runs),
             quick: None,
             whole: false,
             agree: agreeing(&judged.shows),
@@ -304,8 +313,8 @@ fn lines(text: &mut String, value: &Value, depth: usize) {
 /// simulated world). If two computers have the same hash, their simulations gave the same results.
 /// The hash does not protect against forgery.
 #[must_use]
-pub fn trace_of(records: &[Record]) -> String {
-    let mut runs: Vec<_> = records.iter().map(|record| (&record.axes, record.seed, record.trace)).collect();
+pub fn trace_of<R: RunIdentity>(runs: &[R]) -> String {
+    let mut runs: Vec<_> = runs.iter().map(|run| (run.axes(), run.seed(), run.trace())).collect();
     runs.sort_unstable();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |bytes: &[u8]| {

@@ -25,7 +25,8 @@ pub fn csv(shows: &[ColumnResult], out: &mut impl Write) -> io::Result<()> {
             }
         }
     }
-    Ok(())
+    // What a buffer still holds is written when it is dropped, and a full disk is not told then.
+    out.flush()
 }
 
 fn by_seed(measured: &Measured) -> BTreeMap<u64, Option<f64>> {

@@ -37,6 +37,21 @@ pub struct FigureSpec {
     pub unit: String,
 }
 
+impl FigureSpec {
+    /// The measure that the figure asks of runs. `None`: it shows samples.
+    #[must_use]
+    pub fn question(&self) -> Option<String> {
+        let measure = self.measure.as_ref()?;
+        match self.kind {
+            FigureKind::Measure | FigureKind::Bars => Some(measure.clone()),
+            FigureKind::Distribution => {
+                self.over.as_ref().map(|over| format!("percentile_over({over}, 50, {measure})"))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The contents of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -22,14 +22,14 @@ mod troubles;
 mod world_facts;
 
 use crate::record::Record;
+use crate::runner::run_caught;
 use crate::setup::{Attack, Carrier, Changed, LendLimit, Network, PathChoice, RegistrySetup, Setup};
-use crate::world::{self, RunError};
+use crate::world::RunError;
 use byway_sim::Random;
 use byway_wire::Duration;
 use core::sync::atomic::AtomicBool;
 pub use kinds::WorldKind;
 use network::NetworkDraw;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use troubles::Troubles;
 use world_facts::TROUBLE_END_SECONDS;
 
@@ -56,8 +56,8 @@ pub fn judge(seed: u64) -> Result<Record, Finding> {
     let setup = setup(seed);
     let wrong = |what: String| Finding { seed, what };
     let run = |setup: &Setup| {
-        catch_unwind(AssertUnwindSafe(|| world::run(setup, seed, &AtomicBool::new(false))))
-            .map_err(|panic| wrong(sentence(&*panic)))?
+        run_caught(setup, seed, &AtomicBool::new(false))
+            .map_err(wrong)?
             .map_err(|error: RunError| wrong(error.to_string()))
     };
     let record = run(&setup)?;
@@ -70,11 +70,6 @@ pub fn judge(seed: u64) -> Result<Record, Finding> {
         return Err(wrong("the second run of this seed did something else".into()));
     }
     Ok(record)
-}
-
-fn sentence(panic: &(dyn core::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
 /// The world of a seed.

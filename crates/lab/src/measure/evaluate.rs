@@ -1,19 +1,18 @@
 //! Walks a measure for one seed.
 
-use super::functions::Function;
+use super::functions::{Function, TRANSFER_NAME};
+use super::question::Question;
 use super::records::{ChosenLabels, Records, Selection};
-use super::series::{self, Window};
-use super::transfers::Transfers;
+use super::requests;
+use super::run::Run;
+use super::series::Window;
 use super::tree::{Argument, Call, Expr, MEMBER_NAME, Op, Over};
 use super::undefined_value::{Undefined, Why};
-use super::{gateways, requests};
-use crate::record::{GatewayRecord, LinkRecord, Record};
-use crate::spelling;
 use crate::stats;
 
 /// Where an expression is evaluated.
 #[derive(Clone)]
-struct Scope<'a> {
+pub(super) struct Scope<'a> {
     records: &'a Records<'a>,
     text: &'a str,
     seed: u64,
@@ -30,8 +29,7 @@ pub(super) fn evaluate(
     seed: u64,
     at: &Selection,
 ) -> Result<f64, Undefined> {
-    let scope = Scope { records, text, seed, chosen: records.chosen(at)?, it: None };
-    scope.value(root)
+    Scope::new(records, text, seed, at)?.value(root)
 }
 
 /// Both values. If both are undefined, the graver reason.
@@ -60,6 +58,17 @@ fn all<T>(values: impl IntoIterator<Item = Result<T, Undefined>>) -> Result<Vec<
 }
 
 impl<'a> Scope<'a> {
+    /// The scope of one seed in the variants that `at` leaves. `text` is the measure as it was
+    /// written.
+    pub(super) fn new(
+        records: &'a Records<'a>,
+        text: &'a str,
+        seed: u64,
+        at: &Selection,
+    ) -> Result<Self, Undefined> {
+        Ok(Self { records, text, seed, chosen: records.chosen(at)?, it: None })
+    }
+
     fn value(&self, expr: &Expr) -> Result<f64, Undefined> {
         let value = match expr {
             Expr::Number(number) => *number,
@@ -88,7 +97,20 @@ impl<'a> Scope<'a> {
         if value.is_finite() { Ok(value) } else { Err(Undefined::wrong("the value is beyond all numbers")) }
     }
 
-    fn record(&self) -> Result<&'a Record, Undefined> {
+    /// This scope with `it` standing for `name`.
+    pub(super) fn of_member(&self, name: &'a str) -> Self {
+        Self { it: Some(name), ..self.clone() }
+    }
+
+    /// The transfer or group that `name` means here.
+    pub(super) fn resolved<'q>(&self, name: &'q str) -> &'q str
+    where
+        'a: 'q,
+    {
+        self.it.filter(|_| name == MEMBER_NAME).unwrap_or(name)
+    }
+
+    fn run(&self) -> Result<Run<'a>, Undefined> {
         self.records.find(&self.chosen, self.seed)
     }
 
@@ -116,15 +138,48 @@ impl<'a> Scope<'a> {
                 stats::quantile(&values, percent / 100.0)
             }
             Function::Spearman => Some(self.spearman(call)?),
-            _ => Some(arguments.asked().map_err(|why| {
-                let text = self.text.get(call.place.clone()).unwrap_or_default();
-                Undefined { what: format!("`{text}`: {}", why.what), ..why }
-            })?),
+            Function::Stretch => Some(arguments.stretch().map_err(|why| self.about(call, why))?),
+            _ => Some(self.asked(call).map_err(|why| self.about(call, why))?),
         }
         .ok_or_else(|| {
-            let text = self.text.get(call.place.clone()).unwrap_or_default();
-            Undefined::wrong(format!("`{text}`: expected numbers, and a percentile from 0 to 100"))
+            Undefined::wrong(format!(
+                "`{}`: expected numbers, and a percentile from 0 to 100",
+                self.written(call)
+            ))
         })
+    }
+
+    fn written(&self, call: &Call) -> &'a str {
+        self.text.get(call.place.clone()).unwrap_or_default()
+    }
+
+    /// `why` with the call that has no value.
+    fn about(&self, call: &Call, why: Undefined) -> Undefined {
+        Undefined { what: format!("`{}`: {}", self.written(call), why.what), ..why }
+    }
+
+    /// What the run answers to a call that is a question to one run.
+    fn asked(&self, call: &Call) -> Result<f64, Undefined> {
+        let run = self.run()?;
+        run.answer(&self.question(call)?)
+    }
+
+    /// The question that a call is, with its arguments evaluated.
+    pub(super) fn question<'q>(&self, call: &'q Call) -> Result<Question<'q>, Undefined>
+    where
+        'a: 'q,
+    {
+        let mut question = Question { function: call.function, names: Vec::new(), numbers: Vec::new() };
+        let takes_transfer = |place| call.function.signature().parameter(place) == Some(TRANSFER_NAME);
+        for (place, argument) in call.arguments.iter().enumerate() {
+            match argument {
+                Argument::Name(name) if takes_transfer(place) => question.names.push(self.resolved(name)),
+                Argument::Name(name) => question.names.push(name),
+                Argument::Value(value) => question.numbers.push(self.value(value)?),
+                Argument::Over(_) | Argument::Variant(_) => {}
+            }
+        }
+        Ok(question)
     }
 
     fn axis(&self, name: &str) -> Result<f64, Undefined> {
@@ -158,8 +213,8 @@ impl<'a> Scope<'a> {
                 Ok(labels.into_iter().map(scope).collect())
             }
             Over::Members(group) => {
-                let members = self.transfers(group)?;
-                Ok(members.names().map(|name| Scope { it: Some(name), ..self.clone() }).collect())
+                let members = self.run()?.members(self.resolved(group))?;
+                Ok(members.into_iter().map(|name| self.of_member(name)).collect())
             }
         }
     }
@@ -184,27 +239,19 @@ impl<'a> Scope<'a> {
             _ => both(self.over(call, 1), self.over(call, 2))?,
         };
         stats::spearman(&left, &right).ok_or_else(|| {
-            let text = self.text.get(call.place.clone()).unwrap_or_default();
+            let text = self.written(call);
             Undefined::no_data(format!("`{text}`: ranks need two values that differ"))
         })
     }
-
-    fn transfers(&self, name: &str) -> Result<Transfers<'a>, Undefined> {
-        let name = match self.it {
-            Some(it) if name == MEMBER_NAME => it,
-            _ => name,
-        };
-        Transfers::named(self.record()?, name)
-    }
 }
 
-/// The arguments of a function call, read one by one.
+/// The numbers among the arguments of a function call, read one by one.
 struct Arguments<'s, 'a> {
     scope: &'s Scope<'a>,
     call: &'s Call,
 }
 
-impl<'a> Arguments<'_, 'a> {
+impl Arguments<'_, '_> {
     fn name(&self, place: usize) -> &str {
         match self.call.arguments.get(place) {
             Some(Argument::Name(name)) => name,
@@ -227,125 +274,16 @@ impl<'a> Arguments<'_, 'a> {
         all((0..self.call.arguments.len()).map(|place| self.number(place)))
     }
 
-    fn transfers(&self) -> Result<Transfers<'a>, Undefined> {
-        self.scope.transfers(self.name(0))
-    }
-
-    /// The time window whose first second is the argument at `place`. The default is from the cut
-    /// to the end.
-    fn window(&self, place: usize) -> Result<Window, Undefined> {
-        Window::of(self.scope.record()?, self.optional(place)?, self.optional(place + 1)?)
-    }
-
-    fn link(&self) -> Result<(&'a Record, &'a LinkRecord), Undefined> {
-        let record = self.scope.record()?;
-        let (from, to) = (self.name(0), self.name(1));
-        if record.links.is_empty() {
-            return Err(Undefined::no_data("no link was noted"));
-        }
-        let found = record.links.iter().find(|link| link.from == from && link.to == to);
-        let wrong = || {
-            let names: Vec<_> =
-                record.links.iter().map(|link| format!("{}, {}", link.from, link.to)).collect();
-            let names: Vec<_> = names.iter().map(String::as_str).collect();
-            Undefined::wrong(spelling::unknown("link", &format!("{from}, {to}"), names))
-        };
-        found.map(|link| (record, link)).ok_or_else(wrong)
-    }
-
-    /// The value of a function of one run.
-    fn asked(&self) -> Result<f64, Undefined> {
-        match self.call.function {
-            Function::Goodput => self.transfers()?.goodput(self.window(1)?),
-            Function::Path => self.transfers()?.path(self.name(1), self.window(2)?),
-            Function::Share => self.transfers()?.share(self.name(1), self.window(2)?),
-            Function::Window => self.transfers()?.window(self.name(1), self.window(2)?),
-            Function::Rtt => self.transfers()?.rtt(self.name(1), self.window(2)?),
-            Function::Completion => self.transfers()?.completion(),
-            Function::DroppedAt => self.transfers()?.dropped_at(self.name(1)),
-            Function::Deviation => self.transfers()?.deviation(self.window(1)?),
-            Function::Settles => self.transfers()?.settles(self.number(1)?, self.optional(2)?),
-            Function::Reaches => self.transfers()?.reaches(self.number(1)?, self.optional(2)?),
-            Function::Fairness => self.transfers()?.fairness(self.window(1)?),
-            Function::FairnessWorst => self.transfers()?.fairness_worst(self.number(1)?, self.window(2)?),
-            Function::Least => self.member(f64::min),
-            Function::Most => self.member(f64::max),
-            Function::Below => self.transfers()?.below(self.number(1)?, self.window(2)?),
-            Function::Losses => self.transfers()?.losses(),
-            Function::Reorder => Ok(self.transfers()?.reorder()),
-            Function::Usable => self.transfers()?.usable(self.optional(1)?, self.optional(2)?),
-            Function::Opened => self.transfers()?.opened(self.optional(1)?),
-            Function::Available => self.transfers()?.available(self.optional(1)?),
-            Function::Abroad => self.transfers()?.abroad(),
-            Function::BaseRtt => Ok(self.transfers()?.base_rtt()),
-            Function::Requests => {
-                let record = self.scope.record()?;
-                let list = requests::named(record, self.name(0))?;
-                requests::times(list, self.number(1)?, self.window(2)?)
-            }
-            Function::Stretch => self.stretch(),
-            Function::Finished => {
-                requests::finished(requests::named(self.scope.record()?, self.name(0))?, self.window(1)?)
-            }
-            Function::Utilisation => self.utilisation(),
-            Function::Queue => self.queue(),
-            Function::Drops => {
-                let (record, link) = self.link()?;
-                series::grown(&link.dropped, record.sample, self.window(2)?)
-            }
-            Function::Waits => gateways::waits(self.gateways()?, self.number(1)?),
-            Function::InVain => gateways::in_vain(self.gateways()?),
-            Function::Refused => Ok(gateways::refused(self.gateways()?)),
-            Function::Found => gateways::found(self.gateways()?, self.number(1)?),
-            Function::Optimum => {
-                let none = || Undefined::no_data("this world has no optimum");
-                self.scope.record()?.optimum.map(|rate| rate / 1e6).ok_or_else(none)
-            }
-            Function::End => Ok(series::end(self.scope.record()?)),
-            Function::Cut => Ok(self.scope.record()?.cut),
-            // Those that are no question to one run are answered by `Scope::call`.
-            _ => Err(Undefined::wrong("no function of one run")),
-        }
-    }
-
-    fn gateways(&self) -> Result<&'a GatewayRecord, Undefined> {
-        gateways::named(self.scope.record()?, self.name(0))
-    }
-
-    fn member(&self, pick: fn(f64, f64) -> f64) -> Result<f64, Undefined> {
-        let goodputs = self.transfers()?.goodputs(self.window(1)?)?;
-        goodputs.into_iter().reduce(pick).ok_or_else(|| Undefined::wrong("a group of nobody"))
-    }
-
+    /// A percentile over the requests of two runs.
     fn stretch(&self) -> Result<f64, Undefined> {
         let Some(Argument::Variant(choices)) = self.call.arguments.get(2) else {
             return Err(Undefined::wrong("expected the other variant"));
         };
         let other = self.scope.records.changed(&self.scope.chosen, choices)?;
         let other = self.scope.records.find(&other, self.scope.seed);
-        let (here, there) = both(self.scope.record(), other)?;
-        let name = self.name(0);
-        let (here, there) = both(requests::named(here, name), requests::named(there, name))?;
-        requests::stretch(here, there, self.number(1)?, self.window(3)?)
-    }
-
-    fn utilisation(&self) -> Result<f64, Undefined> {
-        let (record, link) = self.link()?;
-        let window = self.window(2)?;
-        if link.rate == 0 {
-            return Err(Undefined::wrong("a link without a rate is never full"));
-        }
-        let bits = series::grown(&link.sent, record.sample, window)? * 8.0;
-        Ok(bits / (link.rate as f64 * window.seconds()))
-    }
-
-    fn queue(&self) -> Result<f64, Undefined> {
-        let (record, link) = self.link()?;
-        let window = self.window(2)?;
-        let lengths: Vec<f64> = series::within(&link.queue, record.sample, window)
-            .iter()
-            .map(|&packets| f64::from(packets))
-            .collect();
-        stats::mean(&lengths).ok_or_else(|| Undefined::no_data("no sample lies in this window"))
+        let (run, there) = both(self.scope.run(), other)?;
+        let (here, there) = both(run.requests(self.name(0)), there.requests(self.name(0)))?;
+        let window = Window::of(run.times(), self.optional(3)?, self.optional(4)?)?;
+        requests::stretch(here, there, self.number(1)?, window)
     }
 }

@@ -54,7 +54,7 @@ impl Signature {
     }
 }
 
-const TRANSFER_NAME: Parameter = Parameter::Name("transfer");
+pub(super) const TRANSFER_NAME: Parameter = Parameter::Name("transfer");
 const PATH_NAME: Parameter = Parameter::Name("path");
 const REQUESTS_NAME: Parameter = Parameter::Name("requests");
 const GATEWAYS_NAME: Parameter = Parameter::Name("gateways");
@@ -75,6 +75,19 @@ macro_rules! signatures {
             $($function),*
         }
 
+        impl Function {
+            /// How the function is called.
+            pub(super) fn signature(self) -> &'static Signature {
+                // The table and the functions are written by one list.
+                &FUNCTION_SIGNATURES[self as usize]
+            }
+
+            /// Whether the function is a question to one run, and not to several or to numbers.
+            pub(super) const fn is_asked_of_a_run(self) -> bool {
+                (self as usize) < Self::Axis as usize && !matches!(self, Self::Stretch)
+            }
+        }
+
         /// Every function of the language.
         pub(super) const FUNCTION_SIGNATURES: &[Signature] = &[$(Signature {
             name: $name,
@@ -85,6 +98,7 @@ macro_rules! signatures {
     };
 }
 
+// Questions to one run come first, but for `stretch`, which compares two.
 signatures! {
     "goodput" Goodput [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
     "path" Path [TRANSFER_NAME, PATH_NAME, FROM_SECOND, TO_SECOND] 2;

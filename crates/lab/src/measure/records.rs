@@ -1,5 +1,7 @@
 //! All runs of an experiment, found by variant and seed.
 
+use super::run::Run;
+use super::run_answers::RunAnswers;
 use super::tree::AxisChoice;
 use super::undefined_value::Undefined;
 use crate::plan::units;
@@ -25,7 +27,7 @@ pub struct AxisLabels {
 pub struct Records<'a> {
     axes: Vec<AxisLabels>,
     /// The records of each variant by seed, in the order of the records.
-    variants: Vec<(Vec<usize>, BTreeMap<u64, &'a Record>)>,
+    variants: Vec<(Vec<usize>, BTreeMap<u64, Run<'a>>)>,
     /// The index of a variant in `variants`, by the labels of its axes.
     places: BTreeMap<Vec<usize>, usize>,
     seeds: BTreeSet<u64>,
@@ -54,18 +56,31 @@ impl<'a> Records<'a> {
     /// # Errors
     /// If they cannot be of one experiment.
     pub fn new(records: &'a [Record]) -> Result<Self, RecordsError> {
-        let names = |record: &Record| record.axes.iter().map(|(axis, _)| axis.clone()).collect::<Vec<_>>();
-        let first = records.first().map(names).unwrap_or_default();
+        Self::index(records.iter().map(Run::Recorded))
+    }
+
+    /// Indexes what runs answered by variant and seed. Only the measures for which the answers were
+    /// noted have values.
+    ///
+    /// # Errors
+    /// If they cannot be of one experiment.
+    pub fn of_answers(answers: &'a [RunAnswers]) -> Result<Self, RecordsError> {
+        Self::index(answers.iter().map(Run::Answered))
+    }
+
+    fn index(runs: impl Iterator<Item = Run<'a>> + Clone) -> Result<Self, RecordsError> {
+        let names = |run: Run<'_>| run.axes().iter().map(|(axis, _)| axis.clone()).collect::<Vec<_>>();
+        let first = runs.clone().next().map(names).unwrap_or_default();
         let mut axes: Vec<AxisLabels> =
             first.iter().map(|name| AxisLabels { name: name.clone(), labels: Vec::new() }).collect();
         let mut known: Vec<BTreeMap<&str, usize>> = vec![BTreeMap::new(); axes.len()];
         let mut found =
             Self { axes: Vec::new(), variants: Vec::new(), places: BTreeMap::new(), seeds: BTreeSet::new() };
-        for record in records {
-            if names(record) != first {
-                return Err(RecordsError::Axes(first, names(record)));
+        for run in runs {
+            if !run.axes().iter().map(|(axis, _)| axis).eq(&first) {
+                return Err(RecordsError::Axes(first, names(run)));
             }
-            let labels: Vec<usize> = (record.axes.iter().zip(&mut axes).zip(&mut known))
+            let labels: Vec<usize> = (run.axes().iter().zip(&mut axes).zip(&mut known))
                 .map(|(((_, label), axis), known)| {
                     *known.entry(label).or_insert_with(|| {
                         axis.labels.push(label.clone());
@@ -73,19 +88,18 @@ impl<'a> Records<'a> {
                     })
                 })
                 .collect();
-            let variant = || written(record.axes.iter().map(|(axis, label)| (axis.as_str(), label.as_str())));
-            let times = [record.sample, record.duration, record.cut];
-            if times.iter().any(|time| !time.is_finite() || *time < 0.0) || record.sample <= 0.0 {
-                return Err(RecordsError::Times(variant(), record.seed));
+            let variant = || written(run.axes().iter().map(|(axis, label)| (axis.as_str(), label.as_str())));
+            if !run.times().are_valid() {
+                return Err(RecordsError::Times(variant(), run.seed()));
             }
             let place = *found.places.entry(labels.clone()).or_insert(found.variants.len());
             if place == found.variants.len() {
                 found.variants.push((labels, BTreeMap::new()));
             }
-            if found.variants[place].1.insert(record.seed, record).is_some() {
-                return Err(RecordsError::Twice(variant(), record.seed));
+            if found.variants[place].1.insert(run.seed(), run).is_some() {
+                return Err(RecordsError::Twice(variant(), run.seed()));
             }
-            found.seeds.insert(record.seed);
+            found.seeds.insert(run.seed());
         }
         found.axes = axes;
         Ok(found)
@@ -170,7 +184,7 @@ impl<'a> Records<'a> {
     }
 
     /// The run of `seed` in the variant that `chosen` determines.
-    pub(super) fn find(&self, chosen: &ChosenLabels, seed: u64) -> Result<&'a Record, Undefined> {
+    pub(super) fn find(&self, chosen: &ChosenLabels, seed: u64) -> Result<Run<'a>, Undefined> {
         let (labels, runs) = match chosen.iter().copied().collect::<Option<Vec<usize>>>() {
             Some(labels) => match self.places.get(&labels) {
                 Some(&place) => &self.variants[place],
@@ -185,7 +199,7 @@ impl<'a> Records<'a> {
     }
 
     /// The only variant that `chosen` leaves.
-    fn only(&self, chosen: &ChosenLabels) -> Result<&(Vec<usize>, BTreeMap<u64, &'a Record>), Undefined> {
+    fn only(&self, chosen: &ChosenLabels) -> Result<&(Vec<usize>, BTreeMap<u64, Run<'a>>), Undefined> {
         let fits = |labels: &[usize]| {
             labels.iter().zip(chosen).all(|(label, chosen)| chosen.is_none_or(|chosen| chosen == *label))
         };

@@ -2,6 +2,7 @@
 
 use super::undefined_value::Undefined;
 use crate::record::Record;
+use serde::{Deserialize, Serialize};
 
 /// A part of a run, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,11 +17,11 @@ impl Window {
     }
 
     /// The window from `from` to `to`. The defaults are the cut, and the end of the run.
-    pub(super) fn of(record: &Record, from: Option<f64>, to: Option<f64>) -> Result<Self, Undefined> {
-        let end = end(record);
-        let window = Self { from: from.unwrap_or(record.cut), to: to.unwrap_or(end) };
+    pub(super) fn of(times: RunTimes, from: Option<f64>, to: Option<f64>) -> Result<Self, Undefined> {
+        let end = times.end();
+        let window = Self { from: from.unwrap_or(times.cut), to: to.unwrap_or(end) };
         // A second that a person wrote may lie a little after the last sample.
-        if window.from < 0.0 || window.to > end.max(record.duration) + 1e-6 {
+        if window.from < 0.0 || window.to > end.max(times.duration) + 1e-6 {
             return Err(Undefined::wrong(format!(
                 "seconds {} to {}: the run is from 0 to {end}",
                 window.from, window.to
@@ -36,14 +37,36 @@ impl Window {
     }
 }
 
-/// The second of the last sample.
-pub(super) fn end(record: &Record) -> f64 {
-    let samples = libm::floor(record.duration / record.sample + 1e-9);
-    // Sixty seconds are sixty, whatever 600 tenths make.
-    if libm::fabs(samples * record.sample - record.duration) < 1e-6 {
-        record.duration
-    } else {
-        samples * record.sample
+/// When a run samples, is judged and ends, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct RunTimes {
+    /// The time between samples.
+    pub(super) sample: f64,
+    pub(super) duration: f64,
+    /// The second from which measures count by default.
+    pub(super) cut: f64,
+}
+
+impl RunTimes {
+    pub(super) const fn of(record: &Record) -> Self {
+        Self { sample: record.sample, duration: record.duration, cut: record.cut }
+    }
+
+    /// Whether all times are times.
+    pub(super) fn are_valid(self) -> bool {
+        let all = [self.sample, self.duration, self.cut];
+        all.iter().all(|time| time.is_finite() && *time >= 0.0) && self.sample > 0.0
+    }
+
+    /// The second of the last sample.
+    pub(super) fn end(self) -> f64 {
+        let samples = libm::floor(self.duration / self.sample + 1e-9);
+        // Sixty seconds are sixty, whatever 600 tenths make.
+        if libm::fabs(samples * self.sample - self.duration) < 1e-6 {
+            self.duration
+        } else {
+            samples * self.sample
+        }
     }
 }
 

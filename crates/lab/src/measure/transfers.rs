@@ -1,6 +1,6 @@
 //! What is asked of transfers and their paths.
 
-use super::series::{self, Window};
+use super::series::{self, RunTimes, Window};
 use super::undefined_value::Undefined;
 use crate::record::{PathRecord, Record, TransferRecord};
 use crate::spelling;
@@ -42,6 +42,10 @@ impl<'r> Transfers<'r> {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &'r str> + '_ {
         self.members.iter().map(|transfer| transfer.name.as_str())
+    }
+
+    const fn times(&self) -> RunTimes {
+        RunTimes::of(self.record)
     }
 
     fn sample(&self) -> f64 {
@@ -146,7 +150,7 @@ impl<'r> Transfers<'r> {
 
     /// The ten seconds before every sample, or what there is of them at the beginning.
     fn tens(&self) -> impl Iterator<Item = Window> + use<> {
-        let (end, sample) = (series::end(self.record), self.sample());
+        let (end, sample) = (self.times().end(), self.sample());
         let samples = libm::floor(end / sample + 1e-6) as u64;
         (1..=samples).map(move |at| {
             let to = (at as f64 * sample).min(end);
@@ -169,7 +173,7 @@ impl<'r> Transfers<'r> {
             }
         }
         if carried {
-            Ok(dropped.unwrap_or_else(|| series::end(self.record)))
+            Ok(dropped.unwrap_or_else(|| self.times().end()))
         } else {
             Err(Undefined::no_data("no path carried anything in the whole run"))
         }
@@ -182,8 +186,8 @@ impl<'r> Transfers<'r> {
     }
 
     pub(super) fn settles(&self, part: f64, last: Option<f64>) -> Result<f64, Undefined> {
-        let end = series::end(self.record);
-        let last = Window::of(self.record, Some(end - last.unwrap_or(end / 4.0)), Some(end))?;
+        let end = self.times().end();
+        let last = Window::of(self.times(), Some(end - last.unwrap_or(end / 4.0)), Some(end))?;
         let wanted = part * self.goodput(last)?;
         let mut since = None;
         for ten in self.tens() {
@@ -203,8 +207,8 @@ impl<'r> Transfers<'r> {
     }
 
     pub(super) fn reaches(&self, rate: f64, from: Option<f64>) -> Result<f64, Undefined> {
-        let from = Window::of(self.record, Some(from.unwrap_or(0.0)), None)?.from;
-        let (end, sample) = (series::end(self.record), self.sample());
+        let from = Window::of(self.times(), Some(from.unwrap_or(0.0)), None)?.from;
+        let (end, sample) = (self.times().end(), self.sample());
         let samples = libm::floor(end / sample + 1e-6) as u64;
         let first = libm::ceil((from + 1.0) / sample - 1e-6) as u64;
         for at in first..=samples {
@@ -293,9 +297,12 @@ impl<'r> Transfers<'r> {
     }
 
     pub(super) fn usable(&self, from: Option<f64>, to: Option<f64>) -> Result<f64, Undefined> {
-        let end = series::end(self.record);
-        let window =
-            Window::of(self.record, from.or(Some((end - USABLE_WINDOW_SECONDS).max(0.0))), to.or(Some(end)))?;
+        let end = self.times().end();
+        let window = Window::of(
+            self.times(),
+            from.or(Some((end - USABLE_WINDOW_SECONDS).max(0.0))),
+            to.or(Some(end)),
+        )?;
         let mut used = 0;
         for transfer in &self.members {
             let all = self.acked(&transfer.paths, window)?;

@@ -1,9 +1,11 @@
 //! Why a measure has no value.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a measure has no value for a seed. If several parts have none, the gravest reason counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The measured event did not happen. For example, the transfer did not finish.
     NoData,
@@ -14,7 +16,7 @@ pub enum Why {
 }
 
 /// A measure has no value, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{what}")]
 pub struct Undefined {
     /// The kind of the reason.

@@ -7,6 +7,7 @@ mod exchange;
 mod gateways;
 mod node;
 mod sections;
+mod seed_choice;
 mod shared_keys;
 mod sweep;
 mod table_reader;
@@ -17,8 +18,8 @@ mod write;
 use crate::Setup;
 use core::ops::Range;
 use node::{Node, Table, Value};
-pub use sections::MAX_SEED;
 use sections::PlanHead;
+pub use seed_choice::{MAX_SEED, MAX_SEEDS, SeedChoice};
 use sweep::Sweep;
 pub use sweep::{Axis, Overrides};
 use table_reader::{Axes, Reader, SpannedError};
@@ -220,6 +221,10 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
         variants.push(sections::variant(&reader, labels, &mut head)?);
     }
     let PlanHead { title, seeds, first_seed, only_simulated, seeds_agree } = head;
-    let seeds = overrides.seeds.unwrap_or(seeds);
+    let (first_seed, seeds) = match overrides.seeds {
+        None => (first_seed, seeds),
+        Some(SeedChoice::Count(seeds)) => (first_seed, seeds),
+        Some(SeedChoice::From(first_seed, seeds)) => (first_seed, seeds),
+    };
     Ok(Plan { title, seeds, first_seed, axes: sweep.axes(), variants, only_simulated, seeds_agree })
 }

@@ -1,6 +1,7 @@
 //! The sections of a plan, one function each.
 
 use super::node::{Node, Value};
+use super::seed_choice::{MAX_SEED, MAX_SEEDS};
 use super::shared_keys::{MAX_COPIES, congestion, listed, mtu, name, pair, tcp, when};
 use super::table_reader::{Reader, SpannedError};
 use super::units::{self, QuantityKind};
@@ -16,9 +17,6 @@ use byway_wire::Duration;
 /// The most queues of FQ-CoDel, and the most bytes of its quantum.
 const MAX_QUEUES: u32 = 65_536;
 const MAX_QUANTUM_BYTES: u32 = 1_000_000;
-
-/// The largest first seed of a plan: all whole numbers up to it are numbers of a plan.
-pub const MAX_SEED: u64 = 1 << 53;
 
 /// What a plan says of all its variants.
 #[derive(Debug, Default)]
@@ -46,7 +44,7 @@ pub(super) fn variant(
     head.title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
     head.only_simulated = reader.text("only_simulated")?;
     head.seeds_agree = reader.text("seeds_agree")?;
-    head.seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
+    head.seeds = reader.count("seeds", MAX_SEEDS)?.unwrap_or(10);
     if head.seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
     }

@@ -1,13 +1,14 @@
 //! Axes and their combinations.
 
 use super::node::{Node, Table, Value};
+use super::seed_choice::SeedChoice;
 use super::table_reader::SpannedError;
 
 /// The changes to the plan from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// How many seeds the plan runs with.
-    pub seeds: Option<u32>,
+    /// The seeds that the plan runs with.
+    pub seeds: Option<SeedChoice>,
     /// Values of axes of the sweep.
     pub sweep: Vec<(String, Vec<String>)>,
 }

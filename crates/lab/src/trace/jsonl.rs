@@ -95,7 +95,8 @@ pub fn write(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             put(&JsonLine::Request { requests: &requests.name, index, size, began, took })?;
         }
     }
-    Ok(())
+    // A buffer that is dropped does not tell of a full disk.
+    out.flush()
 }
 
 #[cfg(test)]

@@ -9,4 +9,5 @@ mod plan_exchange;
 mod plan_text;
 mod readmes;
 mod registry;
+mod sweep;
 mod world;

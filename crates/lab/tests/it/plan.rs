@@ -1,6 +1,6 @@
 //! What a plan may say, and what is said about one that may not.
 
-use byway_lab::plan::{Mode, Overrides, Plan};
+use byway_lab::plan::{Mode, Overrides, Plan, SeedChoice};
 use byway_lab::setup::{
     Arrivals, Carrier, Changed, Demand, Discipline, LendLimit, NodeChoice, PathChoice, QueueLimit, Sizes,
 };
@@ -133,10 +133,13 @@ fn modes_and_the_command_line_narrow_it() {
     assert_eq!(quick.variants[0].duration, Duration::from_secs(20));
     assert_eq!(quick.variants[0].transfers[0].paths.len(), 2, "the label still means its value");
     let wanted = vec![("congestion".into(), vec!["cubic".into(), "lia".into()])];
-    let overrides = Overrides { seeds: Some(3), sweep: wanted };
+    let overrides = Overrides { seeds: Some(SeedChoice::Count(3)), sweep: wanted };
     let swept = Plan::read("p", PLAN, Mode::All, &overrides).expect("a plan").expect("a form");
     assert_eq!((swept.seeds, swept.variants.len()), (3, 16));
     assert_eq!(swept.variants[0].transfers[0].congestion.name, "cubic");
+    let others = Overrides { seeds: Some(SeedChoice::From(17, 4)), sweep: vec![] };
+    let others = Plan::read("p", PLAN, Mode::All, &others).expect("a plan").expect("a form");
+    assert_eq!(others.seed_range(), 17..21);
     let unknown = Overrides { seeds: None, sweep: vec![("queue".into(), vec!["1".into()])] };
     let error = Plan::read("p", PLAN, Mode::All, &unknown).expect_err("no such axis");
     assert!(error.what.contains("congestion, rival, ways, factor"), "{error}");

@@ -107,7 +107,7 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
 }
 
 /// Prints the results of a task.
-fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
+pub(super) fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
     let ExperimentResult { outcome, runs, packets, seconds, .. } = done;
     for grid in [table::variants(&outcome.shows), table::claims(&outcome.claims)] {
         if !grid.rows.is_empty() {

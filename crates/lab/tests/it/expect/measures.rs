@@ -2,16 +2,39 @@
 
 use super::builder::{bytes, constant, link, path, record, requests, transfer, values};
 use byway_lab::Record;
-use byway_lab::measure::{Measure, Records, Selection, Why};
+use byway_lab::measure::{Measure, Records, RunAnswers, Selection, SharedTexts, Why, WrittenAnswers};
 
-/// The value of `measure` for the only seed of `records`.
+/// The value of `measure` for the only seed of `records`. What the runs answered gives the same.
 fn value(measure: &str, records: &[Record]) -> Result<f64, (Why, String)> {
-    let records = Records::new(records).expect("one experiment");
     let measure = Measure::parse(measure).expect("a measure");
+    let answers = answered(&measure, records);
+    let records = Records::new(records).expect("one experiment");
+    if measure.asks_single_runs() {
+        let answers = Records::of_answers(&answers).expect("one experiment");
+        let none = Selection::new();
+        assert_eq!(
+            measure.evaluate(&answers, &none),
+            measure.evaluate(&records, &none),
+            "{}",
+            measure.text()
+        );
+    }
     let mut values = measure.evaluate(&records, &Selection::new()).into_values();
     let value = values.next().expect("a seed").map_err(|undefined| (undefined.why, undefined.what));
     assert!(values.next().is_none(), "one seed");
     value
+}
+
+/// What `records` answer to `measure`, as it is read from its written form.
+fn answered(measure: &Measure, records: &[Record]) -> Vec<RunAnswers> {
+    let mut texts = SharedTexts::default();
+    let answers = records.iter().map(|record| {
+        let written = WrittenAnswers::of(record, [measure]).expect("times");
+        let text = serde_json::to_string(&written).expect("JSON");
+        let read: WrittenAnswers = serde_json::from_str(&text).expect("the same");
+        read.shared(&mut texts).expect("a trace")
+    });
+    answers.collect()
 }
 
 #[track_caller]

@@ -1,19 +1,20 @@
 //! Text that fits a screen: lines are broken at blanks, and widths are those that a terminal shows.
 
-use byway_files::Printable;
+use byway_wire::Printable;
 use rustix::termios::tcgetwinsize;
 use std::os::fd::AsFd;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns of a page that is no terminal.
-pub(super) const PAGE_COLUMNS: usize = 100;
+pub const PAGE_COLUMNS: usize = 100;
 
 /// The assumed number of rows of a terminal that does not tell it.
 const DEFAULT_ROWS: usize = 24;
 
 /// The number of columns of the terminal at `stream`. [`PAGE_COLUMNS`] if it is no terminal, or
 /// does not tell.
-pub(super) fn columns(stream: impl AsFd) -> usize {
+#[must_use]
+pub fn columns(stream: impl AsFd) -> usize {
     tcgetwinsize(stream)
         .map(|size| usize::from(size.ws_col))
         .ok()
@@ -22,19 +23,22 @@ pub(super) fn columns(stream: impl AsFd) -> usize {
 }
 
 /// How many columns and rows the terminal behind `stream` has.
-pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
+#[must_use]
+pub fn size(stream: impl AsFd) -> (usize, usize) {
     let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
     let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(DEFAULT_ROWS);
     (columns(stream), rows)
 }
 
 /// How many columns `text` takes on a terminal.
-pub(super) fn breadth(text: &str) -> usize {
+#[must_use]
+pub fn breadth(text: &str) -> usize {
     text.width()
 }
 
 /// The line `text`, shortened to `columns` columns with an ellipsis.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+#[must_use]
+pub fn cut(text: &str, columns: usize) -> String {
     if breadth(text) <= columns {
         return text.to_owned();
     }
@@ -50,13 +54,15 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
 }
 
 /// The columns that the longest word takes.
-pub(super) fn longest_word(text: &str) -> usize {
+#[must_use]
+pub fn longest_word(text: &str) -> usize {
     text.split(' ').map(breadth).max().unwrap_or_default()
 }
 
 /// `text` in lines of `columns` columns. A longer word has a line of its own. There is always one
 /// line.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     if breadth(text) <= columns {
         return vec![text.to_owned()];
     }
@@ -75,7 +81,8 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
 
 /// Every line of `text` in `columns` columns: what does not fit goes on below, two blanks further
 /// in than its beginning.
-pub(super) fn paragraphs(text: &str, columns: usize) -> String {
+#[must_use]
+pub fn paragraphs(text: &str, columns: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         if breadth(line) <= columns {

@@ -1,6 +1,6 @@
 //! A table of text: columns as wide as they need to be, or as the screen lets them.
 
-use super::line_wrap::{breadth, longest_word, printable, wrap};
+use crate::line_wrap::{breadth, longest_word, printable, wrap};
 use std::fmt;
 
 /// Blanks between two columns.

@@ -1,0 +1,142 @@
+//! A sweep on several processes, as schedulers run it: tasks that come in any order, twice, or
+//! never.
+
+use crate::common::{Ended, Place, Running};
+use std::fs;
+
+const PLAN: &str = r#"
+title = "Two laws on one line"
+duration = "3 s"
+seeds = 4
+cut = "1 s"
+[[link]]
+between = ["a", "b"]
+rate = "5 Mbit/s"
+delay = "10 ms"
+jitter = "1 ms"
+queue = "50 packets"
+[[transfer]]
+name = "bulk"
+from = "a"
+to = "b"
+congestion = "$law"
+[sweep]
+law = ["background", "cubic"]
+"#;
+
+fn text(of: &[u8]) -> String {
+    String::from_utf8(of.to_vec()).unwrap()
+}
+
+/// A place with a plan, and the plan's tasks.
+fn place() -> (Place, Vec<String>) {
+    let place = Place::new();
+    fs::write(place.path("laws.toml"), PLAN).unwrap();
+    let tasks = place.run("here", &["lab", "tasks", "laws.toml", "--runs", "3"]);
+    tasks.succeeded();
+    let tasks: Vec<String> = text(&tasks.stdout).lines().map(str::to_owned).collect();
+    let seeds: Vec<&str> = tasks.iter().filter_map(|task| task.rsplit(' ').next()).collect();
+    assert_eq!(seeds, ["1..3", "4..4", "1..3", "4..4"]);
+    (place, tasks)
+}
+
+fn task(place: &Place, task: &str) -> Ended {
+    place.run("here", &["lab", "task", "laws.toml", task, "--rows", "rows"])
+}
+
+/// The path of the only file of rows for these seeds of a variant.
+fn rows(place: &Place, end: &str) -> std::path::PathBuf {
+    let files = fs::read_dir(place.path("rows")).unwrap().map(|entry| entry.unwrap().path());
+    files.into_iter().find(|path| path.to_str().unwrap().ends_with(end)).unwrap()
+}
+
+#[test]
+fn tasks_in_any_order_make_the_result_of_a_local_run() {
+    let (place, tasks) = place();
+    // One is killed at once, and runs again with the others.
+    let first = ["lab", "task", "laws.toml", &tasks[0], "--rows", "rows"];
+    let killed = Running::start(place.command("here", &first));
+    killed.signal("KILL");
+    drop(killed);
+    let running = tasks.iter().rev().map(|task| {
+        Running::start(place.command("here", &["lab", "task", "laws.toml", task, "--rows", "rows"]))
+    });
+    running.collect::<Vec<_>>().into_iter().for_each(|running| running.end().succeeded());
+    let again = task(&place, &tasks[0]);
+    again.succeeded();
+    assert!(again.stderr.contains("0 runs, 3 rows were there"), "{}", again.stderr);
+    let gathered = place.run("here", &["lab", "gather", "laws.toml", "rows", "--csv", "g.csv", "--out", "g"]);
+    gathered.succeeded();
+    let local = place.run("here", &["lab", "run", "laws.toml", "--csv", "l.csv", "--out", "l"]);
+    local.succeeded();
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    assert_eq!(read("g.csv"), read("l.csv"));
+    assert_eq!(read("g/laws/result.json"), read("l/laws/result.json"));
+    let lines = |ended: &Ended| text(&ended.stdout).lines().count();
+    assert_eq!(lines(&gathered), lines(&local));
+    // Rows are printed for whoever carries them elsewhere.
+    let printed = place.run("here", &["lab", "task", "laws.toml", &tasks[1], "--rows", "-"]);
+    printed.succeeded();
+    assert_eq!(text(&printed.stdout), fs::read_to_string(rows(&place, "-1-4-4.ndjson")).unwrap());
+}
+
+#[test]
+fn what_is_missing_damaged_or_strange_is_named() {
+    let (place, tasks) = place();
+    let gather = |more: &[&str]| place.run("here", &[&["lab", "gather", "laws.toml", "rows"], more].concat());
+    fs::create_dir(place.path("rows")).unwrap();
+    gather(&[]).failed(3, "there is no row of laws.toml");
+    for line in &tasks[..3] {
+        task(&place, line).succeeded();
+    }
+    // The last row of a file is cut off, and a row of another plan stands behind it.
+    let damaged = rows(&place, "-1-1-3.ndjson");
+    let whole = fs::read_to_string(&damaged).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let strange = lines[0].replace("{\"plan\":\"", "{\"plan\":\"f");
+    let half = &lines[2][..60];
+    fs::write(&damaged, format!("{}\n{}\n{half}\n{strange}\n", lines[0], lines[1])).unwrap();
+    let partial = gather(&["--missing", "missing"]);
+    assert_eq!(partial.code, Some(1), "{}", partial.stderr);
+    for words in [
+        "2 runs are missing",
+        "-1-1-3.ndjson:3: left out: no row",
+        "-1-1-3.ndjson:4: left out: of another plan",
+    ] {
+        assert!(partial.stderr.contains(words), "{}", partial.stderr);
+    }
+    let missing = fs::read_to_string(place.path("missing")).unwrap();
+    let seeds: Vec<&str> = missing.lines().filter_map(|task| task.rsplit(' ').next()).collect();
+    assert_eq!(seeds, ["3..3", "4..4"]);
+    for line in missing.lines() {
+        task(&place, line).succeeded();
+    }
+    gather(&[]).succeeded();
+    gather(&["--csv", "/dev/full"]).failed(1, "o space left");
+    // More seeds than were run are missing; a run with two results is a fault.
+    let more = gather(&["--seeds", "5"]);
+    assert!(more.code == Some(1) && more.stderr.contains("2 runs are missing"), "{}", more.stderr);
+    fs::write(place.path("rows/other.ndjson"), lines[0].replace("\"packets\":", "\"packets\":1")).unwrap();
+    gather(&[]).failed(1, "seed 1 of variant 1 has two different rows");
+}
+
+#[test]
+fn a_task_of_another_plan_or_program_is_refused_before_it_runs() {
+    let (place, tasks) = place();
+    let words: Vec<&str> = tasks[0].split(' ').collect();
+    let with = |place_of: usize, word: &str| {
+        let mut words = words.clone();
+        words[place_of] = word;
+        words.join(" ")
+    };
+    task(&place, &with(0, "00ff")).failed(2, "the task is of the plan 00ff");
+    task(&place, &with(1, "00ff")).failed(2, "the task was cut by the program 00ff");
+    task(&place, &with(3, "9")).failed(2, "variant 9 of 2");
+    task(&place, "some task").failed(2, "expected a line of `byway lab tasks`");
+    fs::write(place.path("laws.toml"), PLAN.replace("5 Mbit/s", "6 Mbit/s")).unwrap();
+    task(&place, &tasks[0]).failed(2, "the plan was changed");
+    assert!(!place.path("rows").exists());
+    fs::write(place.path("rows"), "a file").unwrap();
+    fs::write(place.path("laws.toml"), PLAN).unwrap();
+    task(&place, &tasks[0]).failed(1, "rows");
+}

@@ -1,0 +1,110 @@
+//! A plan that is swept: with its expectation, and what its rows are known by.
+
+use crate::directories::Directories;
+use crate::error::{About as _, Error, Result};
+use crate::experiment_run::{self, Prepared, TaskResult};
+use crate::program_hash::{hash, own_hash};
+use byway_lab::expect::Expectation;
+use byway_lab::measure::Measure;
+use byway_lab::plan::{Mode, Overrides, Plan};
+use byway_lab::sweep::{SweepIdentity, SweepTask};
+use std::ops::RangeInclusive;
+
+/// A plan that is swept, with its expectation.
+#[derive(Debug)]
+pub struct Sweep {
+    task: experiment_run::Task,
+    pub(super) directories: Directories,
+    pub(super) mode: Mode,
+    pub(super) overrides: Overrides,
+    pub(super) plan: Plan,
+    pub(super) expectation: Expectation,
+    pub(super) identity: SweepIdentity,
+}
+
+impl Sweep {
+    /// The sweep of `what`: a plan (a file that ends in .toml) or an experiment by name.
+    ///
+    /// # Errors
+    /// There is no such plan, it is wrong, or it cannot be cut into runs.
+    pub fn read(directories: Directories, what: &str, mode: Mode, overrides: Overrides) -> Result<Self> {
+        let mut tasks = experiment_run::tasks(&directories, &[what.to_owned()], &[])?;
+        let task = tasks.pop().ok_or_else(|| Error::NotFound(format!("there is no experiment {what}")))?;
+        let (plan, expectation) = match task.prepared(mode, &overrides)? {
+            Prepared::Ready(ready) => *ready,
+            Prepared::Not(TaskResult::NotRun(why)) => {
+                return Err(Error::Usage(format!("{what} is not run: {why}")));
+            }
+            Prepared::Not(_) => {
+                return Err(Error::Usage(format!("{what} has no form for the mode {}", mode.name())));
+            }
+        };
+        let identity = SweepIdentity::new(&plan, &own_hash()?, |text| hash(text.as_bytes()));
+        let sweep = Self { task, directories, mode, overrides, plan, expectation, identity };
+        match sweep.measures()?.iter().find(|measure| !measure.asks_single_runs()) {
+            None => Ok(sweep),
+            Some(measure) => Err(Error::Usage(format!(
+                "{what} cannot be cut into tasks: in `{}` the numbers of a question come from another variant",
+                measure.text()
+            ))),
+        }
+    }
+
+    /// The name of the plan or experiment.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.task.id()
+    }
+
+    /// How many variants the plan has.
+    #[must_use]
+    pub fn variants(&self) -> usize {
+        self.plan.variants.len()
+    }
+
+    /// The first and the last seed.
+    #[must_use]
+    pub fn seeds(&self) -> RangeInclusive<u64> {
+        let range = self.plan.seed_range();
+        range.start..=range.end.saturating_sub(1)
+    }
+
+    /// All that is asked of a run: by claims, columns and figures.
+    pub(super) fn measures(&self) -> Result<Vec<Measure>> {
+        let claims = self.expectation.claims.iter().map(|claim| claim.measure.clone());
+        let shows = self.expectation.shows.iter().map(|show| show.measure.clone());
+        let mut measures: Vec<Measure> = claims.chain(shows).collect();
+        for figure in &self.expectation.figures {
+            let measure = figure.question().map(|text| Measure::parse(&text)).transpose();
+            measures
+                .extend(measure.map_err(|error| Error::Usage(error.to_string())).about(|| &*figure.title)?);
+        }
+        Ok(measures)
+    }
+
+    /// Refuses a task of another plan or program.
+    pub(super) fn check(&self, task: &SweepTask) -> Result<()> {
+        let (own, other) = (&self.identity, &task.identity);
+        if other.program != own.program {
+            return Err(Error::Usage(format!(
+                "the task was cut by the program {}, and this is {}: all machines need one and the same file of byway",
+                other.program, own.program
+            )));
+        }
+        if other.plan != own.plan || task.mode != self.mode {
+            return Err(Error::Usage(format!(
+                "the task is of the plan {} ({}), and this is {} ({}): the plan was changed, or --quick, --full or \
+                 --sweep are not those of `lab tasks`",
+                other.plan,
+                task.mode.name(),
+                own.plan,
+                self.mode.name()
+            )));
+        }
+        if task.variant > self.variants() {
+            let variants = self.variants();
+            return Err(Error::Usage(format!("the task is of variant {} of {variants}", task.variant)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! What a run leaves: its key and its answers, as a line of JSON.
+
+use super::identity::SweepIdentity;
+use crate::measure::{Measure, RecordsError, RunAnswers, SharedTexts, WrittenAnswers};
+use crate::record::Record;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A row as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Of which plan and program the row is.
+    pub identity: SweepIdentity,
+    /// What the run answered.
+    pub answers: RunAnswers,
+}
+
+/// Why a line is no row.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowError {
+    /// It is not the JSON of a row. A line that was cut off is not, either.
+    #[error("no row: {0}")]
+    NoRow(String),
+    /// Its trace is no hash.
+    #[error("no row: its trace is no hexadecimal number")]
+    Trace,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenRow {
+    plan: String,
+    program: String,
+    #[serde(flatten)]
+    answers: WrittenAnswers,
+}
+
+impl Row {
+    /// The line for a run, without its end. The same run gives the same bytes everywhere.
+    ///
+    /// # Errors
+    /// The times of the record are no times.
+    pub fn line<'m>(
+        identity: &SweepIdentity,
+        record: &Record,
+        measures: impl IntoIterator<Item = &'m Measure>,
+    ) -> Result<String, RecordsError> {
+        let SweepIdentity { plan, program } = identity.clone();
+        let row = WrittenRow { plan, program, answers: WrittenAnswers::of(record, measures)? };
+        // A struct of texts and finite numbers always has a JSON form.
+        Ok(serde_json::to_string(&row).unwrap_or_default())
+    }
+
+    /// Reads what [`line`](Self::line) wrote.
+    ///
+    /// # Errors
+    /// The line is no row.
+    pub fn read(line: &str, texts: &mut SharedTexts) -> Result<Self, RowError> {
+        let row: WrittenRow =
+            serde_json::from_str(line).map_err(|error| RowError::NoRow(error.to_string()))?;
+        let identity = SweepIdentity { plan: row.plan, program: row.program };
+        Ok(Self { identity, answers: row.answers.shared(texts).ok_or(RowError::Trace)? })
+    }
+}

@@ -1,0 +1,8 @@
+//! Text on a terminal: tables and paragraphs that are as wide as the screen, in which no name of a
+//! peer does harm.
+
+pub mod line_wrap;
+mod table;
+
+pub use line_wrap::printable;
+pub use table::{Align, Table};
