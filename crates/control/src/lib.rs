@@ -64,6 +64,8 @@ pub use papers::harp::Harp;
 #[cfg(feature = "laws")]
 pub use rivals::bbr::Bbr;
 #[cfg(feature = "laws")]
+pub use rivals::bbr3::Bbr3;
+#[cfg(feature = "laws")]
 pub use rivals::cubic::Cubic;
 #[cfg(feature = "laws")]
 pub use rivals::ledbat::Ledbat;

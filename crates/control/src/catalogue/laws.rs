@@ -6,7 +6,7 @@ use crate::bmc::{Bmc, BmcOptions};
 use crate::bundle::{Coupled, Law};
 use crate::mpath::MPathOptions;
 use crate::papers::harp::{Coupling, DelayRule, Harp, HarpOptions};
-use crate::rivals::{bbr, cubic, ledbat, ledbat_pp, lia, nice, tcp_lp};
+use crate::rivals::{bbr, bbr3, cubic, ledbat, ledbat_pp, lia, nice, tcp_lp};
 use crate::{Controller, wang};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
@@ -17,6 +17,12 @@ pub(super) fn bbr(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {
     let (initial, _) = start(request, (cubic::CubicOptions::BYWAY.initial, 0.0));
     let seed = request.seed;
     each(request.name, move |opened| bbr::Bbr::new(opened, initial, seed))
+}
+
+pub(super) fn bbr3(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {
+    let (initial, _) = start(request, (cubic::CubicOptions::BYWAY.initial, 0.0));
+    let seed = request.seed;
+    each(request.name, move |opened| bbr3::Bbr3::new(opened, initial, seed))
 }
 
 pub(super) fn bmc(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {

@@ -39,13 +39,18 @@ const fn named(name: &'static str, about: &'static str, make: Option<Maker>) -> 
 }
 
 /// All controllers, in alphabetical order, with those that this build does not have.
-pub(super) const NAMED_CONTROLLERS: [NamedController; 19] = [
+pub(super) const NAMED_CONTROLLERS: [NamedController; 20] = [
     named(
         "background",
         "fills what is idle, makes way for others, shares with its own (the class `background`)",
         Some(make::background),
     ),
     named("bbr", "BBR, version 1, on every path: paces by the largest delivery rate", law!(bbr)),
+    named(
+        "bbr3",
+        "BBR, version 3, on every path: probes seldom beside others, and answers losses",
+        law!(bbr3),
+    ),
     named("bmc", "weighted TCPs, together as one: weight moves to where it yields most", law!(bmc)),
     named("bmc-literal", "BMC as published", law!(bmc_literal)),
     named("cubic", "CUBIC on every path, uncoupled: what most TCP senders do", law!(cubic)),

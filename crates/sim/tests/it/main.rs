@@ -9,6 +9,7 @@ mod oracles;
 mod pipe;
 mod shaper;
 mod tcp_bbr;
+mod tcp_bbr3;
 mod tcp_common;
 mod tcp_faults;
 mod tcp_oracles;

@@ -297,6 +297,7 @@ fn controllers_fill_two_paths() {
         ("newreno", 14.0),
         ("cubic", 14.0),
         ("bbr", 14.0),
+        ("bbr3", 13.5),
         ("lia", 14.0),
         ("bmc", 14.0),
         ("ledbat", 14.0),

@@ -2,12 +2,10 @@
 //! rounds. Section numbers: draft-cardwell-iccrg-bbr-congestion-control-00. Constants: Linux
 //! (`tcp_bbr.c`). Linux's "long-term sampling", for policers, is left out.
 
-mod filter;
-
+use super::max_filter::MaxFilter;
 use crate::seeded_random::Random;
 use crate::{Acked, Allowance, Congested, Opened, PathController, Trigger, Undo};
 use byway_wire::{Duration, Instant};
-use filter::MaxFilter;
 
 /// BBRHighGain (4.1.1.3) is 2/ln 2, the least gain that doubles the rate in each round.
 const HIGH_GAIN: f64 = 2.885;

@@ -15,6 +15,11 @@ impl MaxFilter {
         Self { rounds, best: [(0.0, 0); 3] }
     }
 
+    /// Makes the filter forget samples older than `rounds` rounds from now on.
+    pub(super) const fn set_rounds(&mut self, rounds: u64) {
+        self.rounds = rounds;
+    }
+
     pub(super) const fn get(&self) -> f64 {
         self.best[0].0
     }
