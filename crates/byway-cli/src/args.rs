@@ -26,6 +26,7 @@ pub mod sources;
 pub mod status;
 #[cfg(feature = "lab")]
 pub mod sweep;
+pub mod tasks;
 pub mod verbs;
 #[cfg(feature = "view")]
 pub mod view;
@@ -149,6 +150,8 @@ pub enum Command {
     Send(verbs::Send),
     /// Print a ticket, then take what is sent
     Recv(verbs::Recv),
+    /// Cut a directory into lists that several hosts can send
+    Tasks(tasks::Tasks),
     /// Lead local ports to services on the receiver's side
     Forward(verbs::Forward),
     /// Forward what it cannot read, for whoever holds its word
@@ -207,6 +210,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Send(_) => "send",
             Self::Recv(_) => "recv",
+            Self::Tasks(_) => "tasks",
             Self::Forward(_) => "forward",
             Self::Relay(_) => "relay",
             Self::Source(_) => "source",

@@ -34,6 +34,7 @@ mod sink;
 mod source;
 mod source_relays;
 mod status;
+mod tasks;
 mod transfer_events;
 #[cfg(feature = "view")]
 mod view;
@@ -60,6 +61,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Demo(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_DEMO),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
+        Command::Tasks(arguments) => tasks::run(arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Sink(arguments) => sink::run(&cli.global, arguments, output),

@@ -35,6 +35,7 @@ mod test_tree;
 mod trash;
 mod tree_compare;
 mod tree_selection;
+mod tree_shares;
 mod tree_walk;
 
 pub use error::{SinkError, SourceError};
@@ -60,6 +61,7 @@ pub use tree_compare::{Difference, compare};
 pub use tree_selection::{
     ListedPaths, MAX_PATTERN_BYTES, MAX_PATTERNS, SelectionError, TreeFilter, TreeSelection,
 };
+pub use tree_shares::{MAX_SHARES, ShareCount, TreeShare, TreeShares};
 pub use tree_walk::{Warning, WarningKind, names_contents};
 
 /// Files that may be announced and not settled at one time. A [`Source`] announces no more; a

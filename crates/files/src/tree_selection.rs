@@ -131,6 +131,11 @@ impl ListedPaths {
         Ok(listed)
     }
 
+    /// The paths, in the order of their bytes.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
     /// Whether a path is listed, or a directory above it.
     pub(crate) fn holds(&self, path: &[u8]) -> bool {
         let ends = (0..path.len()).filter(|at| path.get(*at) == Some(&b'/'));

@@ -69,15 +69,20 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;
     let count = sorted.len();
-    let outside = |rank: usize| (0..rank).map(|below| 2.0 * half_binomial(count, below)).sum::<f64>();
-    let mut rank = 1;
-    while 2 * (rank + 1) <= count && 1.0 - outside(rank + 1) >= CONFIDENCE_LEVEL {
-        rank += 1;
+    // The probability that the median lies outside of the values from the rank-th to its mirror
+    // image. It grows by one term with each rank.
+    let (mut rank, mut outside) = (1, 2.0 * half_binomial(count, 0));
+    while 2 * (rank + 1) <= count {
+        let next = outside + 2.0 * half_binomial(count, rank);
+        if 1.0 - next < CONFIDENCE_LEVEL {
+            break;
+        }
+        (rank, outside) = (rank + 1, next);
     }
     Some(Interval {
         low: *sorted.get(rank - 1)?,
         high: *sorted.get(count - rank)?,
-        coverage: if count == 1 { 0.0 } else { 1.0 - outside(rank) },
+        coverage: if count == 1 { 0.0 } else { 1.0 - outside },
     })
 }
 

@@ -10,7 +10,7 @@ use crate::hello_preamble::ConnectionPurpose;
 use crate::identity::Identity;
 use crate::outbound_transfer::{MAX_QUEUED_MESSAGES, Outbound, OutboundPipe, OutboundTree};
 use crate::ticket::Ticket;
-use byway_files::{Journals, Source, SourceOptions, Subdirectory, TreeSelection};
+use byway_files::{Journals, ListedPaths, Source, SourceOptions, Subdirectory, TreeSelection};
 use byway_net::Control;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
@@ -57,7 +57,8 @@ pub(crate) fn start_outbound(
                 // It must not take the place of a transfer that runs.
                 true => (byway_net::seed()?, ConnectionPurpose::Look),
                 false => {
-                    let transfer = transfer_of(identity, &paths, options.into_root, below.as_ref());
+                    let listed = selection.listed.as_ref();
+                    let transfer = transfer_of(identity, &paths, options.into_root, (below.as_ref(), listed));
                     (transfer, ConnectionPurpose::Tree)
                 }
             };
@@ -148,7 +149,7 @@ fn transfer_of(
     identity: &Identity,
     paths: &[PathBuf],
     into_root: bool,
-    below: Option<&Subdirectory>,
+    (below, listed): (Option<&Subdirectory>, Option<&ListedPaths>),
 ) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
     hasher.update(&identity.public().0);
@@ -168,6 +169,14 @@ fn transfer_of(
         hasher.update(&u64::MAX.to_be_bytes());
         hasher.update(below.as_bytes());
     }
+    // Hosts that share a key may send several lists of one tree at the same time.
+    if let Some(listed) = listed {
+        hasher.update(&(u64::MAX - 1).to_be_bytes());
+        for path in listed.paths() {
+            hasher.update(&(path.len() as u64).to_be_bytes());
+            hasher.update(path);
+        }
+    }
     let mut name = [0; 16];
     hasher.finalize_xof().fill(&mut name);
     name
@@ -182,7 +191,8 @@ mod tests {
         let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32]));
         let below = |byte, paths: &[&str], below: Option<&str>| {
             let paths = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-            transfer_of(&identity(byte), &paths, false, below.map(|below| below.parse().unwrap()).as_ref())
+            let below: Option<Subdirectory> = below.map(|below| below.parse().unwrap());
+            transfer_of(&identity(byte), &paths, false, (below.as_ref(), None))
         };
         let name = |byte, paths: &[&str]| below(byte, paths, None);
         assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
@@ -193,5 +203,12 @@ mod tests {
         assert_eq!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("b/")));
         assert_ne!(below(1, &["/a"], Some("b")), below(1, &["/a"], Some("c")));
         assert_ne!(name(1, &["/a"]), below(1, &["/a"], Some("b")));
+        let listed = |lines: &[u8]| {
+            let listed = ListedPaths::read(lines).unwrap();
+            transfer_of(&identity(1), &[PathBuf::from("/a")], false, (None, Some(&listed)))
+        };
+        assert_eq!(listed(b"b\nc\n"), listed(b"c\n./b\n"));
+        assert_ne!(listed(b"b\nc\n"), listed(b"b\n"));
+        assert_ne!(listed(b"b\n"), name(1, &["/a"]));
     }
 }

@@ -133,7 +133,7 @@ impl From<TcpCongestion> for byway_net::TcpCongestion {
 pub struct Send {
     /// Files and directories to send (or `-` for standard input), then the ticket, @FILE or PEER:
     /// [env: BYWAY_TICKET]
-    #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
+    #[arg(value_name = "PATH… TICKET", required_unless_present = "from", num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
     /// Relay to send through, a word or @FILE; repeatable [default: those of the ticket]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
@@ -173,6 +173,9 @@ pub struct Send {
     /// Which entries are sent.
     #[command(flatten)]
     pub selection: Selection,
+    /// Directory of what FILE lists [default: PATH]
+    #[arg(long, value_name = "DIR", requires = "files_from", help_heading = TREE_OPTIONS)]
+    pub from: Option<PathBuf>,
     /// Delete in directories sent what is no longer here; the receiver keeps it 30 days [default:
     /// off]
     #[arg(long, help_heading = TREE_OPTIONS, conflicts_with = "files_from")]
@@ -220,6 +223,12 @@ pub struct Send {
 }
 
 impl Send {
+    /// Whether a directory is sent without its name.
+    #[must_use]
+    pub const fn sends_contents(&self) -> bool {
+        self.into_root || self.from.is_some()
+    }
+
     /// Separates the paths from the ticket. The last argument is the ticket if it looks like one,
     /// begins with `@` (a file with the ticket) or is `NAME:` (a peer). Otherwise the ticket is
     /// `environment`, which is `BYWAY_TICKET`. Without that the last argument is the ticket in any
@@ -231,8 +240,13 @@ impl Send {
         config: &Config,
     ) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
-        let (last, before) =
-            self.paths_and_ticket.split_last().ok_or_else(|| usage(messages::send::NO_PATH.into()))?;
+        let Some((last, before)) = self.paths_and_ticket.split_last() else {
+            let (Some(from), Some(ticket)) = (&self.from, environment) else {
+                return Err(usage(messages::send::NO_TICKET.into()));
+            };
+            let Ok(ticket) = ticket.parse();
+            return Ok((vec![from], ticket));
+        };
         let text = last.to_str().unwrap_or_default();
         let given = text.starts_with('@') || looks_like_ticket(text) || config.is_recipient(text)?;
         let begins = |part: &OsString| part.to_str().is_some_and(looks_like_ticket);
@@ -246,6 +260,13 @@ impl Send {
             (Some(ticket), ..) if !given => (self.paths_and_ticket.as_slice(), ticket),
             _ => (before, text),
         };
+        if let Some(from) = &self.from {
+            if !paths.is_empty() {
+                return Err(usage(messages::send::TWO_DIRECTORIES.into()));
+            }
+            let Ok(ticket) = ticket.parse();
+            return Ok((vec![from], ticket));
+        }
         if paths.is_empty() {
             return Err(usage(if given {
                 messages::send::NO_PATH_BEFORE_TICKET.into()

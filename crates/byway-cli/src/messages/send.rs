@@ -4,9 +4,10 @@ use crate::units::{Bytes, Span};
 use byway_transfer::LookedAt;
 use byway_transfer::secret_words::shortened;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-pub const NO_PATH: &str = "the command names nothing to send: name at least one path, and then the ticket";
+pub const NO_TICKET: &str = "the command has no ticket: give what `byway recv` printed, or set BYWAY_TICKET";
 pub const NO_PATH_BEFORE_TICKET: &str =
     "the command names nothing to send: name at least one path before the ticket";
 pub const STREAM_WITH_FILES: &str =
@@ -17,6 +18,8 @@ pub const STREAM_WITH_SELECTION: &str = "`-` is standard input, of which all is 
 pub const CONTENTS_WITH_DELETE: &str = "with --delete one directory's contents are sent at a time, or what the others hold would be gone: name it alone";
 pub const LIST_WITHOUT_DIRECTORY: &str =
     "--files-from lists paths in one directory: name this directory, and nothing else, before the ticket";
+pub const TWO_DIRECTORIES: &str =
+    "--from names the directory in which the list's paths begin: name no other path before the ticket";
 pub const SESSION_FORGOTTEN: &str =
     "the receiver no longer knows this session: this command begins another and sends what is missing there";
 
@@ -35,6 +38,17 @@ pub fn no_ticket(last: &str) -> String {
     let last = if last.contains('/') { last.into() } else { shortened(last) };
     format!(
         "the command has no ticket after `{last}`: give there what `byway recv` printed, or set BYWAY_TICKET"
+    )
+}
+
+/// What `byway tasks` wrote: the bytes of the smallest and of the largest list are `each`.
+pub fn lists(lists: usize, entries: usize, bytes: u64, each: RangeInclusive<u64>) -> String {
+    let (smallest, largest) = each.into_inner();
+    format!(
+        "{lists} lists of {entries} entries and {}; each has {} to {}",
+        Bytes(bytes),
+        Bytes(smallest),
+        Bytes(largest)
     )
 }
 

@@ -67,7 +67,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if piped && (arguments.selection.is_given() || arguments.delete) {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_SELECTION).into());
     }
-    let has_contents = arguments.into_root || paths.iter().any(|path| names_contents(path));
+    let has_contents = arguments.sends_contents() || paths.iter().any(|path| names_contents(path));
     if arguments.delete && has_contents && paths.len() > 1 {
         return Err(Failure::new(Exit::Usage, messages::send::CONTENTS_WITH_DELETE).into());
     }
@@ -284,7 +284,7 @@ const fn source_options(arguments: &Send) -> SourceOptions {
         special_modes: arguments.keep_modes,
         compares_contents: arguments.checksum,
         replaces_newer: arguments.replace_newer,
-        into_root: arguments.into_root,
+        into_root: arguments.sends_contents(),
         hard_links: arguments.hard_links,
         expects_newer: arguments.update,
         deletes: arguments.delete,

@@ -1,6 +1,6 @@
 //! `byway send` with --exclude, --include and --files-from.
 
-use crate::common::{Place, Running};
+use crate::common::{Place, Running, assert_same};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -67,6 +67,45 @@ fn a_list_says_what_is_sent_and_what_it_misses_is_named() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("work/gone: not sent, cannot be read (No such file"), "{said}");
     assert!(place.path("in/work/cache/x").exists());
+}
+
+/// Three hosts of a cluster, which share a home, send a list each. One is killed and sends again.
+#[test]
+fn lists_of_a_tree_are_sent_by_several_hosts() {
+    let place = Place::new();
+    let top = place.path("survey");
+    fs::create_dir(&top).unwrap();
+    byway_files::generate(&top, 5, 3_000_000).unwrap();
+    fs::create_dir(top.join("empty")).unwrap();
+    let tasks = place.run("here", &["tasks", "survey", "lists", "--count", "3", "--json"]);
+    tasks.succeeded();
+    let told = tasks.result();
+    assert_eq!(told["lists"], 3, "{told}");
+    let (bytes, largest) = (told["bytes"].as_u64().unwrap(), told["largest_bytes"].as_u64().unwrap());
+    assert!(3 * largest <= bytes + bytes / 2, "{told}");
+    let lists: Vec<String> = files(&place.path("lists"));
+    assert_eq!(lists, ["01", "02", "03"]);
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let send = |list: &str| {
+        let list = format!("lists/{list}");
+        place.command("cluster", &["send", "--files-from", &list, "--from", "survey", &ticket])
+    };
+    let sending: Vec<Running> = lists.iter().map(|list| Running::start(send(list))).collect();
+    sending[0].signal("KILL");
+    for (number, running) in sending.into_iter().enumerate() {
+        let ended = running.end();
+        assert!(number == 0 || ended.code == Some(0), "{}", ended.stderr);
+    }
+    // What is there is not sent again.
+    for list in &lists {
+        Running::start(send(list)).end().succeeded();
+    }
+    assert_same(&top, &place.path("in"));
+    let both =
+        place.run("here", &["send", "survey", &ticket, "--files-from", "lists/01", "--from", "survey"]);
+    both.failed(2, "name no other path");
+    place.run("here", &["send", "--files-from", "lists/01", "--from", "survey"]).failed(2, "has no ticket");
+    place.run("here", &["tasks", "nowhere", "lists", "--count", "3"]).failed(3, "nowhere");
 }
 
 #[test]

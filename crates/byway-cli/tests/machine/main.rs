@@ -43,6 +43,7 @@ mod redials;
 mod refusals;
 mod relay_crowd;
 mod search;
+mod shares;
 mod sites;
 mod sources;
 mod tcp_bundle;
@@ -75,6 +76,7 @@ fn main() {
         search::tests(),
         newcomer::tests(),
         nights::tests(),
+        shares::tests(),
         no_udp::tests(),
         tcp_relays::tests(),
         broken_hops::tests(),
