@@ -49,7 +49,7 @@ fn the_same_seed_gives_the_same_network_on_every_machine() {
             14_355_542_477_761_589_354,
             1_957_548_094_436_001_311,
             1_420_542_043_272_571_479,
-            8_287_360_034_979_856_498
+            18_266_322_627_951_671_927
         ]
     );
 }
@@ -227,13 +227,21 @@ fn quantile(values: &mut [f64], part: f64) -> f64 {
     values[((values.len() - 1) as f64 * part) as usize]
 }
 
+/// The rate in bit/s of the widest route from `a` to `b` through one of these relays.
+fn widest_detour(graph: &Graph, a: &str, b: &str, relays: &[String]) -> u64 {
+    let rate = |from: &str, to: &str| graph.bottleneck(&graph.way(from, to, &[]).unwrap()).unwrap();
+    let others = relays.iter().filter(|&relay| relay != a && relay != b);
+    others.map(|relay| rate(a, relay).min(rate(relay, b))).max().unwrap()
+}
+
 /// The tier of a router. It is `0` for backbone, `1` for regional, `2` for edge, and `3` for a
 /// relay or host.
 fn tier(name: &str) -> u8 {
     match name.as_bytes()[0] {
         b'a' => 0,
         b'b' => 1,
-        b'e' => 2,
+        // An edge network, or the common network of several.
+        b'e' | b'c' => 2,
         _ => 3,
     }
 }
@@ -242,7 +250,9 @@ fn tier(name: &str) -> u8 {
 fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
     for seed in 1..=3 {
         let graph = internet(seed, &Internet::default()).unwrap();
-        assert_eq!(graph.nodes().count(), 3_000 + 450 + 200);
+        let commons = graph.nodes().filter(|name| name.starts_with('c')).count();
+        assert!((20..=50).contains(&commons), "{commons}");
+        assert_eq!(graph.nodes().count(), 3_000 + commons + 450 + 200);
         assert!(hangs_together(&graph));
 
         // The degree of a router is the number of its neighbours that are routers. The share of
@@ -260,7 +270,7 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
         let (median, most) = (quantile(&mut degrees, 0.5), quantile(&mut degrees, 1.0));
         let top: f64 = degrees.iter().rev().take(30).sum::<f64>() / ends;
         println!(
-            "seed {seed}: degree median {median}, mean {:.2}, most {most}, slope {slope:.2}, the top 1 % have {top:.2}",
+            "seed {seed}: degree median {median}, mean {:.2}, most {most}, slope {slope:.2}, {commons} common lines, the top 1 % have {top:.2}",
             ends / 3_000.0
         );
 
@@ -279,7 +289,7 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
             let bottom = inner.iter().position(|&tier| tier == lowest).unwrap();
             assert!(inner[..bottom].is_sorted_by(|a, b| a >= b) && inner[bottom..].is_sorted(), "{names:?}");
             assert!(
-                inner.iter().filter(|&&tier| tier == 2).count() <= 2
+                names.iter().filter(|name| name.starts_with('e')).count() <= 2
                     && inner.iter().filter(|&&tier| tier == 1).count() <= 2,
                 "{names:?}"
             );
@@ -297,10 +307,9 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
             let access = graph.bottleneck(&ends).unwrap();
             let rate = graph.bottleneck(&way).unwrap();
             core += u32::from(rate < access);
-            let rate_by = |relay: &String| graph.bottleneck(&graph.way(a, b, &[relay]).unwrap()).unwrap();
-            let most = relays.iter().map(rate_by).max().unwrap();
-            richer += u32::from(most > rate);
-            twice += u32::from(most > 2 * rate);
+            let most = widest_detour(&graph, a, b, &relays);
+            richer += u32::from(most * 10 >= rate * 12);
+            twice += u32::from(most >= 2 * rate);
         }
         let middle = quantile(&mut rtts, 0.5);
         let (low, high) = (quantile(&mut rtts, 0.05), quantile(&mut rtts, 0.95));
@@ -309,7 +318,7 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
             quantile(&mut rtts, 1.0)
         );
         println!(
-            "seed {seed}: of 100 pairs {faster} have a faster detour, {fifth} one by a fifth; {core} are slowest in the core, {richer} have a richer detour, {twice} one of twice the rate"
+            "seed {seed}: of 100 pairs {faster} have a faster detour, {fifth} one by a fifth; {core} are slowest in the core, {richer} have a detour of 1.2 times the rate, {twice} one of twice"
         );
         assert!(median <= 2.0 && most >= 60.0 && (0.1..0.25).contains(&top));
         assert!((-2.0..-1.0).contains(&slope));
@@ -317,6 +326,72 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
             (20.0..80.0).contains(&low) && (120.0..220.0).contains(&middle) && (280.0..400.0).contains(&high)
         );
         assert!((40..=85).contains(&faster) && (10..=37).contains(&fifth));
-        assert!((25..=55).contains(&core) && (20..=50).contains(&richer) && (10..=40).contains(&twice));
+        assert!((70..=90).contains(&core) && (55..=80).contains(&richer) && (40..=65).contains(&twice));
     }
+}
+
+/// Calibrates the share of congested lines of edge networks, `EDGE_CONGESTED_SHARE`. Haddow et al.
+/// ("On the feasibility of bandwidth detouring", PAM 2011) found that 74.8 % of the paths between
+/// 152 PlanetLab nodes have a detour over one of these nodes with 1.2 times the rate and 1 Mbit/s
+/// more.
+#[test]
+fn as_many_pairs_of_research_hosts_have_a_wider_detour_as_on_planetlab() {
+    const NODES: usize = 152;
+    const WORLDS: u64 = 5;
+    let nodes: Vec<String> = (1..=NODES).map(|node| format!("p{node}")).collect();
+    let mut shares = Vec::new();
+    let mut factors = Vec::new();
+    for seed in 1..=WORLDS {
+        let graph = internet(seed, &Internet { relays: NODES, hosts: 0, ..Internet::default() }).unwrap();
+        let mut wider = 0;
+        // Each node sends to four others, so a standard deviation is some 2 %.
+        let pairs = (0..NODES).flat_map(|from| [31, 61, 91, 121].map(|step| (from, (from + step) % NODES)));
+        for (from, to) in pairs {
+            let (a, b) = (&nodes[from], &nodes[to]);
+            let direct = graph.bottleneck(&graph.way(a, b, &[]).unwrap()).unwrap();
+            let most = widest_detour(&graph, a, b, &nodes);
+            wider += u32::from(most * 10 >= direct * 12 && most >= direct + 1_000_000);
+            factors.push((most as f64 / direct as f64).max(1.0));
+        }
+        shares.push(f64::from(wider) / (4 * NODES) as f64);
+    }
+    let mean = shares.iter().sum::<f64>() / WORLDS as f64;
+    let mean_factor = factors.iter().sum::<f64>() / factors.len() as f64;
+    println!("{shares:.3?} have a wider detour, in the mean {mean:.3}");
+    println!("factor of the widest: median {:.2}, mean {mean_factor:.2}", quantile(&mut factors, 0.5));
+    println!("with a gain: {:.2}, twice: {:.2}", 1.0 - below(&factors, 1.01), 1.0 - below(&factors, 2.0));
+    assert!((mean - 0.748).abs() < 0.03, "{mean}");
+    assert!(shares.iter().all(|share| (share - 0.748).abs() < 0.1), "{shares:?}");
+}
+
+/// Computes what two other papers measured, which nothing is calibrated on: few overlay nodes
+/// (CRONets, ICDCS 2016), and hosts and relays in backbones (Lai et al., HotCloud 2018).
+#[test]
+fn few_relays_gain_less_and_hosts_in_backbones_gain_too() {
+    const OVERLAY_NODES: usize = 5;
+    let (mut few, mut clouds) = (Vec::new(), Vec::new());
+    for seed in 1..=5 {
+        let graph = internet(seed, &Internet { relays: 300, hosts: 0, ..Internet::default() }).unwrap();
+        let factor = |a: &str, b: &str, relays: &[String]| {
+            let direct = graph.bottleneck(&graph.way(a, b, &[]).unwrap()).unwrap();
+            (widest_detour(&graph, a, b, relays) as f64 / direct as f64).max(1.0)
+        };
+        let overlay: Vec<String> = (1..=OVERLAY_NODES).map(|node| format!("p{node}")).collect();
+        few.extend((11..=150).map(|end| factor(&format!("p{end}"), &format!("p{}", end + 150), &overlay)));
+        let routers: Vec<String> = graph.nodes().filter(|name| tier(name) == 0).map(str::to_owned).collect();
+        let half = routers.len() / 2;
+        clouds.extend((0..half).map(|at| factor(&routers[at], &routers[at + half], &routers)));
+    }
+    for (name, factors) in [("five relays", &mut few), ("in backbones", &mut clouds)] {
+        let (gain, fifth, twice) = (below(factors, 1.01), below(factors, 1.2), below(factors, 2.0));
+        let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+        println!(
+            "{name}: {:.2} gain, {:.2} a fifth, {:.2} twice; factor {:.2} in the median, {mean:.2} in the mean",
+            1.0 - gain,
+            1.0 - fifth,
+            1.0 - twice,
+            quantile(factors, 0.5)
+        );
+    }
+    assert!((0.4..0.65).contains(&(1.0 - below(&few, 1.01))));
 }

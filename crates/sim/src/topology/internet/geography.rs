@@ -80,6 +80,14 @@ impl Location {
         2.0 * 6_371.0 * libm::asin(libm::sqrt(chord.min(1.0)))
     }
 
+    /// The solar time at this place, in hours from 0 to below 24, when it is `hour` in UTC.
+    pub(super) fn local_hour(self, hour: usize) -> f64 {
+        /// Degrees that the Earth turns in an hour.
+        const DEGREES_PER_HOUR: f64 = 15.0;
+        let local = hour as f64 + self.east / DEGREES_PER_HOUR;
+        local - 24.0 * libm::floor(local / 24.0)
+    }
+
     /// The propagation delay in milliseconds. It includes 0.1 ms for equipment at the ends.
     pub(super) fn ms(self, other: Self) -> f64 {
         0.1 + self.distance(other) * CABLE_DETOUR_FACTOR / FIBRE_KM_PER_MS
@@ -122,6 +130,14 @@ mod tests {
         assert!((between("paris", "london") - 340.0).abs() < 80.0);
         let pole = Location { north: 90.0, east: 7.0 };
         assert!((pole.distance(Location { north: -90.0, east: 7.0 }) - 20_015.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn local_time_follows_the_sun() {
+        let at = |east| Location { north: 0.0, east };
+        assert_eq!(at(0.0).local_hour(12), 12.0);
+        assert_eq!(at(-75.0).local_hour(2), 21.0);
+        assert_eq!(at(150.0).local_hour(20), 6.0);
     }
 
     #[test]
