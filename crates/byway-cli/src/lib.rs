@@ -15,3 +15,36 @@ pub mod signals;
 pub mod verb;
 
 pub use byway_transfer::{address, units};
+
+use args::Cli;
+use output::Output;
+use std::process::ExitCode;
+
+/// Runs the program `byway` with the arguments of the process. All between a person's command and
+/// the exit code is told in the module that each line names.
+#[must_use]
+pub fn program() -> ExitCode {
+    let cli = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    let mut output = Output::new(cli.global.style());
+    let outcome = verb::run(&cli, &mut output);
+    let exit = verb::conclude(cli.command.name(), outcome, &mut output);
+    output.finish();
+    exit.into()
+}
+
+/// Runs the program with controllers of the caller's beside byway's own. Plans, the scoreboard and
+/// random worlds know them by their names.
+#[cfg(feature = "lab")]
+#[must_use]
+pub fn program_with(controllers: &[byway_control::catalogue::OwnController]) -> ExitCode {
+    match byway_control::catalogue::add_controllers(controllers) {
+        Ok(()) => program(),
+        Err(error) => {
+            output::print_failure("", exit::Exit::Usage, &error.to_string());
+            exit::Exit::Usage.into()
+        }
+    }
+}

@@ -23,6 +23,7 @@
 //! | `papers` | Harp and HIR as published |
 //! | `bmc` | a controller of weights |
 //! | `rivals` | controllers of others, to compare with |
+//! | `contract_check` | random events, for the tests of a controller |
 #![no_std]
 
 extern crate alloc;
@@ -33,6 +34,8 @@ pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
 pub mod contract;
+#[cfg(feature = "laws")]
+pub mod contract_check;
 mod cubic_curve;
 pub mod detector;
 pub mod mpath;

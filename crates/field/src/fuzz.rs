@@ -4,6 +4,7 @@ use crate::error::{About as _, Error, Result};
 use byway_lab::fuzz::{Finding, judge, setup};
 use byway_lab::plan::{MAX_SEED, plan_text};
 use rayon::prelude::*;
+use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -93,19 +94,28 @@ pub enum FuzzEvent {
     Progress(FuzzCounts),
 }
 
+/// Seeds that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SeedSeries {
+    /// The first of them.
+    pub first: u64,
+    /// The last of them.
+    pub last: u64,
+}
+
 /// The counts of a fuzzing run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FuzzCounts {
     /// Worlds that were run.
     pub worlds: u64,
-    /// First and last seed of each series of seeds that follow each other, in the order in which
-    /// they were run.
-    pub seeds: Vec<(u64, u64)>,
+    /// The seeds, in the order in which they were run.
+    pub seeds: Vec<SeedSeries>,
     /// How many packets the worlds had.
     pub packets: u64,
     /// How many broke a law.
     pub found: u64,
     /// Seconds of real time that the worlds took.
+    #[serde(skip)]
     pub seconds: f64,
 }
 
@@ -114,8 +124,8 @@ impl FuzzCounts {
         self.worlds += seeds.len() as u64;
         for &seed in seeds {
             match self.seeds.last_mut() {
-                Some((_, last)) if last.checked_add(1) == Some(seed) => *last = seed,
-                _ => self.seeds.push((seed, seed)),
+                Some(series) if series.last.checked_add(1) == Some(seed) => series.last = seed,
+                _ => self.seeds.push(SeedSeries { first: seed, last: seed }),
             }
         }
     }
@@ -231,11 +241,14 @@ mod tests {
         let wrong = listed("1\nseven\n").expect_err("no number").to_string();
         assert!(wrong.contains(":2: expected a seed, which is a whole number, found `seven`"), "{wrong}");
         let ran = run(&seeds, || false, |_| Ok(())).expect("a run");
-        assert_eq!((ran.worlds, ran.found, ran.seeds), (3, 0, vec![(7, 8), (3, 3)]));
+        assert_eq!(
+            (ran.worlds, ran.found, ran.seeds),
+            (3, 0, vec![SeedSeries { first: 7, last: 8 }, SeedSeries { first: 3, last: 3 }])
+        );
         let none = run(&WorldSeeds::Time { first: 1, time: Duration::ZERO }, || false, |_| Ok(()));
         assert_eq!(none.expect("a run").worlds, 0);
         let some = run(&WorldSeeds::Time { first: 5, time: Duration::from_millis(1) }, || false, |_| Ok(()));
-        assert_eq!(some.expect("a run").seeds, [(5, 54)]);
+        assert_eq!(some.expect("a run").seeds, [SeedSeries { first: 5, last: 54 }]);
         let one = WorldSeeds::Count { first: 9, count: 1 };
         assert_eq!((one.count(), one.only()), (Some(1), Some(9)));
         let stopped = run(&one, || true, |_| Ok(()));

@@ -13,6 +13,7 @@
 //! | [`scoreboard`] | compares congestion controls |
 //! | [`sweep`] | cuts plans into tasks for many machines, and gathers their rows |
 //! | [`fuzz`] | simulates random networks |
+//! | [`new_controller`] | a crate to begin with for a congestion controller of one's own |
 //! | [`network`] | reads which network to emulate |
 //! | [`labs`] | starts, enters and ends emulated networks |
 //! | [`emulation`] | runs the transfers of a plan by real programs |
@@ -31,7 +32,9 @@ pub mod harm;
 pub mod harm_table;
 pub mod http_requests;
 pub mod labs;
+pub mod link_table;
 pub mod network;
+pub mod new_controller;
 pub mod scoreboard;
 pub mod sweep;
 

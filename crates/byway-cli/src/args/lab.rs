@@ -51,6 +51,8 @@ pub enum LabCommand {
     /// their options
     #[command(before_help = include_str!("examples/lab-controllers.txt").trim_end())]
     Controllers,
+    /// Write a crate to begin with for a congestion controller of your own
+    NewController(LabNewController),
     /// Build the network of a plan on this machine, with real kernels and the simulator's links
     Up(LabUp),
     /// Run a program on a host of a lab that is up
@@ -71,6 +73,18 @@ pub enum LabCommand {
     /// Run the requests that standard input names, for emulated runs
     #[command(hide = true)]
     Fetch(LabFetch),
+}
+
+/// `byway lab new-controller`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = include_str!("examples/lab-new-controller.txt").trim_end())]
+pub struct LabNewController {
+    /// The name of the controller, and of the folder that is made
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// A clone of byway to build with [default: from where it is published]
+    #[arg(long, value_name = "DIR")]
+    pub byway: Option<PathBuf>,
 }
 
 /// `byway lab up`

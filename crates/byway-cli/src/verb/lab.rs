@@ -31,6 +31,7 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Scoreboard(arguments) => scoreboard::run(arguments, output),
         LabCommand::Topologies => catalogue::topologies(output),
         LabCommand::Controllers => catalogue::controllers(output),
+        LabCommand::NewController(arguments) => catalogue::new_controller(arguments, output),
         LabCommand::Up(arguments) => emulated::up(arguments, output),
         LabCommand::Exec(arguments) => emulated::exec(arguments),
         LabCommand::Status(arguments) => emulated::status(arguments, output),

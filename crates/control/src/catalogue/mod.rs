@@ -5,10 +5,14 @@ mod choice;
 mod laws;
 mod make;
 mod option_reader;
+#[cfg(feature = "laws")]
+mod own;
 mod request;
 mod table;
 
 pub use choice::{ChoiceError, ControllerChoice};
+#[cfg(feature = "laws")]
+pub use own::{OwnController, OwnControllerError, add_controllers};
 pub use request::SenderKind;
 
 use crate::Controller;
@@ -68,7 +72,10 @@ pub struct ControllerInfo {
 /// The name of every controller that this build has.
 #[must_use]
 pub fn controller_names() -> Vec<&'static str> {
-    NAMED_CONTROLLERS.iter().filter(|named| named.make.is_some()).map(|named| named.name).collect()
+    let named = NAMED_CONTROLLERS.iter().filter(|named| named.make.is_some()).map(|named| named.name);
+    #[cfg(feature = "laws")]
+    let named = named.chain(own::all().iter().map(|own| own.name));
+    named.collect()
 }
 
 /// Every controller that this build has, and its options.
@@ -80,7 +87,14 @@ pub fn names() -> Vec<ControllerInfo> {
         let _ = named.make?(&mut request);
         Some(ControllerInfo { name: named.name, about: named.about, options: request.options.known })
     };
-    NAMED_CONTROLLERS.iter().filter_map(of).collect()
+    let named = NAMED_CONTROLLERS.iter().filter_map(of);
+    #[cfg(feature = "laws")]
+    let named = named.chain(own::all().iter().map(|own| ControllerInfo {
+        name: own.name,
+        about: own.about,
+        options: Vec::new(),
+    }));
+    named.collect()
 }
 
 /// The controller called `name` with its default options, for a session of byway; `None` if this
@@ -88,6 +102,10 @@ pub fn names() -> Vec<ControllerInfo> {
 /// decisions from the same events.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
+    #[cfg(feature = "laws")]
+    if let Some(own) = own::named(name) {
+        return Some((own.make)(seed));
+    }
     let named = NAMED_CONTROLLERS.iter().find(|named| named.name == name)?;
     Some(named.make?(&mut request(named.name, &BTreeMap::new(), SenderKind::Session, seed)))
 }
@@ -112,6 +130,16 @@ pub fn controller(
 ) -> Result<Box<dyn Controller>, ChoiceError> {
     let name = choice.name.clone();
     let known = || controller_names().join(", ");
+    #[cfg(feature = "laws")]
+    if let Some(own) = own::named(&name) {
+        return match choice.options.keys().next() {
+            None => Ok((own.make)(seed)),
+            Some(option) => {
+                let option = option.clone();
+                Err(ChoiceError::UnknownOption { name, option, known: "none".to_owned() })
+            }
+        };
+    }
     let Some(named) = NAMED_CONTROLLERS.iter().find(|named| named.name == choice.name) else {
         return Err(ChoiceError::UnknownName { name, known: known() });
     };

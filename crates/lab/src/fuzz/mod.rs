@@ -30,6 +30,7 @@ use byway_wire::Duration;
 use core::sync::atomic::AtomicBool;
 pub use kinds::WorldKind;
 use network::NetworkDraw;
+use serde::Serialize;
 use troubles::Troubles;
 use world_facts::TROUBLE_END_SECONDS;
 
@@ -40,7 +41,7 @@ const MAX_RUN_SECONDS: u64 = 1_200;
 const MAX_CONSENT_AGE: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
 
 /// A violated invariant, and the seed of its world.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The seed: run it again with `byway lab fuzz --first SEED --seeds 1`.
     pub seed: u64,

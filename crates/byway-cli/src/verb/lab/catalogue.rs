@@ -1,10 +1,13 @@
-//! What a plan can name.
+//! What a plan can name, and how one adds to it.
 
+use crate::args::lab::LabNewController;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
 use byway_control::catalogue;
+use byway_field::new_controller;
 use byway_sim::topology::KNOWN_TOPOLOGIES;
+use std::path::Path;
 
 /// `byway lab topologies`
 pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
@@ -25,6 +28,16 @@ pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
 pub(super) fn controllers(output: &mut Output) -> Result<Exit> {
     output.answer_table(&table_of(&catalogue::names()))?;
     tell(catalogue::names().iter().map(|named| named.name), output);
+    Ok(Exit::Ok)
+}
+
+/// `byway lab new-controller`
+pub(super) fn new_controller(arguments: &LabNewController, output: &mut Output) -> Result<Exit> {
+    let name = &arguments.name;
+    new_controller::write(Path::new("."), name, arguments.byway.as_deref())?;
+    output
+        .say_lines(&format!("the law is in {name}/src/lib.rs; {name}/README.md says how to test and run it"));
+    tell([name.as_str()].into_iter(), output);
     Ok(Exit::Ok)
 }
 

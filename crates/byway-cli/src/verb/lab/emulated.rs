@@ -1,10 +1,12 @@
 //! `byway lab up`, `exec`, `status`, `down`: a plan's network on this machine.
 
+use super::run::printable;
 use crate::args::lab::{LabDown, LabExec, LabInside, LabStatus, LabUp};
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
 use byway_field::labs::{self, LabState, TakenDown};
+use byway_field::link_table;
 use std::process::Command;
 
 /// Starts this program once more, as the keeper, with the same arguments. Ends when the lab can be
@@ -80,31 +82,7 @@ fn tell(lab: &LabState, output: &mut Output) -> Result<()> {
         lateness.worst_us as f64 / 1e3,
         100.0 * lateness.share(),
     ))?;
-    let mut table = Table::new([
-        ("link", Align::Left),
-        ("packets", Align::Right),
-        ("delivered", Align::Right),
-        ("queue full", Align::Right),
-        ("managed", Align::Right),
-        ("lost", Align::Right),
-        ("down", Align::Right),
-        ("waiting", Align::Right),
-        ("mean wait", Align::Right),
-    ]);
-    for link in &status.links {
-        table.row([
-            link.link.clone(),
-            link.packets.to_string(),
-            link.delivered.to_string(),
-            link.dropped_queue.to_string(),
-            link.dropped_managed.to_string(),
-            link.dropped_loss.to_string(),
-            link.dropped_other.to_string(),
-            link.waiting.to_string(),
-            format!("{:.2} ms", link.mean_wait_ms),
-        ]);
-    }
-    output.answer_table(&table)?;
+    output.answer_table(&printable(&link_table::table(&status.links)))?;
     if let Some(warning) = lateness.warning() {
         output.answer_lines(&warning)?;
     }

@@ -7,31 +7,9 @@ use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_field::Error;
 use byway_field::fuzz::{self, FuzzCounts, FuzzEvent, WorldSeeds};
-use serde::Serialize;
+use byway_lab::fuzz::Finding;
 use std::fs;
 use std::path::Path;
-
-#[derive(Serialize)]
-struct FuzzFinding {
-    seed: u64,
-    what: String,
-}
-
-/// The result of a fuzzing run, as JSON.
-#[derive(Serialize)]
-struct FuzzReport {
-    worlds: u64,
-    seeds: Vec<SeedSeries>,
-    packets: u64,
-    found: u64,
-}
-
-/// A series of consecutive seeds.
-#[derive(Serialize)]
-struct SeedSeries {
-    first: u64,
-    last: u64,
-}
 
 /// Runs worlds by seed, and prints every seed that breaks a law.
 pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
@@ -52,7 +30,6 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
         match news {
             FuzzEvent::Found(finding) => {
                 output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
-                let finding = FuzzFinding { seed: finding.seed, what: finding.what };
                 output.emit(&Event::told("finding", &finding));
                 last = Some(finding);
             }
@@ -60,7 +37,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
         }
         Ok(())
     })?;
-    let FuzzCounts { worlds, packets, found, seconds, .. } = counts;
+    let FuzzCounts { worlds, packets, found, seconds, .. } = &counts;
     output
         .answer_lines(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
     match (plan, last) {
@@ -72,15 +49,13 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
                  it writes what happened, and with `--seeds 20` 19 more seeds choose its chance"
             ));
         }
-        (None, Some(FuzzFinding { seed, .. })) => output.say_lines(&format!(
+        (None, Some(Finding { seed, .. })) => output.say_lines(&format!(
             "`byway lab fuzz --first {seed} --seeds 1 --plan seed-{seed}.toml` writes that world as a plan"
         )),
         (None, None) => {}
     }
-    let exit = signals.stop().unwrap_or(if found == 0 { Exit::Ok } else { Exit::Error });
-    let seeds = counts.seeds.into_iter().map(|(first, last)| SeedSeries { first, last }).collect();
-    let told = FuzzReport { worlds, seeds, packets, found };
-    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
+    let exit = signals.stop().unwrap_or(if *found == 0 { Exit::Ok } else { Exit::Error });
+    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&counts))));
     Ok(exit)
 }
 

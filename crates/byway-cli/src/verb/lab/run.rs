@@ -128,7 +128,8 @@ pub(super) fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Re
 pub(super) fn printable(grid: &Grid) -> Table {
     let number = |cell: &String| {
         let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
-        let figure = ["x", " %", " s"].iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
+        let figure =
+            ["x", " %", " ms", " s"].iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
         range.ends_with(')') && (["", "-", "never"].contains(&figure) || figure.parse::<f64>().is_ok())
     };
     let columns = grid.headings.iter().enumerate().map(|(column, heading)| {
