@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// The rows of one program. Rows of other programs in the same file are kept.
 pub(crate) struct Store {
     directory: PathBuf,
+    program: String,
     file: File,
     rows: BTreeMap<Key, CellRow>,
 }
@@ -31,7 +32,24 @@ impl Store {
             file.write_all(b"\n")?;
         }
         let own = rows(&text).into_iter().filter(|row| row.program == program);
-        Ok(Self { directory: directory.to_owned(), file, rows: own.map(|row| (row.key(), row)).collect() })
+        let program = program.to_owned();
+        Ok(Self {
+            directory: directory.to_owned(),
+            program,
+            file,
+            rows: own.map(|row| (row.key(), row)).collect(),
+        })
+    }
+
+    /// Takes over the rows of this program from the file in another directory.
+    pub(crate) fn import(&mut self, directory: &Path) -> Result<()> {
+        let path = path(directory);
+        let text = fs::read_to_string(&path).about(|| path.display().to_string())?;
+        let own = rows(&text).into_iter().filter(|row| row.program == self.program);
+        for row in own.filter(|row| !self.rows.contains_key(&row.key())).collect::<Vec<_>>() {
+            self.add(row)?;
+        }
+        Ok(())
     }
 
     /// The file with the rows.

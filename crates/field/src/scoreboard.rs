@@ -7,6 +7,8 @@ use crate::program_hash::own_hash;
 use crate::result_store::Store;
 use crate::thread_time::thread_seconds;
 use byway_lab::scoreboard::{self, Board, BoundResult, Cell, CellRow, CellSelection, Form, Program, heatmap};
+use byway_lab::sweep::Part;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -39,6 +41,64 @@ pub enum ScoreboardEvent {
     },
 }
 
+/// Where rows are, and which are made.
+#[derive(Clone, Copy, Debug)]
+pub struct RowPlaces<'a> {
+    /// The directory with the rows of this run.
+    pub own: &'a Path,
+    /// Directories of runs elsewhere, whose rows are taken over.
+    pub others: &'a [PathBuf],
+    /// The part of the cells that is run.
+    pub part: Part,
+}
+
+/// A scoreboard in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoardSummary {
+    /// Cells that have a row.
+    pub cells: usize,
+    /// Of how many seeds figures are the median.
+    pub seeds: u64,
+    /// The number of cells that were run now.
+    pub ran: usize,
+    /// How many bounds hold.
+    pub held: usize,
+    /// Bounds that are missed for a reason that is known.
+    pub known: usize,
+    /// Bounds that are missed.
+    pub missed: usize,
+}
+
+impl FilledBoard {
+    /// The numbers of the board, with the bounds that were held against it.
+    #[must_use]
+    pub fn summary(&self, selection: &CellSelection, judged: &[BoundResult]) -> BoardSummary {
+        let count = |holds: fn(&BoundResult) -> bool| judged.iter().filter(|judged| holds(judged)).count();
+        BoardSummary {
+            cells: self.rows.len(),
+            seeds: selection.seeds,
+            ran: self.ran,
+            held: count(|judged| judged.missed.is_empty()),
+            known: count(is_known),
+            missed: count(|judged| !judged.holds()),
+        }
+    }
+
+    /// The last line of the board.
+    #[must_use]
+    pub fn sentence(&self, selection: &CellSelection, summary: &BoardSummary) -> String {
+        let BoardSummary { cells, ran, held, known, missed, .. } = summary;
+        let processor: f64 = self.rows.iter().map(|row| row.cpu_seconds).sum();
+        format!(
+            "{cells} cells, {ran} of them run in {:.0} s (all took {processor:.0} s of a processor), {}: {held} bounds \
+             hold, {known} are known misses, {missed} are missed; rows are in {}",
+            self.seconds,
+            seeds(selection),
+            self.file.display(),
+        )
+    }
+}
+
 /// The rows of all selected cells.
 #[derive(Debug)]
 pub struct FilledBoard {
@@ -62,14 +122,19 @@ pub struct FilledBoard {
 /// A cell could not run, or a row could not be stored.
 pub fn fill(
     selection: &CellSelection,
-    directory: &Path,
+    places: &RowPlaces<'_>,
     cancel: &AtomicBool,
     mut tell: impl FnMut(ScoreboardEvent) + Send,
 ) -> Result<FilledBoard> {
     let cells = selection.cells();
     let program = Program { commit: commit(), program: own_hash()?, cpu: thread_seconds };
-    let mut store = Store::open(directory, &program.program)?;
-    let wanted: Vec<Cell> = cells.iter().filter(|cell| !store.has(&cell.key())).cloned().collect();
+    let mut store = Store::open(places.own, &program.program)?;
+    for other in places.others {
+        store.import(other)?;
+    }
+    let in_part = cells.iter().enumerate().filter(|(place, _)| places.part.takes(*place));
+    let wanted: Vec<Cell> =
+        in_part.map(|(_, cell)| cell).filter(|cell| !store.has(&cell.key())).cloned().collect();
     tell(ScoreboardEvent::Begins { cells: cells.len(), there: cells.len() - wanted.len() });
     let begun = Instant::now();
     let taker = Mutex::new(RowWriter {

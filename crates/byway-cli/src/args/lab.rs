@@ -6,6 +6,7 @@ use crate::units::parse_duration;
 use byway_field::network::NetworkRequest;
 use byway_lab::plan::SeedChoice;
 use byway_lab::scoreboard::{CellFilter, LineHalf, LineSet};
+use byway_lab::sweep::Part;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -243,6 +244,12 @@ pub struct LabScoreboard {
     /// Directory for rows and the picture
     #[arg(long, value_name = "DIR", default_value = "byway-lab/scoreboard")]
     pub out: PathBuf,
+    /// Run only a part of the cells, as one of 16 machines: 3/16. Nothing is judged
+    #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
+    pub part: Part,
+    /// Take over the rows in this directory, as of a part; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub rows_from: Vec<PathBuf>,
 }
 
 /// `byway lab serve`

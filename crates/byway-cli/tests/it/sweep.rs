@@ -140,3 +140,29 @@ fn a_task_of_another_plan_or_program_is_refused_before_it_runs() {
     fs::write(place.path("laws.toml"), PLAN).unwrap();
     task(&place, &tasks[0]).failed(1, "rows");
 }
+
+#[test]
+fn parts_of_the_scoreboard_make_the_whole_one() {
+    let place = Place::new();
+    let cells = ["--only", "line=2m", "--only", "beside=nobody", "--laws", "cubic,background"];
+    let board = |more: &[&str]| {
+        let arguments = [&["lab", "scoreboard", "--quick", "--json"], &cells[..], more].concat();
+        place.run("here", &arguments)
+    };
+    let whole = board(&["--out", "whole"]).result();
+    let mut ran = 0;
+    for part in ["1/2", "2/2"] {
+        let out = format!("parts/{}", &part[..1]);
+        let ended = board(&["--part", part, "--out", &out]);
+        ended.succeeded();
+        ran += ended.result()["ran"].as_u64().unwrap();
+    }
+    assert_eq!(ran, whole["cells"].as_u64().unwrap());
+    let joined = board(&["--rows-from", "parts/1", "--rows-from", "parts/2", "--out", "joined"]).result();
+    assert_eq!(
+        (&joined["ran"], &joined["cells"], &joined["held"]),
+        (&0.into(), &whole["cells"], &whole["held"])
+    );
+    let nowhere = board(&["--rows-from", "nowhere", "--out", "joined"]);
+    assert_eq!(nowhere.code, Some(3), "{}", nowhere.stderr);
+}

@@ -7,16 +7,19 @@
 //! | `task` | a task as a line of text |
 //! | `cut` | how many seeds a task has |
 //! | `row` | what a run leaves, as a line of JSON |
+//! | `part` | a part of a list that all machines know |
 //! | `collection` | rows of one sweep, and the runs that are missing |
 
 mod collection;
 mod cut;
 mod identity;
+mod part;
 mod row;
 mod task;
 
 pub use collection::{Collection, RowConflict};
 pub use cut::{cut, seeds_per_task};
 pub use identity::SweepIdentity;
+pub use part::Part;
 pub use row::{Row, RowError};
 pub use task::{SweepTask, TaskError};

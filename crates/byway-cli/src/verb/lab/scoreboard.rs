@@ -8,29 +8,11 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
 use byway_field::experiment_run::limit_jobs;
-use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seeds};
+use byway_field::scoreboard::{self, RowPlaces, ScoreboardEvent};
 use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT_LAW, judge, tables, world};
-use serde::Serialize;
 
 /// Rows that are printed unasked, at most.
 const MAX_UNASKED_ROWS: usize = 40;
-
-/// The result of the scoreboard, as JSON.
-#[derive(Serialize)]
-struct ScoreboardReport {
-    /// Cells that have a row.
-    cells: usize,
-    /// Of how many seeds figures are the median.
-    seeds: u64,
-    /// The number of cells that were run now.
-    ran: usize,
-    /// How many bounds hold.
-    held: usize,
-    /// Bounds that are missed for a reason that is known.
-    known: usize,
-    /// Bounds that are missed.
-    missed: usize,
-}
 
 /// Runs the simulations that `arguments` selects and whose result is not yet in the directory
 /// `arguments.out`. Compares all results with bounds. The exit code is 1 if a result misses a
@@ -53,34 +35,30 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
         limit_jobs(jobs)?;
     }
     let (cancel, signals) = cancellation(output)?;
-    let filled = scoreboard::fill(&selection, &arguments.out, cancel, |news| tell(news, output))?;
-    let FilledBoard { rows, board, ran, seconds, file } = filled;
+    let places = RowPlaces { own: &arguments.out, others: &arguments.rows_from, part: arguments.part };
+    let filled = scoreboard::fill(&selection, &places, cancel, |news| tell(news, output))?;
+    let (rows, board) = (&filled.rows, &filled.board);
+    if !arguments.part.is_whole() {
+        output.answer_lines(&format!("{} cells run; rows are in {}", filled.ran, filled.file.display()))?;
+        output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("ran", &filled.ran))));
+        return Ok(signals.stop().unwrap_or(Exit::Ok));
+    }
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     if arguments.rows || selection.scenes().len() * laws.len() <= MAX_UNASKED_ROWS {
-        for table in tables::cells(&board, &laws) {
+        for table in tables::cells(board, &laws) {
             output.answer_table(&printable(&table))?;
         }
     }
-    output.answer_table(&printable(&tables::laws(&board, &laws, &rows)))?;
+    output.answer_table(&printable(&tables::laws(board, &laws, rows)))?;
     let law = arguments.judged.as_deref().unwrap_or(PRODUCT_LAW);
-    let judged = judge(&board, selection.lines, law);
+    let judged = judge(board, selection.lines, law);
     if !judged.is_empty() {
         output.answer_table(&printable(&tables::bounds(law, &judged)))?;
     }
-    let held = judged.iter().filter(|judged| judged.missed.is_empty()).count();
-    let missed = judged.iter().filter(|judged| !judged.holds()).count();
-    let known = judged.iter().filter(|judged| is_known(judged)).count();
-    let processor: f64 = rows.iter().map(|row| row.cpu_seconds).sum();
-    output.answer_lines(&format!(
-        "{} cells, {ran} of them run in {seconds:.0} s (all took {processor:.0} s of a processor), {}: {held} bounds hold, {} are known misses, {missed} are missed; rows are in {}",
-        rows.len(),
-        seeds(&selection),
-        judged.len() - held - missed,
-        file.display(),
-    ))?;
-    let exit = signals.stop().unwrap_or(if missed == 0 { Exit::Ok } else { Exit::Error });
-    let told = ScoreboardReport { cells: rows.len(), seeds: arguments.seeds, ran, held, known, missed };
-    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
+    let summary = filled.summary(&selection, &judged);
+    output.answer_lines(&filled.sentence(&selection, &summary))?;
+    let exit = signals.stop().unwrap_or(if summary.missed == 0 { Exit::Ok } else { Exit::Error });
+    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&summary))));
     Ok(exit)
 }
 
