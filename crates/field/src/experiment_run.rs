@@ -22,6 +22,10 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// Somebody is asked before a task that takes longer than this.
+const LONG_TASK_SECONDS: f64 = 3_600.0;
+/// How many runs tell how long the others take.
+const MIN_TIMED_RUNS: usize = 4;
 
 /// How experiments are run.
 #[derive(Clone, Debug)]
@@ -57,8 +61,11 @@ pub struct Task {
 pub enum ExperimentEvent {
     /// A task with this title begins.
     Begins(String),
-    /// How many runs are done, and of how many.
-    Progress(usize, usize),
+    /// How many runs are done, of how many, and about how many seconds the others take.
+    Progress(usize, usize, f64),
+    /// The task takes more than an hour: about this number of seconds. It waits until this was heard,
+    /// and can be cancelled then.
+    Long(f64),
     /// A run with real programs begins, or its measurements are not valid. The text says which.
     Run(String),
     /// The task was stopped: the runs until then, and all runs.
@@ -315,15 +322,26 @@ fn simulated(
     cancel: &AtomicBool,
     tell: &mut (impl FnMut(ExperimentEvent) + Send),
 ) -> runner::RunOutcome {
-    let teller = Mutex::new((tell, Instant::now()));
+    let begun = Instant::now();
+    let teller = Mutex::new((tell, begun, false));
     runner::run(plan, cancel, &|done, of| {
         if let Ok(mut teller) = teller.lock()
             && teller.1.elapsed() >= PROGRESS_INTERVAL
         {
-            teller.1 = Instant::now();
-            (teller.0)(ExperimentEvent::Progress(done, of));
+            let (tell, told, is_asked) = &mut *teller;
+            let left = seconds_left(begun.elapsed().as_secs_f64(), done, of);
+            if done >= MIN_TIMED_RUNS && left > LONG_TASK_SECONDS && !std::mem::replace(is_asked, true) {
+                tell(ExperimentEvent::Long(left));
+            }
+            tell(ExperimentEvent::Progress(done, of, left));
+            *told = Instant::now();
         }
     })
+}
+
+/// About how many seconds runs take that are left, if they are as long as those that are done.
+fn seconds_left(elapsed: f64, done: usize, of: usize) -> f64 {
+    elapsed * of.saturating_sub(done) as f64 / done.max(1) as f64
 }
 
 /// The columns for a plan without `[[show]]`: goodput of transfers, their durations, and times of
@@ -379,6 +397,12 @@ mod tests {
         });
         let text = toml::to_string(&plan).unwrap();
         Ok(Plan::read("t.toml", &text, Mode::All, &Overrides::default())?.unwrap())
+    }
+
+    #[test]
+    fn time_that_is_left_follows_from_what_is_done() {
+        assert!((seconds_left(30.0, 10, 40) - 90.0).abs() < 1e-9);
+        assert!(seconds_left(30.0, 40, 40).abs() < 1e-9);
     }
 
     /// Names are letters of any script, digits, `-` and `_`: nothing else comes to the file of

@@ -25,7 +25,7 @@ impl Terminal {
         Self::of(command, false)
     }
 
-    /// `is_both`: standard output goes there, too.
+    /// `is_both`: standard output goes there, too, and standard input comes from there.
     fn of(mut command: Command, is_both: bool) -> Self {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
@@ -35,7 +35,7 @@ impl Terminal {
         tcsetwinsize(&controller, size).unwrap();
         let end = File::options().read(true).write(true).open(name).unwrap();
         if is_both {
-            command.stdout(end.try_clone().unwrap());
+            command.stdout(end.try_clone().unwrap()).stdin(end.try_clone().unwrap());
         }
         let child = command.stderr(end).spawn().unwrap();
         // It holds the program's end too: with it open, the output would have no end.
@@ -151,4 +151,22 @@ fn a_screen_of_what_runs_is_drawn_anew_and_fits() {
     terminal.until(|seen| !seen.contains("send, for "));
     terminal.signal("-INT");
     assert_eq!(terminal.end().0, Some(130));
+}
+
+/// A million runs take longer than an hour, which is known after five seconds.
+#[test]
+fn a_person_is_asked_before_a_plan_that_takes_hours() {
+    let place = Place::new();
+    let plan = "title = \"t\"\nduration = \"100 s\"\n\
+                [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"50 packets\"\n\
+                [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\n";
+    std::fs::write(place.path("long.toml"), plan).unwrap();
+    let run = place.command("here", &["lab", "run", "long.toml", "--seeds", "1000000"]);
+    let mut terminal = Terminal::of(run, true);
+    terminal.until(|screen| screen.contains("go on? [Y/n]"));
+    assert!(terminal.contents().contains("`byway lab tasks` spreads"), "{}", terminal.contents());
+    terminal.controller.write_all(b"n\n").unwrap();
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("stopped after"), "{screen}");
 }

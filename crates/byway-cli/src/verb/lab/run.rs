@@ -4,12 +4,14 @@ use super::stop_flag::cancellation;
 use crate::args::lab::LabRun;
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
+use crate::units::Span;
 use anyhow::{Context as _, Result};
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary};
 use byway_field::experiment_run::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
 use byway_lab::expect::table::{self, Grid};
 use byway_lab::html_report;
 use byway_lab::plan::{Mode, Overrides};
+use std::io::{self, IsTerminal as _};
 use std::sync::atomic::Ordering;
 
 /// Runs what was asked for. Ends with 1 if a bound breaks that is not known to.
@@ -29,7 +31,12 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
             break;
         }
         let id = task.id();
-        match task.run(&how, &program, cancel, |news| tell(id, news, output))? {
+        let told = |news| {
+            if !tell(id, news, output) {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        };
+        match task.run(&how, &program, cancel, told)? {
             TaskResult::Nothing => {}
             TaskResult::NoForm(mode) if is_alone => {
                 return Err(Failure::new(Exit::Usage, no_form(id, mode)).into());
@@ -93,10 +100,16 @@ fn how(arguments: &LabRun) -> RunOptions {
     }
 }
 
-fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
+/// Tells what happens, and returns whether to go on.
+fn tell(id: &str, news: ExperimentEvent, output: &mut Output) -> bool {
     match news {
         ExperimentEvent::Begins(title) => output.say_lines(&format!("{id}: {title}")),
-        ExperimentEvent::Progress(done, of) => output.say(&format!("{id}: {done} of {of} runs")),
+        ExperimentEvent::Progress(done, of, left) => {
+            output.say(&format!("{id}: {done} of {of} runs, about {} left", Span(left)));
+        }
+        ExperimentEvent::Long(left) => {
+            return goes_on(&format!("{id} takes about {} more", Span(left)), output);
+        }
         ExperimentEvent::Run(line) => output.say_lines(&format!("{id}: {line}")),
         ExperimentEvent::Stopped(done, of) => {
             let message = format!("{id}: stopped after {done} of {of} runs; what finished is kept");
@@ -104,6 +117,18 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
         }
         ExperimentEvent::NoFigure(why) => output.detail(&why),
     }
+    true
+}
+
+/// Says how long it takes, and asks a person at a terminal whether to go on.
+fn goes_on(takes: &str, output: &mut Output) -> bool {
+    output.say_lines(&format!("{takes}; `byway lab tasks` spreads it over machines"));
+    let mut answer = String::new();
+    if io::stdin().is_terminal() {
+        output.say_lines("go on? [Y/n]");
+        let _ = io::stdin().read_line(&mut answer);
+    }
+    !answer.trim_start().to_lowercase().starts_with('n')
 }
 
 /// Prints the results of a task.
