@@ -2,6 +2,7 @@
 
 use crate::directories::{Directories, expectation, tagged};
 use crate::error::{About as _, Result};
+use byway_lab::expect::table::{Grid, GridRow};
 use byway_lab::expect::{ClaimResult, Holds, Outcome, Reading, Verdict};
 use byway_lab::headlines::{self, HeadlineResult};
 use byway_lab::html_report::{self, ReportEntry};
@@ -82,6 +83,21 @@ pub fn headlines(directories: &Directories, entries: &[ReportEntry]) -> Result<V
         entry.outcome.as_ref()
     };
     Ok(headlines::results(&directories.headlines()?, outcome))
+}
+
+/// A row for each experiment: how many of its claims hold, and why others are missed.
+#[must_use]
+pub fn table(entries: &[ReportEntry]) -> Grid {
+    let headings = ["experiment", "published", "second", "missed", "byway", "claim, and why it is missed"];
+    let row = |entry: &ReportEntry| {
+        let short = html_report::remark(entry);
+        let title = html_report::title(&entry.experiment);
+        let said = if short.is_empty() { title.to_owned() } else { format!("{title}: {short}") };
+        let [published, second, missed, ours] = html_report::counts(entry);
+        let cells = vec![entry.experiment.id.clone(), published, second, missed, ours, said];
+        GridRow { cells, notes: Vec::new() }
+    };
+    Grid { headings: headings.map(str::to_owned).into(), keys: 1, rows: entries.iter().map(row).collect() }
 }
 
 /// Writes one page of HTML with claims, figures and verdicts.

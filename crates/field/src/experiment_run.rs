@@ -63,8 +63,8 @@ pub enum ExperimentEvent {
     Begins(String),
     /// How many runs are done, of how many, and about how many seconds the others take.
     Progress(usize, usize, f64),
-    /// The task takes more than an hour: about this number of seconds. It waits until this was heard,
-    /// and can be cancelled then.
+    /// The task takes more than an hour: about this number of seconds. It waits until this was
+    /// heard, and can be cancelled then.
     Long(f64),
     /// A run with real programs begins, or its measurements are not valid. The text says which.
     Run(String),

@@ -153,6 +153,7 @@ pub(super) fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Re
 pub(super) fn printable(grid: &Grid) -> Table {
     let number = |cell: &String| {
         let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
+        let median = median.split_once(" of ").map_or(median, |(count, _)| count);
         let figure =
             ["x", " %", " ms", " s"].iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
         range.ends_with(')') && (["", "-", "never"].contains(&figure) || figure.parse::<f64>().is_ok())

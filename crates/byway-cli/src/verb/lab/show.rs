@@ -1,10 +1,11 @@
 //! `byway lab list`, `show` and `report`: what was asked, and what came of it the last time.
 
+use super::run::printable;
 use crate::args::lab::{LabList, LabReport, LabShow};
 use crate::exit::{Exit, Failure};
-use crate::output::{Align, Event, Fields, Outcome, Output, Table};
+use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
-use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, headlines, write_page};
+use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, headlines, table, write_page};
 use byway_lab::html_report::{self, ReportEntry};
 
 /// The counts of all entries, as JSON.
@@ -16,7 +17,7 @@ fn result(entries: &[ReportEntry]) -> Outcome {
 /// A line for each experiment.
 pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place.directories(), &arguments.tag)?;
-    output.answer_table(&listed(&entries))?;
+    output.answer_table(&printable(&table(&entries)))?;
     output.answer_lines(&html_report::whole(&entries))?;
     output.answer_lines(
         "published: claims of the paper that hold word by word. second: more of them that hold by another reading, \
@@ -40,25 +41,6 @@ pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     }
     output.emit(&Event::result("lab", exit, result(&entries)));
     Ok(exit)
-}
-
-fn listed(entries: &[ReportEntry]) -> Table {
-    let mut table = Table::new([
-        ("experiment", Align::Left),
-        ("published", Align::Right),
-        ("second", Align::Right),
-        ("missed", Align::Right),
-        ("byway", Align::Right),
-        ("claim, and why it is missed", Align::Left),
-    ]);
-    for entry in entries {
-        let [published, second, missed, ours] = html_report::counts(entry);
-        let short = html_report::remark(entry);
-        let title = html_report::title(&entry.experiment);
-        let said = if short.is_empty() { title.to_owned() } else { format!("{title}: {short}") };
-        table.row([entry.experiment.id.clone(), published, second, missed, ours, said]);
-    }
-    table
 }
 
 /// `byway lab show`: a file of an experiment, as it stands.
@@ -99,7 +81,7 @@ mod tests {
     fn a_list_counts_claims_and_fits_a_page() {
         let directories = Directories { out: "nowhere".into(), ..Directories::default() };
         let mut entries = entries(&directories, &[]).unwrap();
-        let text = listed(&entries).fit(100);
+        let text = printable(&table(&entries)).fit(100);
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 100, "{widest} columns:\n{text}");
 
@@ -120,7 +102,7 @@ mod tests {
                 ..ClaimResult::default()
             })
             .to_vec();
-        let text = listed(&entries).fit(100);
+        let text = printable(&table(&entries)).fit(100);
         let line = text.lines().find(|line| line.starts_with("harp-6a ")).unwrap();
         let words: Vec<_> = line.split_whitespace().take(8).collect();
         assert_eq!(words, ["harp-6a", "1", "of", "2", "1", "1", "of", "2"], "{line}");
