@@ -1,6 +1,7 @@
 //! Random worlds, random faults, and laws that must hold.
 
 use crate::error::{About as _, Error, Result};
+use crate::quiet_panics::QuietPanics;
 use byway_lab::fuzz::{Finding, judge, setup};
 use byway_lab::plan::{MAX_SEED, plan_text};
 use rayon::prelude::*;
@@ -166,25 +167,6 @@ pub fn run(
     }
     counts.seconds = begun.elapsed().as_secs_f64();
     Ok(counts)
-}
-
-/// Silences the panic messages of threads, because a broken law is reported once, with its seed.
-struct QuietPanics;
-
-impl QuietPanics {
-    fn begin() -> Self {
-        std::panic::set_hook(Box::new(|_| {}));
-        Self
-    }
-}
-
-impl Drop for QuietPanics {
-    fn drop(&mut self) {
-        // A thread that panics must not touch the hook.
-        if !std::thread::panicking() {
-            let _ = std::panic::take_hook();
-        }
-    }
 }
 
 /// The world of `seed` as a plan, which runs with that seed alone; `finding` is what is known of

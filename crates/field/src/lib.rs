@@ -40,6 +40,7 @@ pub mod sweep;
 
 mod date;
 mod program_hash;
+mod quiet_panics;
 mod result_files;
 mod result_store;
 mod thread_time;

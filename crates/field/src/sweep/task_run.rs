@@ -3,6 +3,7 @@
 use super::row_files::{self, RowTarget};
 use super::swept_plan::Sweep;
 use crate::error::{Error, Result};
+use crate::quiet_panics::QuietPanics;
 use byway_lab::measure::{Measure, SharedTexts};
 use byway_lab::runner::run_caught;
 use byway_lab::sweep::{Row, SweepTask};
@@ -73,6 +74,7 @@ impl Sweep {
             return Ok(outcome);
         }
         let measures = self.measures()?;
+        let _quiet = QuietPanics::begin();
         let teller = Mutex::new((progress, Instant::now(), 0));
         let rows: Vec<(u64, RunRow)> = wanted
             .par_iter()
