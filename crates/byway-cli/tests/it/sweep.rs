@@ -100,7 +100,7 @@ fn what_is_missing_damaged_or_strange_is_named() {
     assert_eq!(partial.code, Some(1), "{}", partial.stderr);
     for words in [
         "2 runs are missing",
-        "-1-1-3.ndjson:3: left out: no row",
+        "-1-1-3.ndjson:3: left out: it is no row",
         "-1-1-3.ndjson:4: left out: of another plan",
     ] {
         assert!(partial.stderr.contains(words), "{}", partial.stderr);

@@ -19,10 +19,10 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowError {
     /// It is not the JSON of a row. A line that was cut off is not, either.
-    #[error("no row: {0}")]
-    NoRow(String),
+    #[error("it is no row, or a part of one")]
+    NoRow,
     /// Its trace is no hash.
-    #[error("no row: its trace is no hexadecimal number")]
+    #[error("its trace is no hexadecimal number")]
     Trace,
 }
 
@@ -55,8 +55,7 @@ impl Row {
     /// # Errors
     /// The line is no row.
     pub fn read(line: &str, texts: &mut SharedTexts) -> Result<Self, RowError> {
-        let row: WrittenRow =
-            serde_json::from_str(line).map_err(|error| RowError::NoRow(error.to_string()))?;
+        let row: WrittenRow = serde_json::from_str(line).map_err(|_| RowError::NoRow)?;
         let identity = SweepIdentity { plan: row.plan, program: row.program };
         Ok(Self { identity, answers: row.answers.shared(texts).ok_or(RowError::Trace)? })
     }
