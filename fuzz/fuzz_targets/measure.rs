@@ -4,7 +4,9 @@
 
 use byway_lab::Record;
 use byway_lab::expect::Expectation;
-use byway_lab::measure::{Measure, Records, Selection};
+use byway_lab::measure::{
+    Measure, PerSeed, Records, RunAnswers, Selection, SharedTexts, Undefined, WrittenAnswers,
+};
 use byway_lab::plan::Mode;
 use byway_lab::record::{LinkRecord, PathRecord, RequestRecord, RequestsRecord, TransferRecord};
 use libfuzzer_sys::fuzz_target;
@@ -50,6 +52,27 @@ fn runs() -> Vec<Record> {
     vec![run("1", "a", 1), run("1", "b", 1), run("2", "a", 1), run("2", "b", 2)]
 }
 
+/// What the runs answer to a measure, as a row of a sweep has it.
+fn answered(measure: &Measure, runs: &[Record]) -> Vec<RunAnswers> {
+    let mut texts = SharedTexts::default();
+    let answers = runs.iter().filter_map(|run| {
+        let text = serde_json::to_string(&WrittenAnswers::of(run, [measure]).ok()?).ok()?;
+        serde_json::from_str::<WrittenAnswers>(&text).ok()?.shared(&mut texts)
+    });
+    answers.collect()
+}
+
+/// Whether values are the same, and reasons differ in their sentences alone.
+fn differ_in_words_alone(one: &PerSeed, other: &PerSeed) -> bool {
+    let kinds = |values: &PerSeed| {
+        let kind = |value: &Result<f64, Undefined>| {
+            value.as_ref().map(|value| value.to_bits()).map_err(|why| why.why)
+        };
+        values.values().map(kind).collect::<Vec<_>>()
+    };
+    kinds(one) == kinds(other)
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let runs = runs();
@@ -57,9 +80,17 @@ fuzz_target!(|bytes: &[u8]| {
     match Measure::parse(text) {
         Ok(measure) => {
             assert_eq!(measure.text(), text);
+            let answers = answered(&measure, &runs);
+            let Ok(answered) = Records::of_answers(&answers) else { unreachable!("one experiment") };
             let at = Selection::from([("n".to_owned(), "1".to_owned())]);
             for selection in [Selection::new(), at] {
-                for value in measure.evaluate(&records, &selection).into_values() {
+                let values = measure.evaluate(&records, &selection);
+                // What runs answered gives the values of their records, without a bit's difference.
+                if measure.asks_single_runs() {
+                    let again = measure.evaluate(&answered, &selection);
+                    assert!(values.iter().eq(again.iter()) || differ_in_words_alone(&values, &again));
+                }
+                for value in values.into_values() {
                     match value {
                         Ok(value) => assert!(value.is_finite()),
                         Err(undefined) => assert!(!undefined.what.is_empty()),
