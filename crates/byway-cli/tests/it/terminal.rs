@@ -20,6 +20,14 @@ struct Terminal {
     screen: vt100::Parser,
 }
 
+/// A test that fails leaves no program behind.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Terminal {
     fn start(command: Command) -> Self {
         Self::of(command, false)
