@@ -530,6 +530,26 @@ mod tests {
     }
 
     #[test]
+    fn edge_networks_behind_a_common_line_have_no_other() {
+        let shape = Internet { routers: 1_500, regional: 50, relays: 0, hosts: 0, ..Internet::default() };
+        let graph = internet(1, &shape).unwrap();
+        let (mut behind, mut most) = (0, 0);
+        for common in graph.nodes().filter(|name| name.starts_with('c')) {
+            let (edges, providers): (Vec<&str>, Vec<&str>) =
+                graph.neighbours(common).unwrap().partition(|name| name.starts_with('e'));
+            assert_eq!(providers.len(), 1, "{common}: {providers:?}");
+            for edge in &edges {
+                assert_eq!(graph.neighbours(edge).unwrap().count(), 1, "{edge}");
+            }
+            behind += edges.len();
+            most = most.max(edges.len());
+        }
+        // A tenth of some 1 300 edge networks, within three standard deviations.
+        assert!((95..165).contains(&behind), "{behind}");
+        assert!((5..=COMMON_LINE_EDGES).contains(&most), "{most}");
+    }
+
+    #[test]
     fn round_trips_take_about_twice_what_a_straight_fibre_would() {
         const LIGHT_IN_FIBRE: f64 = 204.0;
         let graph = internet(4, &Internet { relays: 0, hosts: 0, ..Internet::default() }).unwrap();
