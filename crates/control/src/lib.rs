@@ -79,6 +79,8 @@ pub use rivals::lia::Lia;
 #[cfg(feature = "laws")]
 pub use rivals::nice::Nice;
 #[cfg(feature = "laws")]
+pub use rivals::proteus::Proteus;
+#[cfg(feature = "laws")]
 pub use rivals::tcp_lp::TcpLp;
 #[cfg(feature = "laws")]
 pub use wang::Wang;

@@ -6,7 +6,7 @@ use crate::bmc::{Bmc, BmcOptions};
 use crate::bundle::{Coupled, Law};
 use crate::mpath::MPathOptions;
 use crate::papers::harp::{Coupling, DelayRule, Harp, HarpOptions};
-use crate::rivals::{bbr, bbr3, cubic, ledbat, ledbat_pp, lia, nice, tcp_lp};
+use crate::rivals::{bbr, bbr3, cubic, ledbat, ledbat_pp, lia, nice, proteus, tcp_lp};
 use crate::{Controller, wang};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
@@ -97,6 +97,16 @@ pub(super) fn nice(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {
     read.time("least_range_ms", &mut options.least_range);
     read.packets("initial", &mut options.initial);
     each(request.name, move |opened| nice::Nice::with_options(opened, options))
+}
+
+pub(super) fn proteus_s(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {
+    let mut options = proteus::ProteusOptions::SCAVENGER;
+    (options.initial, _) = start(request, (options.initial, 0.0));
+    let (seed, read) = (request.seed, &mut request.options);
+    read.number("deviation", &mut options.utility.deviation, [0.0, 1e6]);
+    read.number("gradient", &mut options.utility.gradient, [0.0, 1e6]);
+    read.number("least_mbit", &mut options.least_mbit, [1e-3, 1e3]);
+    each(request.name, move |opened| proteus::Proteus::new(opened, options, seed))
 }
 
 pub(super) fn tcp_lp(request: &mut ControllerRequest<'_>) -> Box<dyn Controller> {

@@ -39,7 +39,7 @@ const fn named(name: &'static str, about: &'static str, make: Option<Maker>) -> 
 }
 
 /// All controllers, in alphabetical order, with those that this build does not have.
-pub(super) const NAMED_CONTROLLERS: [NamedController; 20] = [
+pub(super) const NAMED_CONTROLLERS: [NamedController; 21] = [
     named(
         "background",
         "fills what is idle, makes way for others, shares with its own (the class `background`)",
@@ -82,6 +82,11 @@ pub(super) const NAMED_CONTROLLERS: [NamedController; 20] = [
     named("mpath-literal", "mPath as published", law!(mpath_literal)),
     named("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows", Some(make::newreno)),
     named("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too", law!(nice)),
+    named(
+        "proteus-s",
+        "Proteus-S on every path: tries rates, and yields where RTTs deviate",
+        law!(proteus_s),
+    ),
     named("tcp-lp", "TCP-LP on every path: yields at 15 % of the queue", law!(tcp_lp)),
     named("wang", "a TCP per path, and rates that move to where there is room", law!(wang)),
 ];

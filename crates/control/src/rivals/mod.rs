@@ -10,4 +10,5 @@ pub mod ledbat_pp;
 pub mod lia;
 mod max_filter;
 pub mod nice;
+pub mod proteus;
 pub mod tcp_lp;

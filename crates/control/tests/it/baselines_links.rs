@@ -34,6 +34,7 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
         // 200 ms of ten seconds are for the smallest RTT.
         ("bbr", 9.5, 0.0..12.0),
         ("bbr3", 9.4, 0.0..8.0),
+        ("proteus-s", 8.5, 0.0..8.0),
         // The buffer is shorter than the target, so it is Reno's sawtooth.
         ("ledbat", 9.7, 25.0..50.0),
         // A tenth of the time is for slowdowns.

@@ -389,10 +389,12 @@ const LAW_TABLE: &[(&str, LawCarrier, &str)] = &[
     (PRODUCT_LAW, LawCarrier::Session, "background"),
     ("ledbat", LawCarrier::Tcp, "ledbat"),
     ("ledbat++", LawCarrier::Tcp, "ledbat++"),
+    ("proteus-s", LawCarrier::Tcp, "proteus-s"),
     ("tcp-lp", LawCarrier::Tcp, "tcp-lp"),
     ("nice", LawCarrier::Literal, "nice"),
     ("harp-adaptive", LawCarrier::Literal, "harp-adaptive"),
     ("hir", LawCarrier::Literal, "hir"),
+    ("bbr3", LawCarrier::Tcp, "bbr3"),
     ("cubic", LawCarrier::Tcp, "cubic"),
 ];
 

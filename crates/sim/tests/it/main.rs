@@ -13,6 +13,7 @@ mod tcp_bbr3;
 mod tcp_common;
 mod tcp_faults;
 mod tcp_oracles;
+mod tcp_proteus;
 mod tcp_recovery;
 mod tcp_relay;
 mod tcp_web;

@@ -298,6 +298,7 @@ fn controllers_fill_two_paths() {
         ("cubic", 14.0),
         ("bbr", 14.0),
         ("bbr3", 13.5),
+        ("proteus-s", 12.0),
         ("lia", 14.0),
         ("bmc", 14.0),
         ("ledbat", 14.0),
