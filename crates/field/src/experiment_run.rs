@@ -46,6 +46,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Whether samples and packets are written.
     pub trace: bool,
+    /// Whether the transfers of the first variant are written as qlog.
+    pub qlog: bool,
 }
 
 /// A plan or an experiment to run.
@@ -113,6 +115,13 @@ pub struct ExperimentResult {
 pub fn limit_jobs(jobs: usize) -> Result<()> {
     let built = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
     built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
+}
+
+/// The sentence for the task `id`, whose plan does not define this mode.
+#[must_use]
+pub fn no_form(id: &str, mode: Mode) -> String {
+    let mode = mode.name();
+    format!("{id}: not run: the plan has no [mode.{mode}] for --quick: leave out --quick, or write one")
 }
 
 /// The tasks to run: plans (names in `what` that end in `.toml`), then experiments. An empty `what`
@@ -236,6 +245,9 @@ impl Task {
         written.write(&places, &expectation, |why| tell(ExperimentEvent::NoFigure(why)))?;
         if how.trace {
             result_files::write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
+        }
+        if how.qlog {
+            result_files::write_qlogs(&how.directories.results(self.id()), &plan, &records)?;
         }
         Ok(TaskResult::Done(Box::new(ExperimentResult {
             outcome,

@@ -90,3 +90,19 @@ pub(crate) fn write_traces(
     }
     Ok(())
 }
+
+/// What happened to each transfer of the plan's first variant, a qlog file for each seed. A sweep
+/// has hundreds of variants, and a viewer opens one session at a time.
+pub(crate) fn write_qlogs(directory: &Path, plan: &Plan, records: &[Record]) -> Result<()> {
+    let directory = directory.join("qlog");
+    fs::create_dir_all(&directory).about(|| directory.display().to_string())?;
+    let Some(first) = plan.variants.first() else { return Ok(()) };
+    for record in records.iter().filter(|record| record.axes == first.axes) {
+        for (index, transfer) in record.transfers.iter().enumerate() {
+            let file = directory.join(trace::qlog::file_name(record, index));
+            let out = File::create(&file).about(|| file.display().to_string())?;
+            trace::qlog::write(record, transfer, &mut BufWriter::new(out))?;
+        }
+    }
+    Ok(())
+}

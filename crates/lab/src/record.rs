@@ -112,6 +112,9 @@ pub struct PathRecord {
     pub acked: Vec<u64>,
     /// The congestion window in packets, by sample. 0: the path does not exist.
     pub window: Vec<f32>,
+    /// The same in bytes, at most 4 GiB less 1. Empty: it is not known.
+    #[serde(default)]
+    pub window_bytes: Vec<u32>,
     /// Smoothed RTT in milliseconds, by sample.
     pub rtt: Vec<f32>,
     /// Packets found lost, by sample, cumulative.

@@ -353,10 +353,14 @@ pub struct LabRun {
     /// first run as pcapng
     #[arg(long)]
     pub trace: bool,
+    /// Also write each transfer of the first variant as a qlog file: windows, RTTs and losses of
+    /// its paths, by sample, in the directory qlog beside the results
+    #[arg(long)]
+    pub qlog: bool,
     /// Run on this machine and not in the simulator: in real time, one run after the other, over a
     /// network that `lab up` builds. Transfers are by real programs: iperf3 over the kernel's TCP,
     /// and byway itself
-    #[arg(long, conflicts_with_all = ["trace", "keep", "jobs"])]
+    #[arg(long, conflicts_with_all = ["trace", "qlog", "keep", "jobs"])]
     pub emulate: bool,
     /// How many runs at once [default: one per core]
     #[arg(long, value_name = "N")]

@@ -1,6 +1,7 @@
 //! The lab's verbs as a person meets them: plans that are shown, copied and run.
 
 use crate::common::Place;
+use serde_json::Value;
 use std::fs;
 
 #[test]
@@ -52,6 +53,38 @@ fn a_plan_without_a_quick_form_says_so() {
     let both = place.run("here", &["lab", "run", "mine.toml", "other.toml", "--quick"]);
     both.succeeded();
     assert!(both.stderr.contains("mine: not run: the plan has no [mode.quick]"), "{}", both.stderr);
+}
+
+#[test]
+fn the_qlog_files_of_a_run_have_the_figures_of_its_trace() {
+    let place = Place::new();
+    let plan = "title = \"t\"\nduration = \"3 s\"\nseeds = 1\n[sweep]\nmbit = [1, 2]\n\
+                [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"$mbit Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"50 packets\"\n\
+                [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\n";
+    fs::write(place.path("mine.toml"), plan).unwrap();
+    place.run("here", &["lab", "run", "mine.toml", "--trace", "--qlog", "--seeds", "2"]).succeeded();
+    let mut names: Vec<_> = fs::read_dir(place.path("byway-lab/mine/qlog")).unwrap().collect();
+    names.sort_by_key(|name| name.as_ref().unwrap().file_name());
+    let names: Vec<_> = names.into_iter().map(|name| name.unwrap().file_name()).collect();
+    assert_eq!(names, ["seed-1-1-bulk.sqlog", "seed-2-1-bulk.sqlog"]);
+
+    // The last window and RTT that either file tells of the first run.
+    let text = fs::read_to_string(place.path("byway-lab/mine/qlog/seed-1-1-bulk.sqlog")).unwrap();
+    let records: Vec<Value> =
+        text.split('\u{1e}').skip(1).map(|record| serde_json::from_str(record).unwrap()).collect();
+    assert_eq!(records[0]["serialization_format"], "application/qlog+json-seq");
+    assert_eq!(records[1]["data"]["details"]["axes"]["mbit"], "1");
+    let last = |field: &str| {
+        let metrics = records.iter().filter(|record| record["name"] == "quic:recovery_metrics_updated");
+        metrics.filter_map(|record| record["data"][field].as_f64()).next_back().unwrap()
+    };
+    let trace = fs::read_to_string(place.path("byway-lab/mine/trace.jsonl")).unwrap();
+    let lines = trace.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let path = lines.take_while(|line| line["event"] != "link").filter(|line| line["event"] == "path");
+    let path = path.last().unwrap();
+    assert!(path["window_bytes"].as_f64() > Some(0.0), "{path}");
+    assert_eq!(path["window_bytes"].as_f64(), Some(last("congestion_window")));
+    assert_eq!(path["rtt_ms"].as_f64(), Some(last("smoothed_rtt")));
 }
 
 #[test]

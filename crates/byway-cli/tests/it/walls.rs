@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 25] = [
+const FLOORS: [(&str, &[&str]); 26] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -21,6 +21,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-local-http", &[]),
+    ("byway-qlog", &[]),
     ("byway-terminal", &["byway-wire"]),
     (
         "byway-registry-store",
@@ -31,6 +32,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
         &[
             "byway-wire",
             "byway-control",
+            "byway-qlog",
             "byway-relay",
             "byway-sim",
             "byway-engine",
@@ -43,6 +45,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
         &[
             "byway-wire",
             "byway-control",
+            "byway-qlog",
             "byway-relay",
             "byway-net",
             "byway-engine",

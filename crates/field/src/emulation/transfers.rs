@@ -221,6 +221,7 @@ impl RunningTransfer {
             acked: series(steps),
             // Programs do not tell, and what is not known is not zero.
             window: Vec::new(),
+            window_bytes: Vec::new(),
             rtt: Vec::new(),
             lost: vec![0; count],
             choked: vec![false; count],

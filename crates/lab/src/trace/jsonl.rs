@@ -21,6 +21,8 @@ enum JsonLine<'a> {
         /// Bytes acknowledged so far.
         acked: u64,
         window_packets: f32,
+        /// `None`: it is not known.
+        window_bytes: Option<u32>,
         rtt_ms: f32,
         lost: u32,
         choked: bool,
@@ -70,6 +72,7 @@ pub fn write(record: &Record, out: &mut dyn Write) -> io::Result<()> {
                     path: &path.name,
                     acked: *acked,
                     window_packets: path.window.get(sample).copied().unwrap_or_default(),
+                    window_bytes: path.window_bytes.get(sample).copied(),
                     rtt_ms: path.rtt.get(sample).copied().unwrap_or_default(),
                     lost: path.lost.get(sample).copied().unwrap_or_default(),
                     choked: path.choked.get(sample).copied().unwrap_or_default(),

@@ -246,7 +246,11 @@ impl TransferNotes {
         let mut fresh = vec![0; self.ways.len()];
         for seen in paths {
             if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.send_state) {
-                *glance = SendState { window: glance.window + now.window, ..now };
+                *glance = SendState {
+                    window: glance.window + now.window,
+                    window_bytes: glance.window_bytes + now.window_bytes,
+                    ..now
+                };
             }
             self.tally(&seen, &mut fresh);
         }
@@ -276,6 +280,7 @@ impl TransferNotes {
             record.acked.push(course.acked);
             record.lost.push(lost as u32);
             record.window.push(glance.window as f32);
+            record.window_bytes.push(u32::try_from(glance.window_bytes).unwrap_or(u32::MAX));
             record.rtt.push((glance.rtt.as_secs_f64() * 1e3) as f32);
             record.choked.push(glance.choked);
         }
@@ -291,6 +296,7 @@ impl TransferNotes {
                 name: actors.relays.enrolled().get(number).cloned().unwrap_or_default(),
                 acked: vec![0; samples],
                 window: vec![0.0; samples],
+                window_bytes: vec![0; samples],
                 rtt: vec![0.0; samples],
                 lost: vec![0; samples],
                 choked: vec![false; samples],

@@ -51,6 +51,7 @@ pub(super) struct PathSample {
 pub(super) struct SendState {
     /// The window in packets.
     pub(super) window: f64,
+    pub(super) window_bytes: u64,
     pub(super) rtt: Duration,
     pub(super) choked: bool,
 }
@@ -59,6 +60,7 @@ pub(super) struct SendState {
 pub(super) fn glance(state: PathState, window: u64, datagram: usize, rtt: Duration) -> Option<SendState> {
     matches!(state, PathState::Active | PathState::Choked).then(|| SendState {
         window: window as f64 / datagram.max(1) as f64,
+        window_bytes: window,
         rtt,
         choked: state == PathState::Choked,
     })

@@ -166,6 +166,7 @@ impl TransferProbe for Tcp {
                 usable,
                 send_state: usable.then(|| SendState {
                     window: path.window as f64 / f64::from(self.mss),
+                    window_bytes: path.window,
                     rtt: path.srtt,
                     choked: path.state == SubflowState::Choked,
                 }),
@@ -240,6 +241,7 @@ impl TransferProbe for RelayedTcp {
                 usable,
                 send_state: usable.then(|| SendState {
                     window: path.window as f64 / f64::from(self.mss),
+                    window_bytes: path.window,
                     rtt: path.srtt,
                     choked: false,
                 }),

@@ -39,9 +39,9 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
         match task.run(&how, &program, cancel, told)? {
             TaskResult::Nothing => {}
             TaskResult::NoForm(mode) if is_alone => {
-                return Err(Failure::new(Exit::Usage, no_form(id, mode)).into());
+                return Err(Failure::new(Exit::Usage, experiment_run::no_form(id, mode)).into());
             }
-            TaskResult::NoForm(mode) => output.say_lines(&no_form(id, mode)),
+            TaskResult::NoForm(mode) => output.say_lines(&experiment_run::no_form(id, mode)),
             TaskResult::AlreadyRun => output.say_lines(&format!("{id}: this commit has run it already")),
             TaskResult::NotRun(why) => {
                 output.say_lines(&format!("{id}: not run: {why}"));
@@ -72,14 +72,6 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The sentence for a plan that does not define this mode.
-fn no_form(id: &str, mode: Mode) -> String {
-    format!(
-        "{id}: not run: the plan has no [mode.{}] for --quick: leave out --quick, or write one",
-        mode.name()
-    )
-}
-
 fn how(arguments: &LabRun) -> RunOptions {
     let mode = match (arguments.quick, arguments.full, arguments.emulate) {
         (true, _, false) => Mode::Quick,
@@ -97,6 +89,7 @@ fn how(arguments: &LabRun) -> RunOptions {
         keep: arguments.keep,
         resume: arguments.resume,
         trace: arguments.trace,
+        qlog: arguments.qlog,
     }
 }
 
