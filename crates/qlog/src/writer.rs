@@ -91,6 +91,8 @@ pub struct PathSample<'a> {
 #[derive(Debug, Default)]
 struct ToldPath {
     state: String,
+    /// Its ends, as its tuple has them.
+    ends: (Option<SocketAddr>, Option<IpAddr>),
     metrics: Metrics,
     totals: PathTotals,
 }
@@ -175,6 +177,11 @@ impl<W: Write> QlogWriter<W> {
     /// If the file cannot be written.
     pub fn sample(&mut self, seconds: f64, now: &PathSample<'_>) -> io::Result<()> {
         self.path_state(seconds, now, None)?;
+        let ends = (now.remote, now.local);
+        let is_known = self.paths.get(&now.path).is_some_and(|told| told.ends == ends);
+        if now.remote.is_some() && !is_known && now.state != CLOSED_STATE {
+            self.tuple(seconds, now)?;
+        }
         let told = self.paths.entry(now.path).or_default();
         let metrics = now.metrics.news(&mut told.metrics);
         let totals = (told.totals != now.totals).then_some(now.totals);
@@ -201,17 +208,7 @@ impl<W: Write> QlogWriter<W> {
         }
         let old = before.as_deref();
         if old.is_none_or(|old| old == CLOSED_STATE) {
-            // Without ends a tuple is over, so an end that is not known is an empty one.
-            let remote = now.remote.map(|to| end(to.ip(), Some(to.port()))).unwrap_or_default();
-            self.of_path(
-                seconds,
-                path_id,
-                &Event::TupleAssigned {
-                    tuple_id: tuple_id(path_id),
-                    tuple_remote: Some(remote),
-                    tuple_local: now.local.map(|from| end(from, None)),
-                },
-            )?;
+            self.tuple(seconds, now)?;
         }
         let (path, new) = (now.name, now.state);
         self.of_path(seconds, path_id, &Event::PathStateUpdated { path_id, path, old, new, reason })?;
@@ -235,6 +232,18 @@ impl<W: Write> QlogWriter<W> {
     /// If the file cannot be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
+    }
+
+    /// Writes the ends of a path.
+    fn tuple(&mut self, seconds: f64, now: &PathSample<'_>) -> io::Result<()> {
+        self.paths.entry(now.path).or_default().ends = (now.remote, now.local);
+        let tuple = Event::TupleAssigned {
+            tuple_id: tuple_id(now.path),
+            // Without ends a tuple is over, so an end that is not known is an empty one.
+            tuple_remote: Some(now.remote.map(|to| end(to.ip(), Some(to.port()))).unwrap_or_default()),
+            tuple_local: now.local.map(|from| end(from, None)),
+        };
+        self.of_path(seconds, now.path, &tuple)
     }
 
     fn of_path(&mut self, seconds: f64, path: u32, event: &Event<'_>) -> io::Result<()> {
@@ -332,6 +341,20 @@ mod tests {
         let tuples = of("quic:tuple_assigned");
         assert_eq!(tuples.len(), 2);
         assert!(tuples[1].contains("\"data\":{\"tuple_id\":\"p0\"}"), "{tuples:?}");
+    }
+
+    #[test]
+    fn a_tuple_gets_its_ends_once_they_are_known() {
+        let named = PathSample { path: 1, name: "direct", state: "active", ..PathSample::default() };
+        let seen = PathSample { remote: Some(([192, 0, 2, 1], 9).into()), ..named };
+        let lines = written(|file| {
+            file.path_state(0.1, &named, None).expect("written");
+            file.sample(0.2, &seen).expect("written");
+            file.sample(0.3, &seen).expect("written");
+        });
+        let tuples: Vec<_> = lines.iter().filter(|line| line.contains("quic:tuple_assigned")).collect();
+        assert_eq!(tuples.len(), 2, "{tuples:?}");
+        assert!(tuples[1].contains("\"ip_v4\":\"192.0.2.1\",\"port_v4\":9"), "{tuples:?}");
     }
 
     #[test]

@@ -17,6 +17,22 @@ pub enum Align {
     Right,
 }
 
+impl Align {
+    /// The side to which these cells of a column lean: the right one if each is a number, with or
+    /// without a unit and the range that it lies in, or says that there is none.
+    #[must_use]
+    pub fn of<'a>(mut cells: impl Iterator<Item = &'a str>) -> Self {
+        let is_number = |cell: &str| {
+            let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
+            let median = median.split_once(" of ").map_or(median, |(count, _)| count);
+            let units = [" ms", "x", " %", " s"];
+            let figure = units.iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
+            range.ends_with(')') && (["", "-", "never"].contains(&figure) || figure.parse::<f64>().is_ok())
+        };
+        if cells.all(is_number) { Self::Right } else { Self::Left }
+    }
+}
+
 /// Rows under headings. `Display` gives each column what it needs, and ends without a line feed.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -179,6 +195,15 @@ impl fmt::Display for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_of_numbers_leans_right() {
+        assert_eq!(
+            Align::of(["1.5 (1 to 2)", "-", "12 ms", "3 of 5", "3 %", "never", ""].into_iter()),
+            Align::Right
+        );
+        assert_eq!(Align::of(["1.5", "direct"].into_iter()), Align::Left);
+    }
 
     #[test]
     fn columns_line_up() {

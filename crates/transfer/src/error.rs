@@ -11,6 +11,7 @@ use byway_wire::DecodeError;
 use byway_wire::relay::{Reason, RelayWordError};
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a transfer could not be started, or could not be carried on by this process.
@@ -33,6 +34,14 @@ pub enum Error {
     Listen {
         /// The address that the relay cannot listen on.
         address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file for what happens on paths cannot be made.
+    #[error("{}: {source}", file.display())]
+    SessionLog {
+        /// The file.
+        file: PathBuf,
         /// The system's error.
         source: io::Error,
     },

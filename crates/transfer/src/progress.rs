@@ -79,6 +79,10 @@ pub struct PathCounters {
     pub base_rtt: Option<Duration>,
     /// How long the newest acknowledged packet waited in queues. `None`: it was not measured.
     pub queueing: Option<Duration>,
+    /// The congestion window in bytes. `None`: the other side sends, or the path is over.
+    pub window: Option<u64>,
+    /// Bytes under way. `None`: the other side sends, or the path is over.
+    pub in_flight: Option<u64>,
     /// How many packets were sent, acknowledgements included. `None`: the other side sends.
     pub packets: Option<u64>,
     /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
@@ -203,6 +207,8 @@ impl ProgressCounter {
                 rtt: path.is_rtt_measured.then_some(path.srtt),
                 base_rtt: path.is_rtt_measured.then_some(path.min_rtt),
                 queueing: path.queueing,
+                window: Some(path.window),
+                in_flight: Some(path.in_flight),
                 packets: Some(path.totals.packets),
                 lost: Some(path.totals.lost),
                 used: matches!(path.state, PathState::Active | PathState::Choked)
@@ -250,6 +256,8 @@ impl ProgressCounter {
                 rtt: path.srtt,
                 base_rtt: None,
                 queueing: None,
+                window: None,
+                in_flight: None,
                 packets: None,
                 lost: None,
                 pause: None,
@@ -297,6 +305,8 @@ impl ProgressCounter {
             rtt: ended.rtt,
             base_rtt: None,
             queueing: None,
+            window: None,
+            in_flight: None,
             packets: None,
             lost: ended.lost,
             pause: None,

@@ -186,7 +186,7 @@ pub struct Send {
     /// Keep newer files there, with code 0 [default: off]
     #[arg(long, conflicts_with = "replace_newer", help_heading = TREE_OPTIONS)]
     pub update: bool,
-    /// Replace newer files of the receiver [default: they are kept and named, code 4]
+    /// Replace newer files [default: kept, named, code 4]
     #[arg(long, help_heading = TREE_OPTIONS)]
     pub replace_newer: bool,
     /// Send contents alone, as of `photos/.` [default: off]
@@ -220,6 +220,9 @@ pub struct Send {
     #[arg(long, hide_possible_values = true, value_name = "NAME", env = "BYWAY_TCP_CONGESTION")]
     #[arg(default_value = "cubic", help_heading = EXPERT_OPTIONS)]
     pub tcp_congestion: TcpCongestion,
+    /// Write each path's figures as qlog [default: off]
+    #[arg(long, value_name = "FILE", help_heading = EXPERT_OPTIONS)]
+    pub qlog: Option<PathBuf>,
 }
 
 impl Send {

@@ -23,6 +23,8 @@ pub const TWO_DIRECTORIES: &str =
 pub const SESSION_FORGOTTEN: &str =
     "the receiver no longer knows this session: this command begins another and sends what is missing there";
 
+pub const QLOG_NOT_WRITTEN: &str =
+    "the file of --qlog is not whole: free space on its disk for the next transfer";
 pub const CONTENTS_DIFFER: &str = "what arrived is not what was sent: run the same command again";
 pub const NOT_ALL_DELETED: &str =
     "not everything that is gone here was deleted at the receiver: the warnings name what is left";

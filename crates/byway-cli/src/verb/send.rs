@@ -24,7 +24,7 @@ use byway_transfer::local_address::local_addresses;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    LimitedDirection, Payload, Sending, SendingPlan, SentTransfer, TransferError, TransferEvent,
+    LimitedDirection, Payload, Sending, SendingPlan, SentTransfer, SessionLog, TransferError, TransferEvent,
     looked_up_destinations, secret_words, sockets,
 };
 use byway_wire::Duration;
@@ -77,7 +77,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         return Ok(Exit::Ok);
     }
     // It is known before anything is begun if there is none of that name.
-    drop(controller(arguments)?);
+    let governor = controller(arguments)?.name();
     let mut limits = LimitControl::new(LimitedDirection::Up, &arguments.bwlimit)?;
     let alarm = arguments.stop_at.map(LocalAlarm::new).transpose()?;
     let state = global.state()?;
@@ -127,11 +127,15 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
     let (mut show, mut retry) = (EventTranslator::new(output), Retry::default());
+    show.log = SessionLog::create(arguments.qlog.as_deref(), governor)?;
     let mut stops = Stops { signals, alarm };
     let mut bytes_left = arguments.max_transfer;
     loop {
         let sending = Sending::start(plan(limits.limits().up, bytes_left)?)?;
         let (sent, mut stop) = watch(sending, &mut stops, &mut show, &mut limits, &mut lent, output)?;
+        if !show.log.end(&sent) {
+            output.emit(&Event::Warning { message: messages::send::QLOG_NOT_WRITTEN.into() });
+        }
         bytes_left = bytes_left.map(|left| left.saturating_sub(sent.taken));
         let waits = arguments.retry && stop.is_none();
         if let (true, Err(error)) = (waits, &sent.outcome)

@@ -8,8 +8,8 @@ use crate::output::{
 };
 use byway_files::TRASH_DIRECTORY;
 use byway_transfer::{
-    AttemptReply, AttemptResult, HostName, NameStep, NotConnected, PathCounters, RelayOutcome, TransferError,
-    TransferEvent, TransferProgress, TrashName, UselessRelay, carrier,
+    AttemptReply, AttemptResult, HostName, NameStep, NotConnected, PathCounters, RelayOutcome, SessionLog,
+    TransferError, TransferEvent, TransferProgress, TrashName, UselessRelay, carrier,
 };
 use byway_wire::Duration;
 use serde::Serialize;
@@ -35,17 +35,20 @@ pub(super) struct EventTranslator {
     /// When the last event of progress was, in seconds of the transfer.
     last: Option<f64>,
     json: bool,
+    /// A sender's sessions as qlog.
+    pub log: SessionLog,
     /// What this host relays for others meanwhile.
     pub lends: Option<LendingReport>,
 }
 
 impl EventTranslator {
     pub fn new(output: &Output) -> Self {
-        Self { last: None, json: output.is_json(), lends: None }
+        Self { last: None, json: output.is_json(), log: SessionLog::default(), lends: None }
     }
 
     /// Shows one piece of news.
     pub fn news(&mut self, news: TransferEvent, output: &mut Output) {
+        self.log.note(&news);
         match news {
             TransferEvent::Progress(tally) => {
                 // Bars are redrawn as often as there is something new; a program reads once a

@@ -96,3 +96,63 @@ fn a_name_that_hides_something_is_spelled_out() {
         assert!(!told.contains('\u{202e}') && !told.contains('\u{200b}'), "{told}");
     }
 }
+
+#[test]
+fn a_qlog_file_has_the_figures_of_the_events() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 1, SIZE).unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let sent =
+        place.run("sender", &["send", "tree", &ticket, "--bwlimit", "1M", "--json", "--qlog", "tree.sqlog"]);
+    receiver.end().succeeded();
+    sent.succeeded();
+    let told = String::from_utf8(sent.stdout).unwrap();
+    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = std::fs::read_to_string(place.path("tree.sqlog")).unwrap();
+    let records: Vec<Value> =
+        text.split('\u{1e}').skip(1).map(|record| serde_json::from_str(record).unwrap()).collect();
+    assert_eq!(records[0]["file_schema"], "urn:ietf:params:qlog:file:sequential");
+    assert_eq!(records[1]["data"]["controller"], "background");
+    // What the file says of a field at a time of the session, in milliseconds.
+    let at = |time: f64, path: Option<u64>, field: &str| {
+        let known = records.iter().filter(|record| record["time"].as_f64().is_some_and(|at| at <= time));
+        let of_path = known.filter(|record| record["data"]["path_id"].as_u64() == path);
+        of_path.filter_map(|record| record["data"][field].as_f64()).next_back()
+    };
+    let mut compared = 0;
+    for event in told.iter().filter(|event| event["event"] == "progress") {
+        let time = (event["seconds"].as_f64().unwrap() * 1e6).round() / 1e3;
+        assert_eq!(at(time, None, "received_bytes"), event["bytes"].as_f64(), "{event}");
+        for path in event["paths"].as_array().unwrap() {
+            let number = path["path"].as_u64();
+            assert_eq!(at(time, number, "sent_bytes"), path["bytes"].as_f64(), "{event}");
+            assert_eq!(at(time, number, "lost_packets"), path["lost"].as_f64(), "{event}");
+            assert!(at(time, number, "congestion_window") > Some(0.0), "{event}");
+            if let Some(rtt) = path["rtt_ms"].as_f64() {
+                let found = at(time, number, "smoothed_rtt").unwrap();
+                assert!((found - rtt).abs() < rtt * 1e-6 + 1e-3, "{found} beside {event}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 0, "{told:?}");
+    let result = told.last().unwrap();
+    assert_eq!(at(f64::INFINITY, None, "received_bytes"), result["bytes"].as_f64());
+    let last = records.last().unwrap();
+    assert_eq!(
+        (&last["name"], &last["data"]["trigger"]),
+        (&"quic:connection_closed".into(), &"application".into())
+    );
+}
+
+#[test]
+fn a_qlog_file_that_cannot_be_made_is_told_before_anything_is_sent() {
+    let place = Place::new();
+    std::fs::write(place.path("one"), "x").unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let sent = place.run("sender", &["send", "one", &ticket, "--qlog", "nowhere/one.sqlog"]);
+    sent.failed(3, "nowhere/one.sqlog: No such file");
+    receiver.signal("TERM");
+    assert_eq!(receiver.end().code, Some(143));
+    assert!(!place.path("in/one").exists());
+}

@@ -248,7 +248,7 @@ impl TransferNotes {
             if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.send_state) {
                 *glance = SendState {
                     window: glance.window + now.window,
-                    window_bytes: glance.window_bytes + now.window_bytes,
+                    window_bytes: glance.window_bytes.saturating_add(now.window_bytes),
                     ..now
                 };
             }

@@ -201,6 +201,8 @@ mod tests {
             rtt: None,
             base_rtt: None,
             queueing: None,
+            window: None,
+            in_flight: None,
             packets: None,
             lost: None,
             pause: None,

@@ -142,18 +142,11 @@ pub(super) fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Re
     Ok(())
 }
 
-/// `grid` as a table: numbers lean to the right, with or without the range that they lie in.
+/// `grid` as a table.
 pub(super) fn printable(grid: &Grid) -> Table {
-    let number = |cell: &String| {
-        let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
-        let median = median.split_once(" of ").map_or(median, |(count, _)| count);
-        let figure =
-            ["x", " %", " ms", " s"].iter().find_map(|unit| median.strip_suffix(unit)).unwrap_or(median);
-        range.ends_with(')') && (["", "-", "never"].contains(&figure) || figure.parse::<f64>().is_ok())
-    };
     let columns = grid.headings.iter().enumerate().map(|(column, heading)| {
-        let numbers = grid.rows.iter().filter_map(|row| row.cells.get(column)).all(number);
-        (heading.as_str(), if numbers { Align::Right } else { Align::Left })
+        let cells = grid.rows.iter().filter_map(|row| row.cells.get(column));
+        (heading.as_str(), Align::of(cells.map(String::as_str)))
     });
     let mut table = Table::new(columns).keyed_by(grid.keys);
     for row in &grid.rows {
