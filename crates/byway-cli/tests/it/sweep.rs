@@ -28,6 +28,26 @@ fn text(of: &[u8]) -> String {
     String::from_utf8(of.to_vec()).unwrap()
 }
 
+/// Rows do not answer what is asked later: another column makes another sweep.
+#[test]
+fn rows_of_other_columns_are_not_taken() {
+    let place = Place::new();
+    fs::create_dir(place.path("sweep")).unwrap();
+    fs::write(place.path("sweep/plan.toml"), PLAN).unwrap();
+    let tasks = || {
+        let tasks = place.run("here", &["lab", "tasks", "sweep/plan.toml", "--runs", "4", "--json"]);
+        let events = text(&tasks.stdout);
+        let lines: Vec<serde_json::Value> =
+            events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines.iter().filter_map(|event| event["task"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let before = tasks();
+    assert_eq!(before.len(), 2);
+    let column = "[[show]]\nname = \"first\"\nmeasure = \"goodput(bulk, 0, 1)\"\n";
+    fs::write(place.path("sweep/expect.toml"), column).unwrap();
+    assert_ne!(before, tasks());
+}
+
 /// A place with a plan, and the plan's tasks.
 fn place() -> (Place, Vec<String>) {
     let place = Place::new();
@@ -116,6 +136,8 @@ fn what_is_missing_damaged_or_strange_is_named() {
     // More seeds than were run are missing; a run with two results is a fault.
     let more = gather(&["--seeds", "5"]);
     assert!(more.code == Some(1) && more.stderr.contains("2 runs are missing"), "{}", more.stderr);
+    std::os::unix::fs::symlink("/dev/zero", place.path("rows/endless.ndjson")).unwrap();
+    assert!(gather(&[]).stderr.contains("endless.ndjson:1: left out: it is no regular file"));
     fs::write(place.path("rows/other.ndjson"), lines[0].replace("\"packets\":", "\"packets\":1")).unwrap();
     gather(&[]).failed(1, "seed 1 of variant 1 has two different rows");
 }
@@ -134,7 +156,9 @@ fn a_task_of_another_plan_or_program_is_refused_before_it_runs() {
     task(&place, &with(3, "9")).failed(2, "variant 9 of 2");
     task(&place, "some task").failed(2, "expected a line of `byway lab tasks`");
     fs::write(place.path("laws.toml"), PLAN.replace("5 Mbit/s", "6 Mbit/s")).unwrap();
-    task(&place, &tasks[0]).failed(2, "the plan was changed");
+    task(&place, &tasks[0]).failed(2, "the plan or what is measured was changed");
+    fs::write(place.path("laws.toml"), PLAN.replace("\"cubic\"]", "\"cubic\", \"cubic\"]")).unwrap();
+    task(&place, &tasks[0]).failed(2, "axis `law` has the value `cubic` twice");
     assert!(!place.path("rows").exists());
     fs::write(place.path("rows"), "a file").unwrap();
     fs::write(place.path("laws.toml"), PLAN).unwrap();

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// The most refused lines of one file that are named.
+/// The most refused lines of one file that are named, and of all files.
 const MAX_NAMED_LINES: usize = 3;
+const MAX_NAMED_LINES_IN_ALL: usize = 30;
 
 /// An event while rows are gathered.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ impl Sweep {
                 named += 1;
                 let more =
                     if named == MAX_NAMED_LINES { "; further lines of this file are not named" } else { "" };
-                if named <= MAX_NAMED_LINES {
+                if named <= MAX_NAMED_LINES && refused <= MAX_NAMED_LINES_IN_ALL {
                     let place = format!("{}:{}", file.display(), line.number);
                     tell(GatherEvent::Refused(format!("{place}: left out: {}{more}", line.why)));
                 }
@@ -89,6 +90,9 @@ impl Sweep {
                 told = Instant::now();
                 tell(GatherEvent::Progress(number + 1, files.len()));
             }
+        }
+        if refused > MAX_NAMED_LINES_IN_ALL {
+            tell(GatherEvent::Refused(format!("{refused} lines are left out in all")));
         }
         let seeds = self.seeds();
         let tasks = collection.missing(&self.identity, self.mode, &seeds);
@@ -105,7 +109,7 @@ impl Sweep {
         let places = ResultPlaces { directory: self.directories.results(self.id()), csv, kept: None };
         let written = RunResults { indexed: &indexed, records: &[], outcome: &outcome };
         written.write(&places, &self.expectation, |why| tell(GatherEvent::NoFigure(why)))?;
-        let packets = runs.iter().map(|run| run.packets).sum();
+        let packets = runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.packets));
         let seconds = begun.elapsed().as_secs_f64();
         let result = ExperimentResult { outcome, not_kept: None, runs: runs.len(), packets, seconds };
         Ok(Gathered { result: Some(Box::new(result)), tasks, missing, refused })

@@ -6,6 +6,7 @@ use byway_lab::measure::SharedTexts;
 use byway_lab::sweep::{Row, RowError};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file of rows.
@@ -26,7 +27,11 @@ pub enum RowTarget {
 pub(super) fn write(directory: &Path, name: &str, lines: &[String]) -> Result<()> {
     let about = || directory.join(name).display().to_string();
     fs::create_dir_all(directory).about(about)?;
-    let mut file = tempfile::Builder::new().prefix(".byway-rows-").tempfile_in(directory).about(about)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".byway-rows-")
+        .permissions(fs::Permissions::from_mode(0o666)) // less what the umask takes
+        .tempfile_in(directory)
+        .about(about)?;
     let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     file.write_all(text.as_bytes()).about(about)?;
     file.as_file().sync_all().about(about)?;
@@ -75,6 +80,11 @@ impl Sweep {
         mut refuse: impl FnMut(RefusedLine),
     ) -> Result<()> {
         let about = || file.display().to_string();
+        // To open a FIFO waits for whoever writes to it.
+        if !fs::metadata(file).about(about)?.is_file() {
+            refuse(RefusedLine { number: 1, why: "it is no regular file".to_owned() });
+            return Ok(());
+        }
         let mut reader = BufReader::new(File::open(file).about(about)?);
         let mut line = Vec::new();
         for number in 1.. {

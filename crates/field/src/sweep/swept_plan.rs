@@ -19,6 +19,8 @@ pub struct Sweep {
     pub(super) overrides: Overrides,
     pub(super) plan: Plan,
     pub(super) expectation: Expectation,
+    /// All that is asked of a run.
+    pub(super) measures: Vec<Measure>,
     pub(super) identity: SweepIdentity,
 }
 
@@ -39,15 +41,15 @@ impl Sweep {
                 return Err(Error::Usage(format!("{what} has no form for the mode {}", mode.name())));
             }
         };
-        let identity = SweepIdentity::new(&plan, &own_hash()?, |text| hash(text.as_bytes()));
-        let sweep = Self { task, directories, mode, overrides, plan, expectation, identity };
-        match sweep.measures()?.iter().find(|measure| !measure.asks_single_runs()) {
-            None => Ok(sweep),
-            Some(measure) => Err(Error::Usage(format!(
+        let measures = measures(&expectation)?;
+        if let Some(measure) = measures.iter().find(|measure| !measure.asks_single_runs()) {
+            return Err(Error::Usage(format!(
                 "{what} cannot be cut into tasks: in `{}` the numbers of a question come from another variant",
                 measure.text()
-            ))),
+            )));
         }
+        let identity = SweepIdentity::new(&plan, &measures, &own_hash()?, |text| hash(text.as_bytes()));
+        Ok(Self { task, directories, mode, overrides, plan, expectation, measures, identity })
     }
 
     /// The name of the plan or experiment.
@@ -69,19 +71,6 @@ impl Sweep {
         range.start..=range.end.saturating_sub(1)
     }
 
-    /// All that is asked of a run: by claims, columns and figures.
-    pub(super) fn measures(&self) -> Result<Vec<Measure>> {
-        let claims = self.expectation.claims.iter().map(|claim| claim.measure.clone());
-        let shows = self.expectation.shows.iter().map(|show| show.measure.clone());
-        let mut measures: Vec<Measure> = claims.chain(shows).collect();
-        for figure in &self.expectation.figures {
-            let measure = figure.question().map(|text| Measure::parse(&text)).transpose();
-            measures
-                .extend(measure.map_err(|error| Error::Usage(error.to_string())).about(|| &*figure.title)?);
-        }
-        Ok(measures)
-    }
-
     /// Refuses a task of another plan or program.
     pub(super) fn check(&self, task: &SweepTask) -> Result<()> {
         let (own, other) = (&self.identity, &task.identity);
@@ -91,14 +80,17 @@ impl Sweep {
                 other.program, own.program
             )));
         }
-        if other.plan != own.plan || task.mode != self.mode {
+        if task.mode != self.mode {
+            let (theirs, ours) = (task.mode.name(), self.mode.name());
             return Err(Error::Usage(format!(
-                "the task is of the plan {} ({}), and this is {} ({}): the plan was changed, or --quick, --full or \
-                 --sweep are not those of `lab tasks`",
-                other.plan,
-                task.mode.name(),
-                own.plan,
-                self.mode.name()
+                "the task is of the mode {theirs}, and this is {ours}: give --quick or --full as to `lab tasks`"
+            )));
+        }
+        if other.plan != own.plan {
+            return Err(Error::Usage(format!(
+                "the task is of the plan {}, and this is {}: the plan or what is measured was changed, or --sweep is not \
+                 that of `lab tasks`",
+                other.plan, own.plan
             )));
         }
         if task.variant > self.variants() {
@@ -107,4 +99,16 @@ impl Sweep {
         }
         Ok(())
     }
+}
+
+/// All that is asked of a run: by claims, columns and figures.
+fn measures(expectation: &Expectation) -> Result<Vec<Measure>> {
+    let claims = expectation.claims.iter().map(|claim| claim.measure.clone());
+    let shows = expectation.shows.iter().map(|show| show.measure.clone());
+    let mut measures: Vec<Measure> = claims.chain(shows).collect();
+    for figure in &expectation.figures {
+        let measure = figure.question().map(|text| Measure::parse(&text)).transpose();
+        measures.extend(measure.map_err(|error| Error::Usage(error.to_string())).about(|| &*figure.title)?);
+    }
+    Ok(measures)
 }

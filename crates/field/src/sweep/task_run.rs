@@ -4,7 +4,7 @@ use super::row_files::{self, RowTarget};
 use super::swept_plan::Sweep;
 use crate::error::{Error, Result};
 use crate::quiet_panics::QuietPanics;
-use byway_lab::measure::{Measure, SharedTexts};
+use byway_lab::measure::SharedTexts;
 use byway_lab::runner::run_caught;
 use byway_lab::sweep::{Row, SweepTask};
 use byway_lab::world::RunError;
@@ -73,14 +73,13 @@ impl Sweep {
         if wanted.is_empty() {
             return Ok(outcome);
         }
-        let measures = self.measures()?;
         let _quiet = QuietPanics::begin();
         let teller = Mutex::new((progress, Instant::now(), 0));
         let rows: Vec<(u64, RunRow)> = wanted
             .par_iter()
             .with_max_len(1)
             .map(|&seed| {
-                let row = self.run_seed(task.variant, seed, &measures, cancel)?;
+                let row = self.run_seed(task.variant, seed, cancel)?;
                 if let Ok(mut teller) = teller.lock() {
                     teller.2 += 1;
                     if teller.1.elapsed() >= PROGRESS_INTERVAL {
@@ -128,18 +127,12 @@ impl Sweep {
         Ok(lines)
     }
 
-    fn run_seed(
-        &self,
-        variant: usize,
-        seed: u64,
-        measures: &[Measure],
-        cancel: &AtomicBool,
-    ) -> Result<RunRow> {
+    fn run_seed(&self, variant: usize, seed: u64, cancel: &AtomicBool) -> Result<RunRow> {
         if cancel.load(Ordering::Relaxed) {
             return Ok(RunRow::Stopped);
         }
         match run_caught(&self.plan.variants[variant - 1], seed, cancel) {
-            Ok(Ok(record)) => Ok(RunRow::Line(Row::line(&self.identity, &record, measures)?)),
+            Ok(Ok(record)) => Ok(RunRow::Line(Row::line(&self.identity, &record, &self.measures)?)),
             Ok(Err(RunError::Cancelled)) => Ok(RunRow::Stopped),
             Ok(Err(error)) => Err(Error::Usage(format!("{}: {error}", self.id()))),
             Err(said) => Ok(RunRow::Panicked(said)),

@@ -64,6 +64,13 @@ fn values(axis: &Node) -> Vec<(String, Node)> {
     }
 }
 
+/// A label that several values have.
+fn twice(values: &[(String, Node)]) -> Option<&str> {
+    let mut labels: Vec<&str> = values.iter().map(|(label, _)| label.as_str()).collect();
+    labels.sort_unstable();
+    labels.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
 impl Sweep {
     pub(super) fn read(
         sweep: Option<&Node>,
@@ -82,6 +89,9 @@ impl Sweep {
                             format!("axis `{name}` has no value: expected at least one"),
                         ));
                     }
+                    if let Some(twice) = twice(&values) {
+                        return Err((span.clone(), format!("axis `{name}` has the value `{twice}` twice")));
+                    }
                     axes.push((name.clone(), values));
                 }
             }
@@ -99,6 +109,9 @@ impl Sweep {
                     known.cloned().unwrap_or_else(|| (label.clone(), from_command_line(label)))
                 })
                 .collect();
+            if let Some(twice) = twice(values) {
+                return Err((0..0, format!("--sweep {name}: it has the value `{twice}` twice")));
+            }
         }
         let skips = match skip.map(|node| &node.value) {
             None => Vec::new(),

@@ -140,6 +140,10 @@ fn modes_and_the_command_line_narrow_it() {
     let others = Overrides { seeds: Some(SeedChoice::From(17, 4)), sweep: vec![] };
     let others = Plan::read("p", PLAN, Mode::All, &others).expect("a plan").expect("a form");
     assert_eq!(others.seed_range(), 17..21);
+    let twice =
+        Overrides { seeds: None, sweep: vec![("congestion".into(), vec!["lia".into(), "lia".into()])] };
+    let error = Plan::read("p", PLAN, Mode::All, &twice).expect_err("one variant twice");
+    assert!(error.what.contains("it has the value `lia` twice"), "{error}");
     let unknown = Overrides { seeds: None, sweep: vec![("queue".into(), vec!["1".into()])] };
     let error = Plan::read("p", PLAN, Mode::All, &unknown).expect_err("no such axis");
     assert!(error.what.contains("congestion, rival, ways, factor"), "{error}");

@@ -25,6 +25,7 @@ pub(super) fn tasks(arguments: &LabTasks, output: &mut Output) -> Result<Exit> {
     let tasks = sweep.tasks(length, cancel)?;
     for task in &tasks.list {
         output.answer(&task.to_string())?;
+        output.emit(&Event::Told { event: "task", fields: Fields::one("task", &task.to_string()) });
     }
     output.say_lines(&tasks.to_string());
     let exit = signals.stop().unwrap_or(Exit::Ok);
@@ -36,7 +37,8 @@ pub(super) fn tasks(arguments: &LabTasks, output: &mut Output) -> Result<Exit> {
 pub(super) fn task(arguments: &LabTask, output: &mut Output) -> Result<Exit> {
     let usage = |error: TaskError| Failure::new(Exit::Usage, error.to_string());
     let task: SweepTask = arguments.task.join(" ").parse().map_err(usage)?;
-    limit_jobs(arguments.jobs)?;
+    let runs = task.seeds.end() - task.seeds.start() + 1;
+    limit_jobs(arguments.jobs.clamp(1, runs as usize))?;
     // A task names its seeds itself.
     let sweep = swept(&arguments.choice, None)?;
     let (cancel, signals) = cancellation(output)?;
