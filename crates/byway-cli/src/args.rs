@@ -144,7 +144,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// See it work: one machine, three paths, one path against all
-    #[cfg_attr(not(feature = "lab"), command(hide = true))]
+    #[cfg_attr(not(feature = "demo"), command(hide = true))]
     Demo(verbs::Demo),
     /// Send files, directories or a stream to whoever printed the ticket
     Send(verbs::Send),

@@ -1,7 +1,7 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what
 //! happens.
 
-#[cfg(feature = "lab")]
+#[cfg(feature = "demo")]
 mod demo;
 mod directory_use;
 mod dry_run;
@@ -55,9 +55,9 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         cli.global.usable()?;
     }
     match &cli.command {
-        #[cfg(feature = "lab")]
+        #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments, output),
-        #[cfg(not(feature = "lab"))]
+        #[cfg(not(feature = "demo"))]
         Command::Demo(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_DEMO),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),

@@ -18,10 +18,8 @@
 //! | [`labs`] | starts, enters and ends emulated networks |
 //! | [`emulation`] | runs the transfers of a plan by real programs |
 //! | [`http_requests`] | makes the requests of a plan by real programs |
-//! | [`demo`] | a transfer on loopback, over the simulator's links |
 //! | [`harm`] | measures how much longer requests take beside bulk transfers |
 
-pub mod demo;
 pub mod directories;
 pub mod emulation;
 pub mod error;

@@ -12,7 +12,7 @@ pub struct Absent {
     pub words: Vec<OsString>,
 }
 
-// The tests of every build have a registry and the page. `.ci/run` asks the default program for its
-// sentences about these.
-#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "pairing"))))]
+// The tests of every build have a laboratory, a registry and the page. `.ci/run` asks the default
+// program for its sentences about these.
+#[cfg(all(test, not(any(feature = "demo", feature = "gateway", feature = "help", feature = "pairing"))))]
 mod tests;

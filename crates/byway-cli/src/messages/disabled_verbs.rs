@@ -3,17 +3,18 @@
 #[cfg(not(feature = "gateway"))]
 pub const NO_GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";
 #[cfg(not(feature = "registry"))]
-pub const NO_REGISTRY: &str = "this build has no registry: build byway with its feature `registry`";
+pub const NO_REGISTRY: &str =
+    "this build has no registry: build byway with its feature `registry`, or install the package byway-full";
 #[cfg(not(feature = "view"))]
 pub const NO_VIEW: &str =
     "this build has no page: build byway with its feature `view`, or use `byway status --watch`";
 #[cfg(not(feature = "view"))]
 pub const NO_RELAY_PAGES: &str = "this build has no pages of relays: build byway with its feature `view`";
 #[cfg(not(feature = "lab"))]
-pub const NO_LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
-#[cfg(not(feature = "lab"))]
-pub const NO_DEMO: &str =
-    "this build has no demo, because it has no simulator: build byway with its feature `lab`";
+pub const NO_LAB: &str =
+    "this build has no laboratory: build byway with its feature `lab`, or install the package byway-full";
+#[cfg(not(feature = "demo"))]
+pub const NO_DEMO: &str = "this build has no demo: build byway with its feature `demo`";
 #[cfg(not(feature = "pairing"))]
 pub const NO_PAIRING: &str = "this build pairs no hosts: build byway with its feature `pairing`";
 #[cfg(not(feature = "help"))]

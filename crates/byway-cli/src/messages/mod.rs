@@ -22,7 +22,7 @@
 //! | no capital and no full stop, as `byway: ` precedes it | `the demo was stopped` |
 
 pub mod common;
-#[cfg(feature = "lab")]
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod disabled_verbs;
 pub mod forward;

@@ -2,8 +2,8 @@
 //! files that a dry run would send.
 
 use crate::common::{Ended, Place, Running};
-use byway_field::demo::lines::PathSpec;
-use byway_field::demo::network;
+use byway_demo::lines::PathSpec;
+use byway_demo::network;
 use byway_transfer::ticket::Ticket;
 use serde_json::Value;
 use std::fs::{self, File};

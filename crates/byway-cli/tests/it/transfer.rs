@@ -1,8 +1,8 @@
 //! The main job as a person does it: processes that share nothing but sockets on loopback.
 
 use crate::common::{Place, Running, assert_same};
-use byway_field::demo::lines::PathSpec;
-use byway_field::demo::network;
+use byway_demo::lines::PathSpec;
+use byway_demo::network;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;

@@ -11,8 +11,6 @@ use clap::Parser as _;
 fn a_small_build_says_what_it_does_not_have() {
     let mut output = Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()), Style::default());
     for (words, says) in [
-        ("lab run --quick harp-6a", "this build has no laboratory"),
-        ("lab --help", "this build has no laboratory"),
         ("gateway --config gw.toml", "this build has no gateway"),
         ("gateway status", "this build has no gateway"),
         ("demo", "this build has no demo"),
