@@ -4,6 +4,7 @@ Each function runs the program `byway`. Nothing here knows a scheduler.
 """
 
 import json
+import os
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -47,7 +48,9 @@ class Plan:
                 Path(directory, name).write_text(text)
             command = [self.byway, "lab", verb, self.name, *arguments, *self.options]
             try:
-                return subprocess.run(command, cwd=directory, capture_output=True, text=True)
+                # What is asked for as text is read as text, whatever the caller's environment asks for.
+                environment = {**os.environ, "BYWAY_JSON": "0"}
+                return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True)
             except FileNotFoundError:
                 raise Refused(f"there is no program {self.byway}") from None
 

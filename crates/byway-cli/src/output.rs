@@ -123,6 +123,12 @@ impl Output {
         self.signals = Some(signals.clone());
     }
 
+    /// Whether the signals that it heeds ask for a stop.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.signals.as_ref().is_some_and(|signals| signals.stop().is_some())
+    }
+
     /// Reserves standard output for the bytes of a transfer. From now on the method `answer` prints
     /// on standard error, and no event is printed.
     pub fn stdout_is_data(&mut self) {

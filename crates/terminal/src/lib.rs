@@ -1,8 +1,10 @@
 //! Text on a terminal: tables and paragraphs that are as wide as the screen, in which no name of a
 //! peer does harm.
 
+mod ask;
 pub mod line_wrap;
 mod table;
 
+pub use ask::answer_line;
 pub use line_wrap::printable;
 pub use table::{Align, Table};

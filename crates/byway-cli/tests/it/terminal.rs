@@ -162,9 +162,8 @@ fn a_screen_of_what_runs_is_drawn_anew_and_fits() {
 }
 
 /// A million runs take longer than an hour, which is known after five seconds.
-#[test]
-fn a_person_is_asked_before_a_plan_that_takes_hours() {
-    let place = Place::new();
+/// Starts a plan that takes hours at a terminal, and waits for the question.
+fn asked(place: &Place) -> Terminal {
     let plan = "title = \"t\"\nduration = \"100 s\"\n\
                 [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"50 packets\"\n\
                 [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\n";
@@ -173,8 +172,25 @@ fn a_person_is_asked_before_a_plan_that_takes_hours() {
     let mut terminal = Terminal::of(run, true);
     terminal.until(|screen| screen.contains("go on? [Y/n]"));
     assert!(terminal.contents().contains("`byway lab tasks` spreads"), "{}", terminal.contents());
+    terminal
+}
+
+#[test]
+fn a_person_is_asked_before_a_plan_that_takes_hours() {
+    let place = Place::new();
+    let mut terminal = asked(&place);
     terminal.controller.write_all(b"n\n").unwrap();
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("stopped after"), "{screen}");
+}
+
+#[test]
+fn who_is_asked_may_stop_the_program_instead() {
+    let place = Place::new();
+    let terminal = asked(&place);
+    terminal.signal("-INT");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains("stopped after"), "{screen}");
 }

@@ -116,12 +116,12 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) -> bool {
 /// Says how long it takes, and asks a person at a terminal whether to go on.
 fn goes_on(takes: &str, output: &mut Output) -> bool {
     output.say_lines(&format!("{takes}; `byway lab tasks` spreads it over machines"));
-    let mut answer = String::new();
     if io::stdin().is_terminal() {
         output.say_lines("go on? [Y/n]");
-        let _ = io::stdin().read_line(&mut answer);
     }
-    !answer.trim_start().to_lowercase().starts_with('n')
+    // Who stops the program at the question does not go on; its runs then see the stop themselves.
+    let answer = byway_terminal::answer_line(|| output.is_stopped()).ok().flatten();
+    !answer.unwrap_or_default().trim_start().to_lowercase().starts_with('n')
 }
 
 /// Prints the results of a task.
