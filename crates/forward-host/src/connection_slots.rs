@@ -4,7 +4,7 @@ use byway_wire::Instant;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The number of a connection. It is given again once the connection is over.
-pub(crate) type Number = u32;
+pub type Number = u32;
 
 #[derive(Debug)]
 struct Slot<T> {
@@ -18,7 +18,7 @@ struct Slot<T> {
 
 /// Connections by number, with the queue of those that have a turn and the deadlines of the others.
 #[derive(Debug)]
-pub(crate) struct Slots<T> {
+pub struct Slots<T> {
     slots: Vec<Option<Slot<T>>>,
     free: Vec<Number>,
     due: VecDeque<Number>,
@@ -40,6 +40,7 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     /// The number of connections.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -61,6 +62,7 @@ impl<T> Slots<T> {
         }
     }
 
+    /// The connection with this number.
     pub fn get_mut(&mut self, number: Number) -> Option<&mut T> {
         Some(&mut self.slots.get_mut(number as usize)?.as_mut()?.inside)
     }
@@ -102,7 +104,14 @@ impl<T> Slots<T> {
         }
     }
 
+    /// Whether there is no connection.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many connections have a turn now.
+    #[must_use]
     pub fn count_due(&self) -> usize {
         self.due.len()
     }
@@ -129,6 +138,12 @@ impl<T> Slots<T> {
         if let Some(until) = until {
             self.ends.insert((until, number));
         }
+    }
+
+    /// The earliest deadline of a connection.
+    #[must_use]
+    pub fn first_end(&self) -> Option<Instant> {
+        self.ends.first().map(|(until, _)| *until)
     }
 
     /// A connection whose deadline has passed. Its deadline is removed.

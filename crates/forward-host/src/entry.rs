@@ -7,12 +7,13 @@
 use crate::connection_slots::{Number, Slots};
 use crate::forwarded_stream::{ForwardedStream, RequestStream};
 use crate::nonblocking_tcp::{ByteCounts, Tcp, listen};
+use crate::socks_dialog::{ProgramRequest, speak};
 use crate::target_dial::is_out_of_descriptors;
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, OutEvent};
 use byway_forward::forward_target::Target;
 use byway_forward::local_port::Forward;
-use byway_forward::socks::{self, Socks, SocksAction};
+use byway_forward::socks::{self, Socks};
 use byway_forward::splice::{IoResult, Local as _, SpliceStatus, SplicedStream as _, StreamOf, WaitsFor};
 use byway_forward::stream_request::{Refusal, code};
 use byway_net::{Ready, Token, Watch};
@@ -34,8 +35,6 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_ACCEPTS_PER_TURN: usize = 64;
 /// Bytes read at once.
 const SCRATCH_LEN: usize = 64 << 10;
-/// The most bytes of a SOCKS5 message that are read at once, without removing them from the socket.
-const PEEK_LEN: usize = 512;
 /// Events that wait for the owner, at most.
 const MAX_QUEUED_EVENTS: usize = 256;
 
@@ -77,6 +76,12 @@ impl Listening {
             Ok((listener, Listener { address, target }))
         };
         Ok(Self(all.map(bind).collect::<Result<_, _>>()?))
+    }
+
+    /// The sockets, each with what it leads to.
+    #[must_use]
+    pub fn into_sockets(self) -> Vec<(TcpListener, Listener)> {
+        self.0
     }
 
     /// All listeners. A port that was given as 0 is the one that the system chose.
@@ -529,46 +534,3 @@ impl Entry {
 
 /// Added to the numbers of listeners, so that their tokens differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;
-
-/// The result of reading a program's SOCKS5 request.
-enum ProgramRequest {
-    Waits,
-    Asks(Target),
-    Over,
-}
-
-/// Hears what a program wants, and answers. What follows its request stays in the socket.
-fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
-    let mut bytes = [0; PEEK_LEN];
-    loop {
-        let length = match tcp.peek(&mut bytes) {
-            IoResult::Done(0) | IoResult::Broken => {
-                tcp.leave();
-                return ProgramRequest::Over;
-            }
-            IoResult::Done(length) => length,
-            IoResult::Later => return ProgramRequest::Waits,
-        };
-        let (used, next) = words.take(bytes.get(..length).unwrap_or_default());
-        if tcp.read(bytes.get_mut(..used).unwrap_or_default()) != IoResult::Done(used) {
-            return ProgramRequest::Over;
-        }
-        match next {
-            SocksAction::Wait => {}
-            SocksAction::Say(answer) => {
-                // A connection that has just begun has room for two bytes.
-                if tcp.write(&answer) != IoResult::Done(answer.len()) {
-                    return ProgramRequest::Over;
-                }
-            }
-            SocksAction::Connect(target) => return ProgramRequest::Asks(target),
-            SocksAction::Close(last) => {
-                if !last.is_empty() {
-                    let _ = tcp.write(&last);
-                }
-                tcp.leave();
-                return ProgramRequest::Over;
-            }
-        }
-    }
-}

@@ -5,10 +5,10 @@ use byway_wire::fair_share::may_take;
 use std::collections::BTreeMap;
 
 /// Who asks: the public key of a sender.
-pub(crate) type Sender = [u8; 32];
+pub type Sender = [u8; 32];
 
 /// The id of a name to be resolved. Later questions have greater ids.
-pub(crate) type QuestionId = u64;
+pub type QuestionId = u64;
 
 /// Names that are looked up at once, of all senders together. The system's resolver tries a dead
 /// name for ten seconds or longer. One sender gets half of these places at most.

@@ -30,7 +30,7 @@ pub struct ByteCounts {
 /// A connection. It is reset when dropped, or when this process is killed, unless both directions
 /// have ended: a program must not take the end of this process for the end of its data.
 #[derive(Debug)]
-pub(crate) struct Tcp {
+pub struct Tcp {
     stream: TcpStream,
     /// Whether the other side has closed its direction, and everything was read.
     is_read: bool,
@@ -58,6 +58,9 @@ impl Tcp {
     }
 
     /// A connection that a listener accepted.
+    ///
+    /// # Errors
+    /// The system does not make it nonblocking.
     pub fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         prepare(SockRef::from(&stream));
@@ -66,6 +69,9 @@ impl Tcp {
 
     /// One end of a pair of sockets, whose other end this process has. Reading, writing, ends and
     /// errors are those of any stream socket. It cannot be reset: it is closed in any case.
+    ///
+    /// # Errors
+    /// The system does not make it nonblocking.
     pub fn of_pair(end: UnixStream) -> io::Result<Self> {
         end.set_nonblocking(true)?;
         Ok(Self::new(OwnedFd::from(end).into()))
@@ -73,6 +79,9 @@ impl Tcp {
 
     /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) tells whether
     /// it succeeded.
+    ///
+    /// # Errors
+    /// The system has no socket, or no route.
     pub fn dial(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -85,7 +94,10 @@ impl Tcp {
         Ok(Self::new(socket.into()))
     }
 
-    /// Whether the connection is established by now. An error if it failed.
+    /// Whether the connection is established by now.
+    ///
+    /// # Errors
+    /// It failed.
     pub fn connected(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -97,12 +109,19 @@ impl Tcp {
         }
     }
 
+    /// The address of the other side. `None`: the connection is broken.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr().ok()
+    }
+
     /// Copies the bytes that have arrived into `buffer`, without removing them from the socket.
     pub fn peek(&self, buffer: &mut [u8]) -> IoResult {
         io_of(self.stream.peek(buffer))
     }
 
     /// Whether the connection has an error. Reads and writes nothing.
+    #[must_use]
     pub fn is_broken(&self) -> bool {
         !matches!(self.stream.take_error(), Ok(None))
     }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, Receiver, channel};
 use std::thread::Builder;
 
 /// The answer to a question: the addresses of the name. Empty: the name is unknown.
-pub(crate) type Resolved = (QuestionId, Vec<IpAddr>);
+pub type Resolved = (QuestionId, Vec<IpAddr>);
 
 /// Looks names up, each in a thread of its own, which ends with its answer.
-pub(crate) struct Resolver {
+pub struct Resolver {
     queue: QuestionQueue,
     look_up: fn(&Name) -> Vec<IpAddr>,
     sender: mpsc::Sender<Resolved>,
@@ -21,12 +21,14 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// A resolver that asks the operating system in threads. It wakes `waker` at each answer.
+    #[must_use]
     pub fn new(waker: Waker) -> Self {
         let (sender, answers) = channel();
         Self { queue: QuestionQueue::default(), look_up, sender, answers, waker }
     }
 
     /// Addresses that a name has without asking anybody (RFC 6761, section 6.3).
+    #[must_use]
     pub fn known(name: &Name) -> Option<[IpAddr; 2]> {
         name.is_localhost().then(|| [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
     }
@@ -43,6 +45,7 @@ impl Resolver {
     }
 
     /// The next that was found.
+    #[expect(clippy::should_implement_trait, reason = "more may be found after `None`")]
     pub fn next(&mut self) -> Option<Resolved> {
         let found = self.answers.try_recv().ok()?;
         self.queue.answered(found.0);

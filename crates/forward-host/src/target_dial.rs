@@ -13,7 +13,7 @@ use std::vec::IntoIter;
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How far dialling is.
-pub(crate) enum Dialled {
+pub enum Dialled {
     /// Dialling continues. The present address is given up at this time.
     Goes(Instant),
     /// A target address accepted the connection.
@@ -24,7 +24,7 @@ pub(crate) enum Dialled {
 
 /// A target that is dialled.
 #[derive(Debug)]
-pub(crate) struct Dial {
+pub struct Dial {
     addresses: IntoIter<SocketAddr>,
     now: Option<Tcp>,
     refusal: Option<Refusal>,
@@ -32,6 +32,7 @@ pub(crate) struct Dial {
 
 impl Dial {
     /// To these addresses, in their order.
+    #[must_use]
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self { addresses: addresses.into_iter(), now: None, refusal: None }
     }
@@ -96,6 +97,7 @@ fn refusal_of(error: &io::Error) -> Refusal {
 }
 
 /// Whether the error says that this process, or the system, has too many files open.
-pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+#[must_use]
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

@@ -1,0 +1,34 @@
+//! A lane: programs connect to a port of loopback, and their uploads leave by the kernel's TCP so
+//! that others on the uplink hardly wait. The far end needs no byway.
+//!
+//! ```text
+//! program ──TCP── lane ──TCP of this kernel── target
+//!                  │ what is written: one pacer for all connections, by the law `background`
+//!                  └ what comes back: as it comes
+//! ```
+//!
+//! | module without I/O | what it is |
+//! |---|---|
+//! | [`pacer`] | when the next run of segments may be written |
+//! | [`write_ledger`] | what one connection has written, sent and got acknowledged |
+//! | [`base_rtts`] | each target's RTT without a queue, and what a sample waited |
+//! | [`uplink`] | the law on what all connections tell |
+//!
+//! | module with I/O | what it is |
+//! |---|---|
+//! | `kernel_stamps` | the kernel's time stamps of segments and ACKs |
+//! | `paced_target` | the connection to a target, as a stream that a program's connection is joined with |
+//! | [`proxy`] | listens, dials, and joins connections |
+//! | `running_lane` | the thread of a lane, and what its owner holds |
+#![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+pub mod base_rtts;
+mod kernel_stamps;
+pub mod pacer;
+mod paced_target;
+pub mod proxy;
+mod running_lane;
+pub mod uplink;
+pub mod write_ledger;
+
+pub use running_lane::{LaneError, RunningLane, check_loopback};

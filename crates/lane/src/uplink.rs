@@ -1,0 +1,283 @@
+//! The uplink as one path: the law of the class `background` on what all connections tell. A pure
+//! state machine.
+//!
+//! ```text
+//! acknowledged runs of all connections ──> wait = RTT less the target's least RTT
+//!     ──> Background, one path: RTT = a common base + the wait ──> rate, window ──> pacer
+//! ```
+
+use crate::base_rtts::BaseRtts;
+use crate::pacer::Pacer;
+use crate::write_ledger::{RunAcknowledged, WrittenContext};
+use byway_control::{Acked, Background, Congested, Controller as _, Delay, Opened, Sent, Trigger};
+use byway_wire::{Duration, Instant, PathId};
+use std::net::IpAddr;
+
+/// The uplink is the only path of its controller.
+const PATH: PathId = PathId(0);
+/// The RTT that the law sees where no packet waits. The law only needs that it is the same for
+/// all targets. `Uplink` replaces it with the first target's.
+const FIRST_BASE: Duration = Duration::from_millis(50);
+/// Segments of a run. A receiver acknowledges every second segment at once, and a single one up to
+/// 40 ms later (RFC 9293, section 3.8.6.3).
+const RUN_SEGMENTS: usize = 2;
+/// At high rates a run is what is sent in this time, so that the processor keeps up.
+const RUN_TIME: Duration = Duration::from_micros(250);
+/// The most segments of a run: what fits a segment of 64 KiB for the network card to cut.
+const MAX_RUN_SEGMENTS: usize = 44;
+/// Bytes of a full segment until a connection tells: Ethernet's 1,500 less the headers of IPv4 and
+/// TCP with a time stamp.
+const USUAL_SEGMENT_LEN: usize = 1_448;
+/// Weight of a new RTT in the smoothed one (RFC 6298, section 2).
+const SRTT_WEIGHT: f64 = 0.125;
+/// If nothing at all is acknowledged for this time and four RTTs, the uplink has a timeout.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What all connections together may write, and when.
+#[derive(Debug)]
+pub struct Uplink {
+    law: Background,
+    pacer: Pacer,
+    bases: BaseRtts,
+    segment: usize,
+    /// The base that the law sees. `None`: no target has told.
+    common_base: Option<Duration>,
+    /// The greatest base of the connections that were acknowledged lately, of this second and of
+    /// the second before.
+    far_base: [Duration; 2],
+    far_base_at: Instant,
+    srtt: Duration,
+    in_flight: u64,
+    delivered: u64,
+    delivered_at: Instant,
+    /// When a timeout was counted, or the first byte was written after a time without any.
+    silent_since: Instant,
+    /// Whether there was credit that nobody used when connections were last asked.
+    app_limited: bool,
+    figures: UplinkFigures,
+}
+
+/// What the uplink does, for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UplinkFigures {
+    /// The rate that the law allows, in bytes per second.
+    pub rate: u64,
+    /// How long the latest packet waited in queues.
+    pub wait: Duration,
+    /// Runs that the kernels of connections sent again.
+    pub lost_runs: u64,
+}
+
+/// An acknowledged run of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetAcknowledged {
+    /// The address of the connection's target.
+    pub target: IpAddr,
+    /// What was acknowledged.
+    pub acknowledged: RunAcknowledged,
+}
+
+impl Uplink {
+    /// An uplink of which nothing is known.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        let mut law = Background::new("background");
+        law.open(PATH, &opened(now));
+        let rate = law.allowance(PATH).rate.unwrap_or_default();
+        Self {
+            law,
+            pacer: Pacer::new(RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
+            bases: BaseRtts::default(),
+            segment: USUAL_SEGMENT_LEN,
+            common_base: None,
+            far_base: [Duration::ZERO; 2],
+            far_base_at: now,
+            srtt: FIRST_BASE,
+            in_flight: 0,
+            delivered: 0,
+            delivered_at: now,
+            silent_since: now,
+            app_limited: true,
+            figures: UplinkFigures { rate, ..UplinkFigures::default() },
+        }
+    }
+
+    /// What the uplink does now.
+    #[must_use]
+    pub const fn figures(&self) -> UplinkFigures {
+        self.figures
+    }
+
+    /// Bytes written and not acknowledged, of all connections.
+    #[must_use]
+    pub const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Leases a run to a connection. 0: not yet.
+    pub fn lease(&mut self, now: Instant) -> usize {
+        if self.may_write(now) { self.pacer.lease(now) } else { 0 }
+    }
+
+    /// Whether a connection may write a run now.
+    pub fn may_write(&mut self, now: Instant) -> bool {
+        self.in_flight < self.window() && self.pacer.has_credit(now)
+    }
+
+    /// When a run may be written. `None`: once something is acknowledged.
+    #[must_use]
+    pub fn next_lease(&self) -> Option<Instant> {
+        (self.in_flight < self.window()).then(|| self.pacer.next_lease())
+    }
+
+    /// Bytes that may be in flight. The law's window is for its common base; farther targets have
+    /// more in flight at the same rate.
+    fn window(&self) -> u64 {
+        let window = self.law.allowance(PATH).window;
+        let far = self.far_base[0].max(self.far_base[1]).as_secs_f64();
+        let times = self.common_base.map_or(1.0, |base| far / base.as_secs_f64().max(1e-3));
+        // Less than two runs would leave ACKs to the receiver's timer.
+        ((window as f64 * times.max(1.0)) as u64).max(2 * self.run_len() as u64)
+    }
+
+    /// Takes back what a connection leased and did not write.
+    pub fn give_back(&mut self, bytes: usize) {
+        self.pacer.give_back(bytes);
+    }
+
+    /// Notes that all connections with something to write have written, and whether there was
+    /// credit left.
+    pub fn on_turn_over(&mut self, others_wait: bool, now: Instant) {
+        self.app_limited = !others_wait && self.may_write(now);
+    }
+
+    /// Notes that a connection wrote bytes. The result belongs in its ledger.
+    pub fn on_written(&mut self, bytes: usize, now: Instant) -> WrittenContext {
+        if self.in_flight == 0 {
+            self.delivered_at = now;
+            self.silent_since = now;
+        }
+        self.in_flight += bytes as u64;
+        let sent =
+            Sent { now, bytes: bytes as u32, in_flight: self.in_flight, app_limited: self.app_limited };
+        self.law.on_sent(PATH, &sent);
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        WrittenContext { at: now, delivered, delivered_at, app_limited: self.app_limited }
+    }
+
+    /// Notes that bytes will not be acknowledged: their connection is over, or its kernel stamps no
+    /// more.
+    pub fn on_forgotten(&mut self, bytes: u64) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+    }
+
+    /// Takes acknowledged runs into account, of all connections, in any order.
+    pub fn on_acknowledged(&mut self, runs: &mut [TargetAcknowledged], now: Instant) {
+        runs.sort_by_key(|it| it.acknowledged.context.at);
+        for run in runs.iter() {
+            self.take(run, now);
+        }
+        self.follow_law(now);
+    }
+
+    fn take(&mut self, told: &TargetAcknowledged, now: Instant) {
+        let RunAcknowledged { bytes, context, run, rtt } = told.acknowledged;
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.delivered += bytes;
+        self.delivered_at = now;
+        self.silent_since = now;
+        // A short run takes less time on the line, so its RTT is no measure for the others.
+        let reading = rtt
+            .filter(|_| run >= RUN_SEGMENTS * self.segment)
+            .map(|rtt| self.bases.sample(told.target, rtt, now));
+        if let Some(reading) = reading {
+            self.common_base.get_or_insert(reading.base);
+            self.note_far_base(reading.base, now);
+            self.figures.wait = Duration::from_nanos(reading.waited.unsigned_abs());
+        }
+        let base = self.common_base.unwrap_or(FIRST_BASE);
+        let rtt = reading.map(|reading| base + Duration::from_nanos(reading.waited.unsigned_abs()));
+        if let Some(rtt) = rtt {
+            self.srtt = self.srtt.mul_f64(1.0 - SRTT_WEIGHT) + rtt.mul_f64(SRTT_WEIGHT);
+        }
+        let taken = now.since(context.delivered_at).as_secs_f64();
+        let rate = (self.delivered - context.delivered) as f64 / taken.max(1e-6);
+        let delay = reading.map(|reading| Delay {
+            sent_at: context.at,
+            one_way: reading.waited,
+            bytes: self.segment as u32,
+        });
+        self.law.on_acked(
+            PATH,
+            &Acked {
+                now,
+                bytes,
+                packets: bytes.div_ceil(self.segment as u64) as u32,
+                sent_at: context.at,
+                rtt,
+                srtt: self.srtt,
+                min_rtt: base,
+                delays: delay.as_slice(),
+                in_flight: self.in_flight,
+                app_limited: context.app_limited,
+                delivery_rate: Some(rate as u64),
+                ce: 0,
+            },
+        );
+    }
+
+    fn note_far_base(&mut self, base: Duration, now: Instant) {
+        if now.since(self.far_base_at) >= MIN_TIMEOUT {
+            self.far_base = [Duration::ZERO, self.far_base[0]];
+            self.far_base_at = now;
+        }
+        self.far_base[0] = self.far_base[0].max(base);
+    }
+
+    /// Notes that a kernel sent a run again.
+    pub fn on_lost(&mut self, bytes: usize, written_at: Instant, now: Instant) {
+        self.figures.lost_runs += 1;
+        self.congested(Trigger::Loss, bytes as u64, written_at, now);
+    }
+
+    /// Notes the time. Returns when it must be noted again.
+    pub fn on_time(&mut self, now: Instant) -> Option<Instant> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        let patience = MIN_TIMEOUT.max(self.srtt * 4);
+        if now.since(self.silent_since) >= patience {
+            self.congested(Trigger::Timeout, self.in_flight, self.silent_since, now);
+            self.silent_since = now;
+        }
+        Some(self.silent_since + patience)
+    }
+
+    fn congested(&mut self, trigger: Trigger, bytes: u64, sent_at: Instant, now: Instant) {
+        let in_flight = self.in_flight;
+        let congested = Congested { trigger, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
+        self.law.on_congested(PATH, &congested);
+        self.follow_law(now);
+    }
+
+    /// Notes the bytes of a full segment of a connection. The least counts: full runs of all
+    /// connections are then as long as a sample needs.
+    pub fn on_segment_len(&mut self, bytes: usize) {
+        self.segment = self.segment.min(bytes).max(256);
+    }
+
+    /// Bytes of a run at the present rate.
+    fn run_len(&self) -> usize {
+        let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / self.segment as f64;
+        (in_time as usize).clamp(RUN_SEGMENTS, MAX_RUN_SEGMENTS) * self.segment
+    }
+
+    fn follow_law(&mut self, now: Instant) {
+        self.figures.rate = self.law.allowance(PATH).rate.unwrap_or_default();
+        self.pacer.set(self.figures.rate as f64, self.run_len(), now);
+    }
+}
+
+const fn opened(now: Instant) -> Opened {
+    Opened { now, proxied: false, packet_size: USUAL_SEGMENT_LEN as u32, rtt: Some(FIRST_BASE) }
+}

@@ -1,0 +1,240 @@
+//! What one connection has written, and when its kernel sent it and the peer acknowledged it. The
+//! kernel's time stamps name a byte of the stream. So each sample is exact, however late it is
+//! read.
+
+use byway_wire::Instant;
+use std::collections::VecDeque;
+
+/// What a stamp of the kernel tells of a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampKind {
+    /// The segment with the byte was handed to the network device's queue.
+    Sent,
+    /// The peer acknowledged the byte.
+    Acknowledged,
+}
+
+/// A stamp of the kernel for one byte of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// What happened to the byte.
+    pub kind: StampKind,
+    /// The number of the byte in the stream, counted from 0, modulo 2^32.
+    pub byte: u32,
+    /// When it happened, in nanoseconds of the kernel's wall clock.
+    pub wall_nanos: i64,
+}
+
+/// What was true of the uplink when a run was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenContext {
+    /// When the run was written.
+    pub at: Instant,
+    /// Bytes acknowledged on the uplink until then, and when the last of them was.
+    pub delivered: u64,
+    /// When the last of `delivered` was acknowledged.
+    pub delivered_at: Instant,
+    /// Whether the programs, and not the pacer, limited what was written.
+    pub app_limited: bool,
+}
+
+/// Bytes that were written at once.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Bytes of the stream up to the end of the run.
+    end: u64,
+    bytes: usize,
+    context: WrittenContext,
+    sent_wall: Option<i64>,
+    /// Whether the kernel sent the end of the run more than once.
+    sent_again: bool,
+}
+
+/// Runs were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunAcknowledged {
+    /// Bytes newly acknowledged.
+    pub bytes: u64,
+    /// What was true when the last of them was written.
+    pub context: WrittenContext,
+    /// Bytes of the last run.
+    pub run: usize,
+    /// Round-trip time of the last run in nanoseconds. `None`: it was sent twice, or the kernel did
+    /// not tell.
+    pub rtt: Option<i64>,
+}
+
+/// What a stamp means for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerEvent {
+    /// Runs were acknowledged.
+    Acknowledged(RunAcknowledged),
+    /// A run was sent again: the kernel takes the first for lost.
+    Lost {
+        /// Bytes of the run.
+        bytes: usize,
+        /// When the run was written.
+        written_at: Instant,
+    },
+}
+
+/// The runs of one connection that are not acknowledged.
+#[derive(Clone, Debug, Default)]
+pub struct WriteLedger {
+    written: u64,
+    acknowledged: u64,
+    runs: VecDeque<Run>,
+}
+
+impl WriteLedger {
+    /// Notes that the socket took `bytes` at once.
+    pub fn on_written(&mut self, bytes: usize, context: WrittenContext) {
+        self.written += bytes as u64;
+        let end = self.written;
+        self.runs.push_back(Run { end, bytes, context, sent_wall: None, sent_again: false });
+    }
+
+    /// Bytes that are written and not acknowledged.
+    #[must_use]
+    pub const fn in_flight(&self) -> u64 {
+        self.written - self.acknowledged
+    }
+
+    /// Whether the kernel holds a run back: its window, or the peer's, is full.
+    #[must_use]
+    pub fn is_held_back(&self) -> bool {
+        self.runs.back().is_some_and(|run| run.sent_wall.is_none())
+    }
+
+    /// When the oldest run was written that is not acknowledged.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Instant> {
+        self.runs.front().map(|run| run.context.at)
+    }
+
+    /// Counts all bytes as acknowledged, because no stamp comes any more. Returns how many they
+    /// were.
+    pub fn forget(&mut self) -> u64 {
+        let forgotten = self.in_flight();
+        self.runs.clear();
+        self.acknowledged = self.written;
+        forgotten
+    }
+
+    /// Takes a stamp of the kernel into account.
+    pub fn on_stamp(&mut self, stamp: Stamp) -> Option<LedgerEvent> {
+        // A byte's number counts modulo 2^32; what is in flight is far less than that.
+        let ahead = stamp.byte.wrapping_add(1).wrapping_sub(self.acknowledged as u32);
+        if ahead == 0 || u64::from(ahead) > self.in_flight() {
+            return None;
+        }
+        let end = self.acknowledged + u64::from(ahead);
+        match stamp.kind {
+            StampKind::Sent => {
+                let run = self.runs.iter_mut().find(|run| run.end >= end).filter(|run| run.end == end)?;
+                if run.sent_wall.is_none() {
+                    run.sent_wall = Some(stamp.wall_nanos);
+                    // The kernel may have put two runs into one segment, whose end alone is stamped.
+                    let sent = stamp.wall_nanos;
+                    for before in self.runs.iter_mut().take_while(|run| run.end < end) {
+                        before.sent_again |= before.sent_wall.is_none();
+                        before.sent_wall.get_or_insert(sent);
+                    }
+                    return None;
+                }
+                run.sent_again = true;
+                Some(LedgerEvent::Lost { bytes: run.bytes, written_at: run.context.at })
+            }
+            StampKind::Acknowledged => {
+                let mut last = None;
+                while let Some(run) = self.runs.front().filter(|run| run.end <= end) {
+                    last = Some(*run);
+                    self.runs.pop_front();
+                }
+                let last = last?;
+                let bytes = last.end - self.acknowledged;
+                self.acknowledged = last.end;
+                let sent = last.sent_wall.filter(|_| last.end == end && !last.sent_again);
+                let rtt = sent.map(|sent| stamp.wall_nanos.saturating_sub(sent)).filter(|rtt| *rtt > 0);
+                let (context, run) = (last.context, last.bytes);
+                Some(LedgerEvent::Acknowledged(RunAcknowledged { bytes, context, run, rtt }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(millis: u64) -> WrittenContext {
+        let at = Instant::from_millis(millis);
+        WrittenContext { at, delivered: 0, delivered_at: at, app_limited: false }
+    }
+
+    fn sent(byte: u32, wall_nanos: i64) -> Stamp {
+        Stamp { kind: StampKind::Sent, byte, wall_nanos }
+    }
+
+    fn acknowledged(byte: u32, wall_nanos: i64) -> Stamp {
+        Stamp { kind: StampKind::Acknowledged, byte, wall_nanos }
+    }
+
+    fn told(event: Option<LedgerEvent>) -> RunAcknowledged {
+        let Some(LedgerEvent::Acknowledged(told)) = event else { panic!("{event:?}") };
+        told
+    }
+
+    #[test]
+    fn a_run_has_an_rtt_from_its_two_stamps() {
+        let mut ledger = WriteLedger::default();
+        ledger.on_written(2_000, context(1));
+        assert!(ledger.is_held_back());
+        assert_eq!(ledger.on_stamp(sent(1_999, 100)), None);
+        assert!(!ledger.is_held_back());
+        ledger.on_written(1_000, context(2));
+        ledger.on_stamp(sent(2_999, 150));
+        // One ACK for both: the first has no stamp of its own.
+        let told = told(ledger.on_stamp(acknowledged(2_999, 350)));
+        assert_eq!((told.bytes, told.run, told.rtt), (3_000, 1_000, Some(200)));
+        assert_eq!((ledger.in_flight(), ledger.oldest()), (0, None));
+    }
+
+    #[test]
+    fn a_run_that_is_sent_twice_is_lost_and_has_no_rtt() {
+        let mut ledger = WriteLedger::default();
+        ledger.on_written(2_000, context(1));
+        ledger.on_stamp(sent(1_999, 100));
+        let written_at = Instant::from_millis(1);
+        assert_eq!(
+            ledger.on_stamp(sent(1_999, 300)),
+            Some(LedgerEvent::Lost { bytes: 2_000, written_at })
+        );
+        assert_eq!(told(ledger.on_stamp(acknowledged(1_999, 500))).rtt, None);
+    }
+
+    #[test]
+    fn numbers_of_bytes_wrap_and_foreign_stamps_change_nothing() {
+        let mut ledger = WriteLedger::default();
+        let mut wall = 0;
+        for _ in 0..3_000 {
+            ledger.on_written(2_000_000, context(1));
+            let byte = (ledger.written - 1) as u32;
+            ledger.on_stamp(sent(byte, wall));
+            assert_eq!(ledger.on_stamp(acknowledged(byte.wrapping_add(7), wall)), None);
+            assert_eq!(told(ledger.on_stamp(acknowledged(byte, wall + 20))).rtt, Some(20));
+            wall += 100;
+        }
+        assert!(ledger.written > 1 << 32);
+        assert_eq!(ledger.on_stamp(acknowledged(5, wall)), None);
+    }
+
+    #[test]
+    fn what_no_stamp_tells_of_is_forgotten() {
+        let mut ledger = WriteLedger::default();
+        ledger.on_written(2_000, context(1));
+        ledger.on_stamp(sent(1_999, 100));
+        assert_eq!((ledger.forget(), ledger.in_flight()), (2_000, 0));
+        assert_eq!(ledger.on_stamp(acknowledged(1_999, 500)), None);
+    }
+}
