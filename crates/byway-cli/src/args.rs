@@ -12,6 +12,7 @@ pub mod help_layout;
 pub mod lab;
 #[cfg(feature = "lab")]
 pub mod lab_options;
+pub mod lane;
 pub mod lending;
 #[cfg(feature = "help")]
 pub mod manual;
@@ -154,6 +155,8 @@ pub enum Command {
     Tasks(tasks::Tasks),
     /// Lead local ports to services on the receiver's side
     Forward(verbs::Forward),
+    /// Uploads of local programs to hosts without byway, so that others hardly wait
+    Lane(lane::Lane),
     /// Forward what it cannot read, for whoever holds its word
     Relay(verbs::Relay),
     /// Send the records of standard input to a sink, at a rate
@@ -212,6 +215,7 @@ impl Command {
             Self::Recv(_) => "recv",
             Self::Tasks(_) => "tasks",
             Self::Forward(_) => "forward",
+            Self::Lane(_) => "lane",
             Self::Relay(_) => "relay",
             Self::Source(_) => "source",
             Self::Sink(_) => "sink",

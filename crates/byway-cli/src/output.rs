@@ -7,7 +7,6 @@ mod event;
 mod event_stream;
 mod json_fields;
 mod plain;
-mod status_lines;
 mod transfer;
 
 use byway_terminal::line_wrap;
@@ -34,7 +33,7 @@ use byway_transfer::state_directory::StateDir;
 use event_stream::EventStream;
 use plain::{Plain, ended};
 use serde_json::json;
-use status_lines::Painter;
+use byway_terminal::Painter;
 use std::io::{self, IsTerminal, Write};
 
 /// The events of verbs that other processes of this host may see. Others may hold secrets.

@@ -12,6 +12,7 @@ mod gateway;
 mod id;
 #[cfg(feature = "lab")]
 mod lab;
+mod lane;
 mod lending;
 mod limit;
 mod limit_control;
@@ -63,6 +64,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Tasks(arguments) => tasks::run(arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
+        Command::Lane(arguments) => lane::run(arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Sink(arguments) => sink::run(&cli.global, arguments, output),
         Command::Source(arguments) => source::run(&cli.global, arguments, output),

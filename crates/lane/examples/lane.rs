@@ -8,7 +8,7 @@ fn main() {
     let begun = Instant::now();
     let verbose = std::env::var("LANE_TRACE").is_ok();
     loop {
-        if let Some(event) = lane.next(Duration::from_millis(100)) {
+        if let Some(event) = lane.next(Duration::from_millis(100)).unwrap() {
             eprintln!("{event:?}");
         }
         if verbose {

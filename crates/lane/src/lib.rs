@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `kernel_stamps` | the kernel's time stamps of segments and ACKs |
 //! | `paced_target` | the connection to a target, as a stream that a program's connection is joined with |
+//! | [`report_text`] | what a lane says |
 //! | [`proxy`] | listens, dials, and joins connections |
 //! | `running_lane` | the thread of a lane, and what its owner holds |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
@@ -27,6 +28,7 @@ mod kernel_stamps;
 pub mod pacer;
 mod paced_target;
 pub mod proxy;
+pub mod report_text;
 mod running_lane;
 pub mod uplink;
 pub mod write_ledger;

@@ -6,7 +6,7 @@ use byway_net::{Clock, Control, DriverError, Handle, Panicked, spawn_with};
 use byway_wire::Duration;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Events that wait for who tells them, at most.
@@ -24,6 +24,9 @@ pub enum LaneError {
     /// The lane's thread could not go on.
     #[error("{0}")]
     Driver(#[from] DriverError),
+    /// The lane's thread has ended, though nobody stopped it.
+    #[error("the lane has ended: start it again")]
+    Ended,
     /// The lane's thread failed.
     #[error("{0}")]
     Panicked(#[from] Panicked),
@@ -62,9 +65,15 @@ impl RunningLane {
     }
 
     /// The next thing that happens within this time.
-    #[must_use]
-    pub fn next(&self, patience: Duration) -> Option<LaneEvent> {
-        self.events.recv_timeout(patience).ok()
+    ///
+    /// # Errors
+    /// The lane's thread has ended.
+    pub fn next(&self, patience: Duration) -> Result<Option<LaneEvent>, LaneError> {
+        match self.events.recv_timeout(patience) {
+            Ok(event) => Ok(Some(event)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(LaneError::Ended),
+        }
     }
 
     /// What the lane has done and does.

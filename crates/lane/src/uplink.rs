@@ -18,9 +18,13 @@ const PATH: PathId = PathId(0);
 /// The RTT that the law sees where no packet waits. The law only needs that it is the same for
 /// all targets. `Uplink` replaces it with the first target's.
 const FIRST_BASE: Duration = Duration::from_millis(50);
-/// Segments of a run. A receiver acknowledges every second segment at once, and a single one up to
-/// 40 ms later (RFC 9293, section 3.8.6.3).
-const RUN_SEGMENTS: usize = 2;
+/// Segments of a run at low rates. A receiver acknowledges every second segment at once, and a
+/// single one some time later: Linux after 40 ms at least, others after 500 ms at most (RFC 9293,
+/// section 3.8.6.3).
+const SLOW_RUN_SEGMENTS: usize = 2;
+/// Runs of one segment are at most this far apart, so that a second one comes before the timer of
+/// the receiver's ACK runs out.
+const MAX_SEGMENT_GAP: Duration = Duration::from_millis(25);
 /// At high rates a run is what is sent in this time, so that the processor keeps up.
 const RUN_TIME: Duration = Duration::from_micros(250);
 /// The most segments of a run: what fits a segment of 64 KiB for the network card to cut.
@@ -86,7 +90,7 @@ impl Uplink {
         let rate = law.allowance(PATH).rate.unwrap_or_default();
         Self {
             law,
-            pacer: Pacer::new(RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
+            pacer: Pacer::new(SLOW_RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
             bases: BaseRtts::default(),
             segment: USUAL_SEGMENT_LEN,
             common_base: None,
@@ -137,7 +141,7 @@ impl Uplink {
         let far = self.far_base[0].max(self.far_base[1]).as_secs_f64();
         let times = self.common_base.map_or(1.0, |base| far / base.as_secs_f64().max(1e-3));
         // Less than two runs would leave ACKs to the receiver's timer.
-        ((window as f64 * times.max(1.0)) as u64).max(2 * self.run_len() as u64)
+        ((window as f64 * times.max(1.0)) as u64).max(2 * (SLOW_RUN_SEGMENTS * self.segment) as u64)
     }
 
     /// Takes back what a connection leased and did not write.
@@ -188,7 +192,7 @@ impl Uplink {
         self.silent_since = now;
         // A short run takes less time on the line, so its RTT is no measure for the others.
         let reading = rtt
-            .filter(|_| run >= RUN_SEGMENTS * self.segment)
+            .filter(|_| run >= self.segment)
             .map(|rtt| self.bases.sample(told.target, rtt, now));
         if let Some(reading) = reading {
             self.common_base.get_or_insert(reading.base);
@@ -268,8 +272,10 @@ impl Uplink {
 
     /// Bytes of a run at the present rate.
     fn run_len(&self) -> usize {
-        let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / self.segment as f64;
-        (in_time as usize).clamp(RUN_SEGMENTS, MAX_RUN_SEGMENTS) * self.segment
+        let per_second = self.figures.rate as f64 / self.segment as f64;
+        let is_slow = per_second * MAX_SEGMENT_GAP.as_secs_f64() < 1.0;
+        let least = if is_slow { SLOW_RUN_SEGMENTS } else { 1 };
+        ((per_second * RUN_TIME.as_secs_f64()) as usize).clamp(least, MAX_RUN_SEGMENTS) * self.segment
     }
 
     fn follow_law(&mut self, now: Instant) {

@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::plain::{BACK_PREFIX, describe, ended, seconds_left};
-use super::status_lines::Painter;
+use byway_terminal::Painter;
 use super::transfer::{PathProgress, Progress};
 use crate::messages::transfer;
 use crate::units::{Bytes, Rate, Span};

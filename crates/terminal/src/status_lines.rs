@@ -1,7 +1,7 @@
 //! Status lines at the bottom of a terminal, which are erased and redrawn below the permanent
 //! output. The cursor stays at the end of the last status line.
 
-use byway_terminal::line_wrap::{breadth, cut};
+use crate::line_wrap::{breadth, cut};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -12,7 +12,7 @@ const MARGIN_COLUMNS: usize = 4;
 const MIN_COLUMNS: usize = 20;
 
 /// Draws and erases status lines on a terminal.
-pub(super) struct Painter {
+pub struct Painter {
     out: Box<dyn Write + Send>,
     /// Columns and rows of the terminal.
     size: Box<dyn Fn() -> (usize, usize) + Send>,
@@ -21,11 +21,14 @@ pub(super) struct Painter {
 }
 
 impl Painter {
+    /// A painter that draws on `out`, and asks `size` how many columns and rows there are.
+    #[must_use]
     pub fn new(out: Box<dyn Write + Send>, size: Box<dyn Fn() -> (usize, usize) + Send>) -> Self {
         Self { out, size, drawn: Vec::new() }
     }
 
     /// Columns that a line may take.
+    #[must_use]
     pub fn columns(&self) -> usize {
         (self.size)().0.max(MIN_COLUMNS) - MARGIN_COLUMNS
     }

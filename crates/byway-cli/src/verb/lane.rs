@@ -1,0 +1,66 @@
+//! `byway lane`: uploads of local programs to hosts without byway.
+
+use crate::args::lane::Lane;
+use crate::exit::{Exit, Failure};
+use crate::messages;
+use crate::output::{Event, Outcome, Output, Ready};
+use crate::signals::{Hangup, Signals};
+use anyhow::{Context as _, Result};
+use byway_forward_host::Listening;
+use byway_lane::report_text::{LaneCounters, accepts, event_line, leads};
+use byway_lane::{RunningLane, check_loopback};
+use byway_net::Clock;
+use byway_wire::Duration;
+
+/// Time between two looks at signals.
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two events with the counters.
+const COUNTERS_INTERVAL: Duration = Duration::from_secs(1);
+/// Files that this process has open in addition to connections.
+const OTHER_FILES: usize = 128;
+
+/// Serves programs until a signal stops it.
+pub(super) fn run(arguments: &Lane, output: &mut Output) -> Result<Exit> {
+    let addresses = arguments.ports.iter().map(|it| it.listen).chain(arguments.socks.iter().copied());
+    check_loopback(addresses).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    // A connection has two descriptors.
+    let files = super::recv::raise_file_limit().saturating_sub(OTHER_FILES) / 2;
+    let listening = Listening::begin(arguments.ports.clone(), &arguments.socks)?;
+    let listeners: Vec<_> = listening.listeners().cloned().collect();
+    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
+    output.heed(&signals);
+    let lane = RunningLane::start(listening, (arguments.connections as usize).min(files).max(1))?;
+    let ports = listeners.iter().map(|it| it.address.to_string()).collect();
+    output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
+    for listener in &listeners {
+        output.say(&listener.target.as_ref().map_or_else(
+            || accepts(listener.address),
+            |target| leads(listener.address, target),
+        ));
+    }
+    let clock = Clock::new();
+    let (mut told, mut told_at) = (LaneCounters::default(), clock.now());
+    let exit = loop {
+        if let Some(event) = lane.next(SIGNAL_POLL_INTERVAL)? {
+            output.say(&event_line(&event));
+        }
+        let counters = LaneCounters::from(lane.figures());
+        if counters != told && clock.now().since(told_at) >= COUNTERS_INTERVAL {
+            output.emit(&Event::told("lane", &counters));
+            (told, told_at) = (counters, clock.now());
+        }
+        if let Some(exit) = signals.stop() {
+            break exit.of_service();
+        }
+    };
+    output.stopping();
+    let counters = LaneCounters::from(lane.stop()?);
+    output.say(&messages::forward::stopped(
+        counters.connections,
+        counters.sent_bytes,
+        counters.received_bytes,
+    ));
+    output.emit(&Event::told("lane", &counters));
+    output.emit(&Event::result("lane", exit, Outcome::Nothing {}));
+    Ok(exit)
+}
