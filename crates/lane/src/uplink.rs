@@ -18,13 +18,14 @@ const PATH: PathId = PathId(0);
 /// The RTT that the law sees where no packet waits. The law only needs that it is the same for
 /// all targets. `Uplink` replaces it with the first target's.
 const FIRST_BASE: Duration = Duration::from_millis(50);
-/// Segments of a run at low rates. A receiver acknowledges every second segment at once, and a
-/// single one some time later: Linux after 40 ms at least, others after 500 ms at most (RFC 9293,
-/// section 3.8.6.3).
-const SLOW_RUN_SEGMENTS: usize = 2;
-/// Runs of one segment are at most this far apart, so that a second one comes before the timer of
-/// the receiver's ACK runs out.
-const MAX_SEGMENT_GAP: Duration = Duration::from_millis(25);
+/// Segments of a run. A receiver acknowledges every second segment at once, and a single one some
+/// time later: Linux after 40 ms, others after 500 ms at most (RFC 9293, section 3.8.6.3).
+const RUN_SEGMENTS: usize = 2;
+/// The lane grows as this many transfers of the class together. It stands for all uploads of a
+/// host, and grows from half of a line to all of it in a second or two between two requests.
+/// Measured at 4, 8 and 12 Mbit/s beside requests: with 1 it uses .49 to .86 of the rest, with 4 to
+/// 16 it uses .85 to .87, and requests wait no longer than by .03.
+const GROWTH_FLOWS: f64 = 8.0;
 /// At high rates a run is what is sent in this time, so that the processor keeps up.
 const RUN_TIME: Duration = Duration::from_micros(250);
 /// The most segments of a run: what fits a segment of 64 KiB for the network card to cut.
@@ -87,10 +88,10 @@ impl Uplink {
     pub fn new(now: Instant) -> Self {
         let mut law = Background::new("background");
         law.open(PATH, &opened(now));
-        let rate = law.allowance(PATH).rate.unwrap_or_default();
+        let rate = allowed_rate(&law);
         Self {
             law,
-            pacer: Pacer::new(SLOW_RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
+            pacer: Pacer::new(RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
             bases: BaseRtts::default(),
             segment: USUAL_SEGMENT_LEN,
             common_base: None,
@@ -137,11 +138,11 @@ impl Uplink {
     /// Bytes that may be in flight. The law's window is for its common base; farther targets have
     /// more in flight at the same rate.
     fn window(&self) -> u64 {
-        let window = self.law.allowance(PATH).window;
+        let window = self.law.allowance(PATH).window as f64 * GROWTH_FLOWS;
         let far = self.far_base[0].max(self.far_base[1]).as_secs_f64();
         let times = self.common_base.map_or(1.0, |base| far / base.as_secs_f64().max(1e-3));
         // Less than two runs would leave ACKs to the receiver's timer.
-        ((window as f64 * times.max(1.0)) as u64).max(2 * (SLOW_RUN_SEGMENTS * self.segment) as u64)
+        ((window * times.max(1.0)) as u64).max(2 * (RUN_SEGMENTS * self.segment) as u64)
     }
 
     /// Takes back what a connection leased and did not write.
@@ -162,9 +163,11 @@ impl Uplink {
             self.silent_since = now;
         }
         self.in_flight += bytes as u64;
-        let sent =
-            Sent { now, bytes: bytes as u32, in_flight: self.in_flight, app_limited: self.app_limited };
-        self.law.on_sent(PATH, &sent);
+        let (sent, in_flight) = (of_one_flow(bytes as u64), of_one_flow(self.in_flight));
+        self.law.on_sent(
+            PATH,
+            &Sent { now, bytes: sent as u32, in_flight, app_limited: self.app_limited },
+        );
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
         WrittenContext { at: now, delivered, delivered_at, app_limited: self.app_limited }
     }
@@ -192,7 +195,7 @@ impl Uplink {
         self.silent_since = now;
         // A short run takes less time on the line, so its RTT is no measure for the others.
         let reading = rtt
-            .filter(|_| run >= self.segment)
+            .filter(|_| run >= RUN_SEGMENTS * self.segment)
             .map(|rtt| self.bases.sample(told.target, rtt, now));
         if let Some(reading) = reading {
             self.common_base.get_or_insert(reading.base);
@@ -209,22 +212,22 @@ impl Uplink {
         let delay = reading.map(|reading| Delay {
             sent_at: context.at,
             one_way: reading.waited,
-            bytes: self.segment as u32,
+            bytes: of_one_flow(self.segment as u64) as u32,
         });
         self.law.on_acked(
             PATH,
             &Acked {
                 now,
-                bytes,
+                bytes: of_one_flow(bytes),
                 packets: bytes.div_ceil(self.segment as u64) as u32,
                 sent_at: context.at,
                 rtt,
                 srtt: self.srtt,
                 min_rtt: base,
                 delays: delay.as_slice(),
-                in_flight: self.in_flight,
+                in_flight: of_one_flow(self.in_flight),
                 app_limited: context.app_limited,
-                delivery_rate: Some(rate as u64),
+                delivery_rate: Some(of_one_flow(rate as u64)),
                 ce: 0,
             },
         );
@@ -258,7 +261,7 @@ impl Uplink {
     }
 
     fn congested(&mut self, trigger: Trigger, bytes: u64, sent_at: Instant, now: Instant) {
-        let in_flight = self.in_flight;
+        let (bytes, in_flight) = (of_one_flow(bytes), of_one_flow(self.in_flight));
         let congested = Congested { trigger, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
         self.law.on_congested(PATH, &congested);
         self.follow_law(now);
@@ -272,18 +275,29 @@ impl Uplink {
 
     /// Bytes of a run at the present rate.
     fn run_len(&self) -> usize {
-        let per_second = self.figures.rate as f64 / self.segment as f64;
-        let is_slow = per_second * MAX_SEGMENT_GAP.as_secs_f64() < 1.0;
-        let least = if is_slow { SLOW_RUN_SEGMENTS } else { 1 };
-        ((per_second * RUN_TIME.as_secs_f64()) as usize).clamp(least, MAX_RUN_SEGMENTS) * self.segment
+        let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / self.segment as f64;
+        (in_time as usize).clamp(RUN_SEGMENTS, MAX_RUN_SEGMENTS) * self.segment
     }
 
     fn follow_law(&mut self, now: Instant) {
-        self.figures.rate = self.law.allowance(PATH).rate.unwrap_or_default();
+        self.figures.rate = allowed_rate(&self.law);
         self.pacer.set(self.figures.rate as f64, self.run_len(), now);
     }
 }
 
-const fn opened(now: Instant) -> Opened {
-    Opened { now, proxied: false, packet_size: USUAL_SEGMENT_LEN as u32, rtt: Some(FIRST_BASE) }
+fn opened(now: Instant) -> Opened {
+    let packet_size = of_one_flow(USUAL_SEGMENT_LEN as u64) as u32;
+    Opened { now, proxied: false, packet_size, rtt: Some(FIRST_BASE) }
+}
+
+/// The law governs one of [`GROWTH_FLOWS`] equal flows: it sees their part of all bytes. A level of
+/// `L` bytes per second grows with its square root, so all together grow `sqrt(GROWTH_FLOWS)` times
+/// as fast as one flow of the same level.
+fn of_one_flow(bytes: u64) -> u64 {
+    (bytes as f64 / GROWTH_FLOWS) as u64
+}
+
+/// What the law allows all flows together, in bytes per second.
+fn allowed_rate(law: &Background) -> u64 {
+    (law.allowance(PATH).rate.unwrap_or_default() as f64 * GROWTH_FLOWS) as u64
 }
