@@ -12,21 +12,27 @@
 //! | [`pacer`] | when the next run of segments may be written |
 //! | [`write_ledger`] | what one connection has written, sent and got acknowledged |
 //! | [`base_rtts`] | each target's RTT without a queue, and what a sample waited |
+//! | `active_bases` | the RTTs of the targets that bytes go to at present |
 //! | [`uplink`] | the law on what all connections tell |
+//! | `connect_request` | HTTP CONNECT as programs speak it |
 //!
 //! | module with I/O | what it is |
 //! |---|---|
 //! | `kernel_stamps` | the kernel's time stamps of segments and ACKs |
+//! | `program_dialog` | how a program names its target, on its socket |
 //! | `paced_target` | the connection to a target, as a stream that a program's connection is joined with |
 //! | [`report_text`] | what a lane says |
 //! | [`proxy`] | listens, dials, and joins connections |
 //! | `running_lane` | the thread of a lane, and what its owner holds |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod active_bases;
 pub mod base_rtts;
+mod connect_request;
 mod kernel_stamps;
 pub mod pacer;
 mod paced_target;
+mod program_dialog;
 pub mod proxy;
 pub mod report_text;
 mod running_lane;

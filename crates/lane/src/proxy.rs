@@ -1,16 +1,16 @@
 //! Listens on loopback, dials the targets of programs, and joins their connections.
 
 use crate::paced_target::{PacedStream, PacedTarget, WriteLimit};
+use crate::program_dialog::{AnswerLanguage, ProgramDialog, answer};
 use crate::uplink::{TargetAcknowledged, Uplink, UplinkFigures};
 use byway_forward::allow_rules::{Allow, AllowRule, DialDecision};
 use byway_forward::forward_target::{Target, TargetHost};
-use byway_forward::socks::{self, Socks};
 use byway_forward::splice::{Local as _, Splice, SpliceStatus, WaitsFor};
 use byway_forward::stream_request::Refusal;
 use byway_forward_host::connection_slots::{Number, Slots};
 use byway_forward_host::nonblocking_tcp::Tcp;
 use byway_forward_host::resolver::Resolver;
-use byway_forward_host::socks_dialog::{ProgramRequest, speak};
+use byway_forward_host::socks_dialog::ProgramRequest;
 use byway_forward_host::target_dial::{Dial, Dialled, is_out_of_descriptors};
 use byway_forward_host::{ByteCounts, Listener, Listening};
 use byway_net::{Control, LoopControl, Owner, Ready, Token, Watch};
@@ -84,8 +84,8 @@ impl Machine for NoProtocol {
 
 /// How far a program's connection is.
 enum LaneState {
-    /// The program says its target by SOCKS5.
-    Asking(Socks),
+    /// The program names its target.
+    Asking(ProgramDialog),
     /// The target's name is being looked up.
     Resolving(Target),
     /// The target is being dialled.
@@ -101,8 +101,10 @@ struct Connection {
     /// A number that no other connection ever gets, unlike the slot's number.
     serial: u64,
     program: Tcp,
-    /// Whether the program waits for a reply of SOCKS5.
-    awaits_reply: bool,
+    /// Whether the program names its target, rather than who started the lane.
+    names_target: bool,
+    /// The language in which the program waits for an answer. `None`: it waits for none.
+    awaits: Option<AnswerLanguage>,
     state: LaneState,
     /// Whether the connection is in the queue of those that wait for a lease.
     waits_for_lease: bool,
@@ -113,7 +115,7 @@ struct Connection {
 /// Serves programs. Runs on a driver without sockets of its own.
 pub struct Proxy {
     listeners: Vec<(TcpListener, Listener)>,
-    /// What programs may name by SOCKS5.
+    /// What programs may name.
     allow: Allow,
     watch: Watch,
     resolver: Resolver,
@@ -224,8 +226,9 @@ impl Proxy {
         let number = self.slots.insert(Connection {
             serial: self.serial,
             program,
-            awaits_reply: target.is_none(),
-            state: LaneState::Asking(Socks::default()),
+            names_target: target.is_none(),
+            awaits: None,
+            state: LaneState::Asking(ProgramDialog::default()),
             waits_for_lease: false,
             counted: [0; 2],
         });
@@ -291,7 +294,7 @@ impl Proxy {
         // Where the system does not tell, an address may be the host's own.
         let is_own = |address| byway_net::is_own(address).unwrap_or(true);
         // Who starts the lane names its fixed targets; programs may name no near address.
-        let named = (!connection.awaits_reply).then(|| target.to_string().parse::<AllowRule>().ok());
+        let named = (!connection.names_target).then(|| target.to_string().parse::<AllowRule>().ok());
         let rule = named.flatten().map(|rule| Allow::new(vec![rule]));
         match rule.as_ref().unwrap_or(&self.allow).choose(&target, addresses, &is_own) {
             Ok(addresses) => {
@@ -317,9 +320,8 @@ impl Proxy {
                     self.tell(LaneEvent::NoStamps(target.clone()));
                     return self.refuse(number, target, Refusal::Failed);
                 };
-                if std::mem::take(&mut connection.awaits_reply) {
-                    // A connection that has just begun has room for a reply.
-                    let _ = connection.program.write(&socks::reply(Ok(())));
+                if let Some(language) = connection.awaits.take() {
+                    answer(&mut connection.program, language, Ok(()));
                 }
                 connection.state = LaneState::Open(target, Box::new(paced), Splice::default());
                 self.figures.opened += 1;
@@ -333,9 +335,8 @@ impl Proxy {
     fn refuse(&mut self, number: Number, target: Target, refusal: Refusal) {
         self.tell(LaneEvent::Refused(target, refusal));
         let Some(mut connection) = self.end(number) else { return };
-        if connection.awaits_reply {
-            // Where there is no room, there is nobody who reads.
-            let _ = connection.program.write(&socks::reply(Err(refusal)));
+        if let Some(language) = connection.awaits {
+            answer(&mut connection.program, language, Err(refusal));
             connection.program.leave();
         } else {
             connection.program.abort();
@@ -345,7 +346,7 @@ impl Proxy {
     fn end(&mut self, number: Number) -> Option<Connection> {
         let mut connection = self.slots.remove(number)?;
         self.accepts |= std::mem::take(&mut self.is_full);
-        match std::mem::replace(&mut connection.state, LaneState::Asking(Socks::default())) {
+        match std::mem::replace(&mut connection.state, LaneState::Asking(ProgramDialog::default())) {
             LaneState::Open(_, target, _) | LaneState::Flushing(target) => target.leave(&mut self.uplink),
             LaneState::Resolving(_) => {
                 self.resolver.forget(ASKER, Self::question(connection.serial, number));
@@ -380,9 +381,12 @@ impl Proxy {
     fn drive(&mut self, number: Number, now: Instant) {
         let Some(connection) = self.slots.get_mut(number) else { return };
         match &mut connection.state {
-            LaneState::Asking(words) => match speak(&mut connection.program, words) {
+            LaneState::Asking(dialog) => match dialog.speak(&mut connection.program) {
                 ProgramRequest::Waits => {}
-                ProgramRequest::Asks(target) => self.resolve(number, target, now),
+                ProgramRequest::Asks(target) => {
+                    connection.awaits = dialog.language();
+                    self.resolve(number, target, now);
+                }
                 ProgramRequest::Over => {
                     self.end(number);
                 }
@@ -431,7 +435,7 @@ impl Proxy {
             SpliceStatus::Over => {
                 if let Some(connection) = self.slots.get_mut(number)
                     && let LaneState::Open(_, target, _) =
-                        std::mem::replace(&mut connection.state, LaneState::Asking(Socks::default()))
+                        std::mem::replace(&mut connection.state, LaneState::Asking(ProgramDialog::default()))
                 {
                     connection.state = LaneState::Flushing(target);
                 }
@@ -449,6 +453,16 @@ impl Proxy {
             self.slots.hurry(number);
         }
         let Some(connection) = self.slots.get_mut(number) else { return };
+        // It is not read meanwhile, and so does not tell that it broke.
+        if waits.room && connection.program.is_broken() {
+            if let LaneState::Open(target, ..) = &connection.state {
+                let target = target.clone();
+                self.tell(LaneEvent::Reset(target));
+            }
+            // Dropped before its end, the connection to the target is reset.
+            self.end(number);
+            return;
+        }
         // A turn that is used up waits for the next lease, as one that got none.
         if waits.room && limit == WriteLimit::Uplink && !connection.waits_for_lease {
             connection.waits_for_lease = true;

@@ -3,9 +3,14 @@
 //!
 //! ```text
 //! acknowledged runs of all connections ──> wait = RTT less the target's least RTT
-//!     ──> Background, one path: RTT = a common base + the wait ──> rate, window ──> pacer
+//!     ──> Background, one path: delay = the wait ──> rate, window ──> pacer
 //! ```
+//!
+//! Targets are at different distances. So a far one tells of a queue later than a near one. The law
+//! gets the waits in the order in which the runs were written: one that was written before another
+//! that is told already says nothing of the queue now.
 
+use crate::active_bases::ActiveBases;
 use crate::base_rtts::BaseRtts;
 use crate::pacer::Pacer;
 use crate::write_ledger::{RunAcknowledged, WrittenContext};
@@ -15,8 +20,7 @@ use std::net::IpAddr;
 
 /// The uplink is the only path of its controller.
 const PATH: PathId = PathId(0);
-/// The RTT that the law sees where no packet waits. The law only needs that it is the same for
-/// all targets. `Uplink` replaces it with the first target's.
+/// The RTT that the law sees until a target tells.
 const FIRST_BASE: Duration = Duration::from_millis(50);
 /// Segments of a run. A receiver acknowledges every second segment at once, and a single one some
 /// time later: Linux after 40 ms, others after 500 ms at most (RFC 9293, section 3.8.6.3).
@@ -33,6 +37,9 @@ const MAX_RUN_SEGMENTS: usize = 44;
 /// Bytes of a full segment until a connection tells: Ethernet's 1,500 less the headers of IPv4 and
 /// TCP with a time stamp.
 const USUAL_SEGMENT_LEN: usize = 1_448;
+/// If the nearest target is this many times as far as the nearest was, the law begins anew: it
+/// would double its rate in each of the shorter RTTs.
+const MAX_BASE_RISE: u32 = 2;
 /// Weight of a new RTT in the smoothed one (RFC 6298, section 2).
 const SRTT_WEIGHT: f64 = 0.125;
 /// If nothing at all is acknowledged for this time and four RTTs, the uplink has a timeout.
@@ -45,12 +52,11 @@ pub struct Uplink {
     pacer: Pacer,
     bases: BaseRtts,
     segment: usize,
-    /// The base that the law sees. `None`: no target has told.
-    common_base: Option<Duration>,
-    /// The greatest base of the connections that were acknowledged lately, of this second and of
-    /// the second before.
-    far_base: [Duration; 2],
-    far_base_at: Instant,
+    /// The least RTT that the law has seen. `None`: no target has told.
+    law_base: Option<Duration>,
+    active_bases: ActiveBases,
+    /// When the latest run was written whose wait the law has seen.
+    latest_written: Instant,
     srtt: Duration,
     in_flight: u64,
     delivered: u64,
@@ -94,9 +100,9 @@ impl Uplink {
             pacer: Pacer::new(RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
             bases: BaseRtts::default(),
             segment: USUAL_SEGMENT_LEN,
-            common_base: None,
-            far_base: [Duration::ZERO; 2],
-            far_base_at: now,
+            law_base: None,
+            active_bases: ActiveBases::new(now),
+            latest_written: now,
             srtt: FIRST_BASE,
             in_flight: 0,
             delivered: 0,
@@ -135,12 +141,14 @@ impl Uplink {
         (self.in_flight < self.window()).then(|| self.pacer.next_lease())
     }
 
-    /// Bytes that may be in flight. The law's window is for its common base; farther targets have
+    /// Bytes that may be in flight. The law's window is for the nearest target; farther ones have
     /// more in flight at the same rate.
     fn window(&self) -> u64 {
         let window = self.law.allowance(PATH).window as f64 * GROWTH_FLOWS;
-        let far = self.far_base[0].max(self.far_base[1]).as_secs_f64();
-        let times = self.common_base.map_or(1.0, |base| far / base.as_secs_f64().max(1e-3));
+        let times = match (self.active_bases.far(), self.law_base) {
+            (Some(far), Some(base)) => far.as_secs_f64() / base.as_secs_f64().max(1e-3),
+            _ => 1.0,
+        };
         // Less than two runs would leave ACKs to the receiver's timer.
         ((window * times.max(1.0)) as u64).max(2 * (RUN_SEGMENTS * self.segment) as u64)
     }
@@ -198,15 +206,18 @@ impl Uplink {
             .filter(|_| run >= RUN_SEGMENTS * self.segment)
             .map(|rtt| self.bases.sample(told.target, rtt, now));
         if let Some(reading) = reading {
-            self.common_base.get_or_insert(reading.base);
-            self.note_far_base(reading.base, now);
-            self.figures.wait = Duration::from_nanos(reading.waited.unsigned_abs());
+            self.active_bases.sample(reading.base, now);
         }
-        let base = self.common_base.unwrap_or(FIRST_BASE);
-        let rtt = reading.map(|reading| base + Duration::from_nanos(reading.waited.unsigned_abs()));
-        if let Some(rtt) = rtt {
+        let reading = reading.filter(|_| context.at >= self.latest_written);
+        let rtt = reading.map(|reading| {
+            self.latest_written = context.at;
+            let wait = Duration::from_nanos(reading.waited.unsigned_abs());
+            self.figures.wait = wait;
+            self.follow_base(reading.base, now);
+            let rtt = reading.base + wait;
             self.srtt = self.srtt.mul_f64(1.0 - SRTT_WEIGHT) + rtt.mul_f64(SRTT_WEIGHT);
-        }
+            rtt
+        });
         let taken = now.since(context.delivered_at).as_secs_f64();
         let rate = (self.delivered - context.delivered) as f64 / taken.max(1e-6);
         let delay = reading.map(|reading| Delay {
@@ -223,7 +234,7 @@ impl Uplink {
                 sent_at: context.at,
                 rtt,
                 srtt: self.srtt,
-                min_rtt: base,
+                min_rtt: self.law_base.unwrap_or(FIRST_BASE),
                 delays: delay.as_slice(),
                 in_flight: of_one_flow(self.in_flight),
                 app_limited: context.app_limited,
@@ -233,12 +244,17 @@ impl Uplink {
         );
     }
 
-    fn note_far_base(&mut self, base: Duration, now: Instant) {
-        if now.since(self.far_base_at) >= MIN_TIMEOUT {
-            self.far_base = [Duration::ZERO, self.far_base[0]];
-            self.far_base_at = now;
+    /// Has the law begin anew if all targets near this one's distance have fallen silent.
+    fn follow_base(&mut self, base: Duration, now: Instant) {
+        let law_base = *self.law_base.get_or_insert(base);
+        let near = self.active_bases.near().unwrap_or(base);
+        if near > law_base * MAX_BASE_RISE {
+            self.srtt = near;
+            self.law_base = Some(near);
+            self.law.on_route_change(PATH, now);
+        } else {
+            self.law_base = Some(law_base.min(base));
         }
-        self.far_base[0] = self.far_base[0].max(base);
     }
 
     /// Notes that a kernel sent a run again.
@@ -301,3 +317,6 @@ fn of_one_flow(bytes: u64) -> u64 {
 fn allowed_rate(law: &Background) -> u64 {
     (law.allowance(PATH).rate.unwrap_or_default() as f64 * GROWTH_FLOWS) as u64
 }
+
+#[cfg(test)]
+mod tests;

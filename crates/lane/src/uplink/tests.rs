@@ -1,0 +1,188 @@
+//! The law and the pacer on an uplink that is a queue of bytes: no socket, no clock.
+
+use super::*;
+use crate::write_ledger::{LedgerEvent, Stamp, StampKind, WriteLedger};
+use std::collections::VecDeque;
+
+const STEP: Duration = Duration::from_micros(100);
+const SEGMENT: usize = USUAL_SEGMENT_LEN;
+
+/// A connection with endless data.
+struct Upload {
+    target: IpAddr,
+    rtt: Duration,
+    ledger: WriteLedger,
+    written: u64,
+    acknowledged: u64,
+    /// When ACKs arrive, and for which byte.
+    acks: VecDeque<(Instant, u32)>,
+}
+
+/// An uplink of `rate` bytes per second with an endless queue.
+struct Line {
+    rate: f64,
+    now: Instant,
+    /// When the queue is empty.
+    free_at: Instant,
+    uplink: Uplink,
+    uploads: Vec<Upload>,
+    turn: usize,
+    longest_wait: Duration,
+}
+
+impl Line {
+    fn new(mbit: f64, rtts: &[u64]) -> Self {
+        let now = Instant::from_millis(1);
+        let uploads = rtts.iter().zip(1..).map(|(millis, last)| Upload {
+            target: [192, 0, 2, last].into(),
+            rtt: Duration::from_millis(*millis),
+            ledger: WriteLedger::default(),
+            written: 0,
+            acknowledged: 0,
+            acks: VecDeque::new(),
+        });
+        Self {
+            rate: mbit * 125_000.0,
+            now,
+            free_at: now,
+            uplink: Uplink::new(now),
+            uploads: uploads.collect(),
+            turn: 0,
+            longest_wait: Duration::ZERO,
+        }
+    }
+
+    /// Puts bytes of anybody into the queue. Returns when they have left it.
+    fn queue(&mut self, bytes: usize) -> Instant {
+        self.longest_wait = self.longest_wait.max(self.free_at.since(self.now));
+        self.free_at = self.free_at.max(self.now) + Duration::from_secs_f64(bytes as f64 / self.rate);
+        self.free_at
+    }
+
+    fn wall(at: Instant) -> i64 {
+        at.as_nanos() as i64
+    }
+
+    fn step(&mut self) {
+        self.now += STEP;
+        let now = self.now;
+        let mut runs = Vec::new();
+        for upload in &mut self.uploads {
+            while let Some((_, byte)) = upload.acks.pop_front_if(|(at, _)| *at <= now) {
+                let stamp = Stamp { kind: StampKind::Acknowledged, byte, wall_nanos: Self::wall(now) };
+                if let Some(LedgerEvent::Acknowledged(acknowledged)) = upload.ledger.on_stamp(stamp) {
+                    upload.acknowledged += acknowledged.bytes;
+                    runs.push(TargetAcknowledged { target: upload.target, acknowledged });
+                }
+            }
+        }
+        self.uplink.on_acknowledged(&mut runs, now);
+        self.uplink.on_time(now);
+        while !self.uploads.is_empty() {
+            let lease = self.uplink.lease(now);
+            if lease == 0 {
+                break;
+            }
+            let left = self.queue(lease);
+            self.turn += 1;
+            let turn = self.turn % self.uploads.len();
+            let upload = &mut self.uploads[turn];
+            upload.ledger.on_written(lease, self.uplink.on_written(lease, now));
+            upload.written += lease as u64;
+            let byte = (upload.written - 1) as u32;
+            upload.ledger.on_stamp(Stamp { kind: StampKind::Sent, byte, wall_nanos: Self::wall(now) });
+            upload.acks.push_back((left + upload.rtt, byte));
+        }
+        self.uplink.on_turn_over(true, now);
+    }
+
+    fn run(&mut self, millis: u64) {
+        let until = self.now + Duration::from_millis(millis);
+        while self.now < until {
+            self.step();
+        }
+    }
+
+    /// The part of the line that the uploads have in this time.
+    fn share(&mut self, millis: u64) -> f64 {
+        let acknowledged = |line: &Self| line.uploads.iter().map(|it| it.acknowledged).sum::<u64>();
+        let before = acknowledged(self);
+        self.longest_wait = Duration::ZERO;
+        self.run(millis);
+        (acknowledged(self) - before) as f64 / (self.rate * millis as f64 / 1e3)
+    }
+}
+
+#[test]
+fn an_idle_line_is_filled_and_its_queue_stays_short() {
+    for (mbit, rtts) in [(2.0, &[20][..]), (10.0, &[60]), (50.0, &[20; 4]), (10.0, &[20, 150, 80])] {
+        let mut line = Line::new(mbit, rtts);
+        line.run(12_000);
+        let share = line.share(8_000);
+        let packet = Duration::from_secs_f64(SEGMENT as f64 / line.rate);
+        assert!(share > 0.92, "{mbit} Mbit/s, {rtts:?} ms: {share}");
+        let most = Duration::from_millis(12).max(packet * 8);
+        assert!(line.longest_wait < most, "{mbit} Mbit/s, {rtts:?} ms: {:?}", line.longest_wait);
+        let least = line.uploads.iter().map(|it| it.acknowledged).min().unwrap();
+        let all: u64 = line.uploads.iter().map(|it| it.acknowledged).sum();
+        assert!(least as f64 > 0.7 * all as f64 / rtts.len() as f64, "{least} of {all}");
+    }
+}
+
+#[test]
+fn a_queue_of_others_that_stands_takes_the_rate_down_and_its_end_brings_it_back() {
+    let mut line = Line::new(10.0, &[20]);
+    line.run(8_000);
+    // Others keep 40 ms of queue.
+    let mut lane = 0;
+    for step in 0..100_000 {
+        if line.free_at.since(line.now) < Duration::from_millis(40) {
+            line.queue(SEGMENT);
+        }
+        let before = line.uploads[0].acknowledged;
+        line.step();
+        if step >= 50_000 {
+            lane += line.uploads[0].acknowledged - before;
+        }
+    }
+    let share = lane as f64 / (line.rate * 5.0);
+    assert!(share < 0.05, "{share} of the line beside a queue that stands");
+    line.run(4_000);
+    let share = line.share(4_000);
+    assert!(share > 0.9, "{share} after it");
+}
+
+#[test]
+fn nothing_acknowledged_at_all_stops_the_uplink_and_the_first_ack_starts_it() {
+    let mut line = Line::new(10.0, &[20]);
+    line.run(4_000);
+    let kept: Vec<_> = std::mem::take(&mut line.uploads[0].acks).into();
+    let written = line.uploads[0].written;
+    for _ in 0..30_000 {
+        line.step();
+        line.uploads[0].acks.clear();
+    }
+    let rate = line.uplink.figures().rate;
+    assert!(line.uploads[0].written - written < 100_000, "{}", line.uploads[0].written - written);
+    assert!(rate < 200_000, "{rate} bytes per second after three seconds of silence");
+    assert!(line.uplink.next_lease().is_none(), "the window is full");
+    // The last of what is in flight is acknowledged, and all before it.
+    let last = (line.uploads[0].written - 1) as u32;
+    assert!(!kept.is_empty());
+    line.uploads[0].acks.push_back((line.now, last));
+    line.run(4_000);
+    let share = line.share(4_000);
+    assert!(share > 0.85, "{share} after the silence");
+}
+
+#[test]
+fn connections_that_are_over_leave_no_bytes_in_flight() {
+    let mut line = Line::new(10.0, &[20, 20]);
+    line.run(3_000);
+    let gone = line.uploads.remove(1);
+    assert!(gone.ledger.in_flight() > 0);
+    line.uplink.on_forgotten(gone.ledger.in_flight());
+    assert_eq!(line.uplink.in_flight(), line.uploads[0].ledger.in_flight());
+    let share = line.share(4_000);
+    assert!(share > 0.9, "{share}");
+}

@@ -1,0 +1,3 @@
+//! A lane on loopback.
+
+mod programs;
