@@ -131,6 +131,7 @@ impl WriteLedger {
         let end = self.acknowledged + u64::from(ahead);
         match stamp.kind {
             StampKind::Sent => {
+                let written = self.written;
                 let run = self.runs.iter_mut().find(|run| run.end >= end).filter(|run| run.end == end)?;
                 if run.sent_wall.is_none() {
                     run.sent_wall = Some(stamp.wall_nanos);
@@ -143,7 +144,9 @@ impl WriteLedger {
                     return None;
                 }
                 run.sent_again = true;
-                Some(LedgerEvent::Lost { bytes: run.bytes, written_at: run.context.at })
+                // A kernel sends its last segment again after two RTTs, lost or not (RFC 8985,
+                // section 7). In a queue of others that is soon.
+                (run.end < written).then_some(LedgerEvent::Lost { bytes: run.bytes, written_at: run.context.at })
             }
             StampKind::Acknowledged => {
                 let mut last = None;
@@ -205,6 +208,8 @@ mod tests {
         let mut ledger = WriteLedger::default();
         ledger.on_written(2_000, context(1));
         ledger.on_stamp(sent(1_999, 100));
+        assert_eq!(ledger.on_stamp(sent(1_999, 250)), None, "a probe of the tail");
+        ledger.on_written(2_000, context(2));
         let written_at = Instant::from_millis(1);
         assert_eq!(
             ledger.on_stamp(sent(1_999, 300)),
