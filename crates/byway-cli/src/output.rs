@@ -28,12 +28,12 @@ pub use bars::transfer_lines;
 
 use bars::Bars;
 use byway_net::{NOTIFY_READY, notify};
+use byway_terminal::Painter;
 use byway_transfer::host_status::StatusBoard;
 use byway_transfer::state_directory::StateDir;
 use event_stream::EventStream;
 use plain::{Plain, ended};
 use serde_json::json;
-use byway_terminal::Painter;
 use std::io::{self, IsTerminal, Write};
 
 /// The events of verbs that other processes of this host may see. Others may hold secrets.

@@ -81,9 +81,7 @@ pub(crate) const fn refusal_answer(refusal: Refusal) -> &'static [u8] {
         Refusal::Forbidden | Refusal::Near => {
             b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         }
-        Refusal::Timeout => {
-            b"HTTP/1.1 504 Gateway Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-        }
+        Refusal::Timeout => b"HTTP/1.1 504 Gateway Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         Refusal::Full => {
             b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         }
@@ -137,7 +135,8 @@ mod tests {
         ] {
             assert_eq!(spoken(said, 100).0, ConnectAction::Close(answer));
         }
-        let (head, body) = NO_CONNECT.split_at(NO_CONNECT.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4);
+        let (head, body) =
+            NO_CONNECT.split_at(NO_CONNECT.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4);
         let length = format!("Content-Length: {}", body.len());
         assert!(String::from_utf8(head.to_vec()).unwrap().contains(&length), "{length}");
     }

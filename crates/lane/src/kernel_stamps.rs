@@ -3,9 +3,7 @@
 
 use crate::write_ledger::{Stamp, StampKind};
 use nix::sys::socket::sockopt::{TcpMaxSeg, Timestamping};
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, TimestampingFlag, getsockopt, recvmsg, setsockopt,
-};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, TimestampingFlag, getsockopt, recvmsg, setsockopt};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd as _};
 

@@ -57,6 +57,7 @@ impl PacedTarget {
             Some(LedgerEvent::Acknowledged(acknowledged)) => {
                 runs.push(TargetAcknowledged { target, acknowledged });
             }
+            Some(LedgerEvent::Sent(bytes)) => uplink.on_sent(bytes, now),
             Some(LedgerEvent::Lost { bytes, written_at }) => uplink.on_lost(bytes, written_at, now),
             None => {}
         });
@@ -91,7 +92,7 @@ impl PacedTarget {
             return;
         };
         if length > 0 {
-            self.ledger.on_written(length, uplink.on_written(length, now));
+            self.ledger.on_written(length, uplink.written_context(now));
         }
         self.refused.extend_from_slice(bytes.get(length..).unwrap_or_default());
         if self.refused.is_empty() && self.ends {

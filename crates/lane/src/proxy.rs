@@ -534,9 +534,7 @@ impl Owner for Proxy {
         let lease = (!self.lease_queue.is_empty()).then(|| self.uplink.next_lease()).flatten();
         let soon = (self.slots.count_due() > 0 || !self.runs.is_empty()).then_some(now);
         let shown = (!self.slots.is_empty()).then_some(self.shown_at + FIGURES_INTERVAL);
-        let accept = self.accept_at.or_else(|| {
-            (self.accepts && self.slots.len() < self.most).then_some(now)
-        });
+        let accept = self.accept_at.or_else(|| (self.accepts && self.slots.len() < self.most).then_some(now));
         let all = [timeout, lease, soon, shown, accept, self.slots.first_end()];
         self.next_turn = all.into_iter().flatten().min();
         LoopControl::Continue

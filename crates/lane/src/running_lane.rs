@@ -16,7 +16,9 @@ const MAX_QUEUED_EVENTS: usize = 256;
 #[derive(Debug, thiserror::Error)]
 pub enum LaneError {
     /// Others could use this machine's lane.
-    #[error("{0} is no address of loopback: a lane serves programs of this host alone; listen on 127.0.0.1 or [::1]")]
+    #[error(
+        "{0} is no address of loopback: a lane serves programs of this host alone; listen on 127.0.0.1 or [::1]"
+    )]
     NotLoopback(SocketAddr),
     /// The system refuses descriptors, or a thread.
     #[error("the system refuses what a lane needs: {0}")]

@@ -119,7 +119,7 @@ impl Uplink {
         self.figures
     }
 
-    /// Bytes written and not acknowledged, of all connections.
+    /// Bytes sent and not acknowledged, of all connections.
     #[must_use]
     pub const fn in_flight(&self) -> u64 {
         self.in_flight
@@ -164,20 +164,24 @@ impl Uplink {
         self.app_limited = !others_wait && self.may_write(now);
     }
 
-    /// Notes that a connection wrote bytes. The result belongs in its ledger.
-    pub fn on_written(&mut self, bytes: usize, now: Instant) -> WrittenContext {
+    /// What is true of bytes that a connection writes now. It belongs in the connection's ledger.
+    #[must_use]
+    pub fn written_context(&self, now: Instant) -> WrittenContext {
+        // Before the first of a row of bytes, the line was idle.
+        let delivered_at = if self.in_flight == 0 { now } else { self.delivered_at };
+        WrittenContext { at: now, delivered: self.delivered, delivered_at, app_limited: self.app_limited }
+    }
+
+    /// Notes that a kernel sent bytes for the first time.
+    pub fn on_sent(&mut self, bytes: u64, now: Instant) {
         if self.in_flight == 0 {
             self.delivered_at = now;
             self.silent_since = now;
         }
-        self.in_flight += bytes as u64;
-        let (sent, in_flight) = (of_one_flow(bytes as u64), of_one_flow(self.in_flight));
-        self.law.on_sent(
-            PATH,
-            &Sent { now, bytes: sent as u32, in_flight, app_limited: self.app_limited },
-        );
-        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
-        WrittenContext { at: now, delivered, delivered_at, app_limited: self.app_limited }
+        self.in_flight += bytes;
+        let (sent, in_flight) = (of_one_flow(bytes), of_one_flow(self.in_flight));
+        let app_limited = self.app_limited;
+        self.law.on_sent(PATH, &Sent { now, bytes: sent as u32, in_flight, app_limited });
     }
 
     /// Notes that bytes will not be acknowledged: their connection is over, or its kernel stamps no
@@ -196,8 +200,8 @@ impl Uplink {
     }
 
     fn take(&mut self, told: &TargetAcknowledged, now: Instant) {
-        let RunAcknowledged { bytes, context, run, rtt } = told.acknowledged;
-        self.in_flight = self.in_flight.saturating_sub(bytes);
+        let RunAcknowledged { bytes, sent_bytes, context, run, rtt } = told.acknowledged;
+        self.in_flight = self.in_flight.saturating_sub(sent_bytes);
         self.delivered += bytes;
         self.delivered_at = now;
         self.silent_since = now;

@@ -55,6 +55,8 @@ struct Run {
 pub struct RunAcknowledged {
     /// Bytes newly acknowledged.
     pub bytes: u64,
+    /// How many of them the kernel had told to be sent.
+    pub sent_bytes: u64,
     /// What was true when the last of them was written.
     pub context: WrittenContext,
     /// Bytes of the last run.
@@ -67,6 +69,8 @@ pub struct RunAcknowledged {
 /// What a stamp means for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerEvent {
+    /// The kernel sent this many bytes for the first time.
+    Sent(u64),
     /// Runs were acknowledged.
     Acknowledged(RunAcknowledged),
     /// A run was sent again: the kernel takes the first for lost.
@@ -94,10 +98,11 @@ impl WriteLedger {
         self.runs.push_back(Run { end, bytes, context, sent_wall: None, sent_again: false });
     }
 
-    /// Bytes that are written and not acknowledged.
+    /// Bytes that are sent and not acknowledged. What the kernel holds back is not among them: it
+    /// is in no queue of the network.
     #[must_use]
-    pub const fn in_flight(&self) -> u64 {
-        self.written - self.acknowledged
+    pub fn in_flight(&self) -> u64 {
+        self.runs.iter().filter(|run| run.sent_wall.is_some()).map(|run| run.bytes as u64).sum()
     }
 
     /// Whether the kernel holds a run back: its window, or the peer's, is full.
@@ -106,26 +111,34 @@ impl WriteLedger {
         self.runs.back().is_some_and(|run| run.sent_wall.is_none())
     }
 
-    /// When the oldest run was written that is not acknowledged.
+    /// When the oldest run was written that is in flight.
     #[must_use]
     pub fn oldest(&self) -> Option<Instant> {
-        self.runs.front().map(|run| run.context.at)
+        self.runs.front().filter(|run| run.sent_wall.is_some()).map(|run| run.context.at)
     }
 
-    /// Counts all bytes as acknowledged, because no stamp comes any more. Returns how many they
-    /// were.
+    /// Counts all bytes in flight as acknowledged, because no stamp comes any more. Returns how
+    /// many they were.
     pub fn forget(&mut self) -> u64 {
-        let forgotten = self.in_flight();
-        self.runs.clear();
-        self.acknowledged = self.written;
+        let mut forgotten = 0;
+        while let Some(run) = self.pop_if(|run| run.sent_wall.is_some()) {
+            forgotten += run.bytes as u64;
+            self.acknowledged = run.end;
+        }
         forgotten
+    }
+
+    /// Takes the oldest run out, if it is so.
+    fn pop_if(&mut self, is_so: impl Fn(&Run) -> bool) -> Option<Run> {
+        self.runs.front().filter(|run| is_so(run))?;
+        self.runs.pop_front()
     }
 
     /// Takes a stamp of the kernel into account.
     pub fn on_stamp(&mut self, stamp: Stamp) -> Option<LedgerEvent> {
         // A byte's number counts modulo 2^32; what is in flight is far less than that.
         let ahead = stamp.byte.wrapping_add(1).wrapping_sub(self.acknowledged as u32);
-        if ahead == 0 || u64::from(ahead) > self.in_flight() {
+        if ahead == 0 || u64::from(ahead) > self.written - self.acknowledged {
             return None;
         }
         let end = self.acknowledged + u64::from(ahead);
@@ -134,25 +147,27 @@ impl WriteLedger {
                 let written = self.written;
                 let run = self.runs.iter_mut().find(|run| run.end >= end).filter(|run| run.end == end)?;
                 if run.sent_wall.is_none() {
-                    run.sent_wall = Some(stamp.wall_nanos);
+                    let mut bytes = 0;
                     // The kernel may have put two runs into one segment, whose end alone is stamped.
-                    let sent = stamp.wall_nanos;
-                    for before in self.runs.iter_mut().take_while(|run| run.end < end) {
-                        before.sent_again |= before.sent_wall.is_none();
-                        before.sent_wall.get_or_insert(sent);
+                    let untold = self.runs.iter_mut().take_while(|run| run.end <= end);
+                    for run in untold.filter(|run| run.sent_wall.is_none()) {
+                        run.sent_wall = Some(stamp.wall_nanos);
+                        run.sent_again = run.end < end;
+                        bytes += run.bytes as u64;
                     }
-                    return None;
+                    return Some(LedgerEvent::Sent(bytes));
                 }
                 run.sent_again = true;
                 // A kernel sends its last segment again after two RTTs, lost or not (RFC 8985,
                 // section 7). In a queue of others that is soon.
-                (run.end < written).then_some(LedgerEvent::Lost { bytes: run.bytes, written_at: run.context.at })
+                (run.end < written)
+                    .then_some(LedgerEvent::Lost { bytes: run.bytes, written_at: run.context.at })
             }
             StampKind::Acknowledged => {
-                let mut last = None;
-                while let Some(run) = self.runs.front().filter(|run| run.end <= end) {
-                    last = Some(*run);
-                    self.runs.pop_front();
+                let (mut last, mut sent_bytes) = (None, 0);
+                while let Some(run) = self.pop_if(|run| run.end <= end) {
+                    sent_bytes += if run.sent_wall.is_some() { run.bytes as u64 } else { 0 };
+                    last = Some(run);
                 }
                 let last = last?;
                 let bytes = last.end - self.acknowledged;
@@ -160,7 +175,7 @@ impl WriteLedger {
                 let sent = last.sent_wall.filter(|_| last.end == end && !last.sent_again);
                 let rtt = sent.map(|sent| stamp.wall_nanos.saturating_sub(sent)).filter(|rtt| *rtt > 0);
                 let (context, run) = (last.context, last.bytes);
-                Some(LedgerEvent::Acknowledged(RunAcknowledged { bytes, context, run, rtt }))
+                Some(LedgerEvent::Acknowledged(RunAcknowledged { bytes, sent_bytes, context, run, rtt }))
             }
         }
     }
@@ -193,8 +208,10 @@ mod tests {
         let mut ledger = WriteLedger::default();
         ledger.on_written(2_000, context(1));
         assert!(ledger.is_held_back());
-        assert_eq!(ledger.on_stamp(sent(1_999, 100)), None);
+        assert_eq!((ledger.in_flight(), ledger.oldest()), (0, None));
+        assert_eq!(ledger.on_stamp(sent(1_999, 100)), Some(LedgerEvent::Sent(2_000)));
         assert!(!ledger.is_held_back());
+        assert_eq!((ledger.in_flight(), ledger.oldest()), (2_000, Some(Instant::from_millis(1))));
         ledger.on_written(1_000, context(2));
         ledger.on_stamp(sent(2_999, 150));
         // One ACK for both: the first has no stamp of its own.
@@ -211,10 +228,7 @@ mod tests {
         assert_eq!(ledger.on_stamp(sent(1_999, 250)), None, "a probe of the tail");
         ledger.on_written(2_000, context(2));
         let written_at = Instant::from_millis(1);
-        assert_eq!(
-            ledger.on_stamp(sent(1_999, 300)),
-            Some(LedgerEvent::Lost { bytes: 2_000, written_at })
-        );
+        assert_eq!(ledger.on_stamp(sent(1_999, 300)), Some(LedgerEvent::Lost { bytes: 2_000, written_at }));
         assert_eq!(told(ledger.on_stamp(acknowledged(1_999, 500))).rtt, None);
     }
 
@@ -239,7 +253,12 @@ mod tests {
         let mut ledger = WriteLedger::default();
         ledger.on_written(2_000, context(1));
         ledger.on_stamp(sent(1_999, 100));
+        // The peer's window is full: this one stays, however long.
+        ledger.on_written(1_000, context(2));
         assert_eq!((ledger.forget(), ledger.in_flight()), (2_000, 0));
+        assert!(ledger.is_held_back());
         assert_eq!(ledger.on_stamp(acknowledged(1_999, 500)), None);
+        assert_eq!(ledger.on_stamp(sent(2_999, 900)), Some(LedgerEvent::Sent(1_000)));
+        assert_eq!(told(ledger.on_stamp(acknowledged(2_999, 950))).rtt, Some(50));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::plain::{BACK_PREFIX, describe, ended, seconds_left};
-use byway_terminal::Painter;
 use super::transfer::{PathProgress, Progress};
 use crate::messages::transfer;
 use crate::units::{Bytes, Rate, Span};
+use byway_terminal::Painter;
 use byway_terminal::line_wrap::{breadth, cut, printable};
 use std::collections::BTreeMap;
 

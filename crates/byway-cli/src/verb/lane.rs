@@ -33,10 +33,12 @@ pub(super) fn run(arguments: &Lane, output: &mut Output) -> Result<Exit> {
     let ports = listeners.iter().map(|it| it.address.to_string()).collect();
     output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
     for listener in &listeners {
-        output.say(&listener.target.as_ref().map_or_else(
-            || accepts(listener.address),
-            |target| leads(listener.address, target),
-        ));
+        output.say(
+            &listener
+                .target
+                .as_ref()
+                .map_or_else(|| accepts(listener.address), |target| leads(listener.address, target)),
+        );
     }
     let clock = Clock::new();
     let (mut told, mut told_at) = (LaneCounters::default(), clock.now());

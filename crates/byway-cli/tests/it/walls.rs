@@ -20,14 +20,7 @@ const FLOORS: [(&str, &[&str]); 27] = [
     ("byway-forward-host", &["byway-wire", "byway-net", "byway-engine", "byway-forward"]),
     (
         "byway-lane",
-        &[
-            "byway-wire",
-            "byway-control",
-            "byway-net",
-            "byway-engine",
-            "byway-forward",
-            "byway-forward-host",
-        ],
+        &["byway-wire", "byway-control", "byway-net", "byway-engine", "byway-forward", "byway-forward-host"],
     ),
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),

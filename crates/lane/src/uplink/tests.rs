@@ -68,7 +68,8 @@ impl Line {
         let now = self.now;
         let mut runs = Vec::new();
         for upload in &mut self.uploads {
-            while let Some((_, byte)) = upload.acks.pop_front_if(|(at, _)| *at <= now) {
+            while let Some((_, byte)) = upload.acks.front().copied().filter(|(at, _)| *at <= now) {
+                upload.acks.pop_front();
                 let stamp = Stamp { kind: StampKind::Acknowledged, byte, wall_nanos: Self::wall(now) };
                 if let Some(LedgerEvent::Acknowledged(acknowledged)) = upload.ledger.on_stamp(stamp) {
                     upload.acknowledged += acknowledged.bytes;
@@ -87,10 +88,12 @@ impl Line {
             self.turn += 1;
             let turn = self.turn % self.uploads.len();
             let upload = &mut self.uploads[turn];
-            upload.ledger.on_written(lease, self.uplink.on_written(lease, now));
+            upload.ledger.on_written(lease, self.uplink.written_context(now));
             upload.written += lease as u64;
             let byte = (upload.written - 1) as u32;
-            upload.ledger.on_stamp(Stamp { kind: StampKind::Sent, byte, wall_nanos: Self::wall(now) });
+            let sent = Stamp { kind: StampKind::Sent, byte, wall_nanos: Self::wall(now) };
+            assert_eq!(upload.ledger.on_stamp(sent), Some(LedgerEvent::Sent(lease as u64)));
+            self.uplink.on_sent(lease as u64, now);
             upload.acks.push_back((left + upload.rtt, byte));
         }
         self.uplink.on_turn_over(true, now);

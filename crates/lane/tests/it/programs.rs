@@ -155,11 +155,14 @@ fn many_connections_share_the_lane() {
     let length = 40_000;
     let serve = thread::spawn(move || {
         let uploads: Vec<_> = (0..300).map(|_| target.accept().unwrap().0).collect();
-        uploads.into_iter().map(|mut upload| {
-            let mut got = Vec::new();
-            upload.read_to_end(&mut got).unwrap();
-            got.len()
-        }).collect::<Vec<_>>()
+        uploads
+            .into_iter()
+            .map(|mut upload| {
+                let mut got = Vec::new();
+                upload.read_to_end(&mut got).unwrap();
+                got.len()
+            })
+            .collect::<Vec<_>>()
     });
     let programs: Vec<_> = (0..300).map(|_| connect(port)).collect();
     for mut program in &programs {
@@ -171,6 +174,35 @@ fn many_connections_share_the_lane() {
         assert_eq!(program.read(&mut [0]).unwrap(), 0, "the target's end");
     }
     assert_eq!(lane.stop().unwrap().moved.forth, 300 * length as u64);
+}
+
+#[test]
+fn targets_that_read_nothing_hold_up_no_others() {
+    let (target, address) = listener();
+    let (lane, port, _) = lane(address, 1_000);
+    let stalled: Vec<_> = (0..40)
+        .map(|_| {
+            let mut program = connect(port);
+            program.set_nonblocking(true).unwrap();
+            // More than all buffers on the way take.
+            let all = bytes(1 << 20, 5);
+            while program.write(&all).is_ok() {}
+            (program, target.accept().unwrap().0)
+        })
+        .collect();
+    let mut program = connect(port);
+    let (mut upload, _) = target.accept().unwrap();
+    let write = thread::spawn(move || {
+        program.write_all(&bytes(3_000_000, 9)).unwrap();
+        program.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut got = Vec::new();
+    upload.set_read_timeout(Some(PATIENCE)).unwrap();
+    upload.read_to_end(&mut got).unwrap();
+    assert!(got == bytes(3_000_000, 9));
+    write.join().unwrap();
+    drop(stalled);
+    drop(lane);
 }
 
 #[test]
