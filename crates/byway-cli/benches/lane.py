@@ -127,7 +127,7 @@ class Lab:
         self.byway, self.directory, self.running = byway, directory, []
         self.environment = {**os.environ, "BYWAY_LABS": str(directory / "labs"), "HOME": str(directory), "RESTIC_PASSWORD": "x"}
         (directory / "there").mkdir()
-        plan = f'[[link]]\nbetween = ["home", "far"]\nrate = "{rate} Mbit/s"\ndelay = "{rtt / 2} ms"\nqueue = "{queue} packets"\n'
+        plan = f'[[link]]\nbetween = ["home", "store"]\nrate = "{rate} Mbit/s"\ndelay = "{rtt / 2} ms"\nqueue = "{queue} packets"\n'
         (directory / "line.toml").write_text(plan)
         must([byway, "lab", "up", directory / "line.toml"], env=self.environment)
         try:
@@ -137,16 +137,16 @@ class Lab:
             raise
 
     def begin(self):
-        for host, other in [("home", "10.66.0.2"), ("far", "10.66.0.1")]:
+        for host, other in [("home", "10.66.0.2"), ("store", "10.66.0.1")]:
             # By the route: not every kernel lets a namespace choose CUBIC for all.
             route = self.says(host, "ip", "-4", "route", "show", other).split()
             self.says(host, "ip", "-4", "route", "replace", *route, "congctl", "cubic")
         there = self.directory / "there"
-        settings = f"use chroot = no\nuid = 0\ngid = 0\n[far]\npath = {there}\nread only = no\n"
+        settings = f"use chroot = no\nuid = 0\ngid = 0\n[store]\npath = {there}\nread only = no\n"
         (self.directory / "rsyncd.conf").write_text(settings)
-        self.start("far", "rsync", "--daemon", "--no-detach", "--config", f"{self.directory}/rsyncd.conf")
-        self.start("far", "rclone", "serve", "restic", there, "--addr", ":8000")
-        self.sink = self.start("far", "/usr/bin/python3", "-c", SINK, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.start("store", "rsync", "--daemon", "--no-detach", "--config", f"{self.directory}/rsyncd.conf")
+        self.start("store", "rclone", "serve", "restic", there, "--addr", ":8000")
+        self.sink = self.start("store", "/usr/bin/python3", "-c", SINK, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         server = self.start("home", "/usr/bin/python3", "-c", SERVER, str(REQUEST_BYTES), stdout=subprocess.PIPE)
         ports = {"sockets": (7100, 17100), "rsync": (873, 10873), "restic": (8000, 18000)}
         self.doors = {tool: [("10.66.0.2", far), ("127.0.0.1", here)] for tool, (far, here) in ports.items()}
@@ -155,7 +155,7 @@ class Lab:
         for process in [self.sink, server, lane]:
             process.stdout.readline()
         for port in [873, 8000]:
-            self.wait("far", port)
+            self.wait("store", port)
 
     def on(self, host, *command):
         return [self.byway, "lab", "exec", host, "--", *command]
@@ -181,7 +181,7 @@ class Lab:
         return status["labs"][0]["status"]["accurate"]
 
     def requests(self):
-        return self.start("far", "/usr/bin/python3", "-c", CLIENT, "10.66.0.1", str(REQUEST_PAUSE), str(REQUEST_BYTES),
+        return self.start("store", "/usr/bin/python3", "-c", CLIENT, "10.66.0.1", str(REQUEST_PAUSE), str(REQUEST_BYTES),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def came(self):
@@ -215,7 +215,7 @@ class Lab:
         else:
             there.mkdir()
             parts = sorted(tree.iterdir()) if count > 1 else [tree]
-            commands = [["rsync", "-a", part, f"rsync://{host}:{port}/far/{name}/"] for part in parts]
+            commands = [["rsync", "-a", part, f"rsync://{host}:{port}/store/{name}/"] for part in parts]
         begun = time.monotonic()
         programs = [self.start("home", *command) for command in commands]
         codes = [program.wait() for program in programs]

@@ -87,7 +87,7 @@ impl PacedTarget {
     /// Writes bytes, and keeps what the socket refuses.
     fn put(&mut self, bytes: &[u8], uplink: &mut Uplink, now: Instant) {
         let IoResult::Done(length) = self.tcp.write(bytes) else {
-            // A broken one tells so when it is read.
+            // Full, or broken: a broken one tells so when it is read.
             self.refused.extend_from_slice(bytes);
             return;
         };

@@ -14,7 +14,7 @@ pub(super) const GLOBAL_OPTIONS_ORDER: usize = 900;
 /// Groups of verbs for `byway --help`, each with its heading.
 pub const VERB_GROUPS: [(&str, &[&str]); 6] = [
     ("Files", &["send", "recv", "ping", "peer", "pair", "id", "tasks"]),
-    ("Programs", &["forward", "source", "sink", "gateway"]),
+    ("Programs", &["forward", "lane", "source", "sink", "gateway"]),
     ("Paths", &["relay", "registry", "relays"]),
     ("What runs", &["status", "limit", "view"]),
     ("Study", &["demo", "lab"]),

@@ -45,6 +45,13 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("printf ", "a session has no SSH server; tests/machine/newcomer.rs types it"),
     ("restic -r sftp:nas:backup ", "a session has no SSH server; tests/machine/newcomer.rs types it"),
     ("sudo crates/byway-cli/benches/backup.py ", "it measures, with a release build"),
+    ("byway lane ", "it serves until it is stopped; crates/lane/tests/it/programs.rs runs it"),
+    ("HTTPS_PROXY=http://localhost:1080 ", "there is no store; benches/lane.py measures restic and rsync"),
+    (
+        "rsync -a photos rsync://localhost:8730/",
+        "there is no store; benches/lane.py measures restic and rsync",
+    ),
+    ("sudo crates/byway-cli/benches/lane.py ", "it measures, with a release build"),
     ("byway pair ", "it waits for a person at another host; tests/it/pair.rs pairs"),
     ("crates/byway-cli/benches/unchanged.sh", "it measures, with a release build"),
     ("crates/byway-cli/benches/standing.sh ", "it measures, with a release build"),

@@ -22,6 +22,7 @@ mod greet;
 mod hands;
 mod hosts;
 mod joining;
+mod lane;
 mod lending;
 mod live;
 mod live_crowd;
@@ -87,6 +88,7 @@ fn main() {
         files::tests(),
         forward::tests(),
         backup::tests(),
+        lane::tests(),
         floods::tests(),
         refusals::tests(),
         plumbing::tests(),
