@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What others notice of uploads to a host without byway, and how long those take: plainly, and through `byway lane`.
 
-    cargo build --release && sudo crates/byway-cli/benches/lane.py target/release/byway
+    cargo build --release --features lab && sudo crates/byway-cli/benches/lane.py target/release/byway
 
 The line is emulated: `byway lab up`. Somebody at home uploads to a server: by plain sockets without an end, by rsync, or by restic over
 REST. Somebody else fetches 20 kB from home, five times a second on average, at times that chance sets. So what is fetched travels as the

@@ -148,7 +148,7 @@ impl WriteLedger {
                 let run = self.runs.iter_mut().find(|run| run.end >= end).filter(|run| run.end == end)?;
                 if run.sent_wall.is_none() {
                     let mut bytes = 0;
-                    // The kernel may have put two runs into one segment, whose end alone is stamped.
+                    // The kernel may have joined two runs in a segment. Its end alone is stamped.
                     let untold = self.runs.iter_mut().take_while(|run| run.end <= end);
                     for run in untold.filter(|run| run.sent_wall.is_none()) {
                         run.sent_wall = Some(stamp.wall_nanos);
