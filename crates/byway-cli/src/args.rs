@@ -12,6 +12,7 @@ pub mod help_layout;
 pub mod lab;
 #[cfg(feature = "lab")]
 pub mod lab_options;
+#[cfg(feature = "lane")]
 pub mod lane;
 pub mod lending;
 #[cfg(feature = "help")]
@@ -36,6 +37,8 @@ pub mod view;
 use disabled_verbs::Absent as Gateway;
 #[cfg(not(feature = "lab"))]
 use disabled_verbs::Absent as Lab;
+#[cfg(not(feature = "lane"))]
+use disabled_verbs::Absent as Lane;
 #[cfg(not(feature = "pairing"))]
 use disabled_verbs::Absent as Pair;
 #[cfg(not(feature = "registry"))]
@@ -48,6 +51,8 @@ use disabled_verbs::{Absent as Completions, Absent as Man};
 use gateway::Gateway;
 #[cfg(feature = "lab")]
 use lab::Lab;
+#[cfg(feature = "lane")]
+use lane::Lane;
 #[cfg(feature = "help")]
 use manual::{Completions, Man};
 #[cfg(feature = "pairing")]
@@ -156,7 +161,8 @@ pub enum Command {
     /// Lead local ports to services on the receiver's side
     Forward(verbs::Forward),
     /// Uploads of local programs to hosts without byway, so that others hardly wait
-    Lane(lane::Lane),
+    #[cfg_attr(not(feature = "lane"), command(hide = true))]
+    Lane(Lane),
     /// Forward what it cannot read, for whoever holds its word
     Relay(verbs::Relay),
     /// Send the records of standard input to a sink, at a rate

@@ -12,6 +12,7 @@ mod gateway;
 mod id;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "lane")]
 mod lane;
 mod lending;
 mod limit;
@@ -64,7 +65,10 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Tasks(arguments) => tasks::run(arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
+        #[cfg(feature = "lane")]
         Command::Lane(arguments) => lane::run(arguments, output),
+        #[cfg(not(feature = "lane"))]
+        Command::Lane(_) => crate::exit::absent(crate::messages::disabled_verbs::NO_LANE),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Sink(arguments) => sink::run(&cli.global, arguments, output),
         Command::Source(arguments) => source::run(&cli.global, arguments, output),

@@ -182,7 +182,7 @@ impl Exit {
     /// Whether there is no connection, not even one that is over and still has bytes to write.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.slots.len() == 0
+        self.slots.is_empty()
     }
 
     /// Bytes that were moved by connections that are over.

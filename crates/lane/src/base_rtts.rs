@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// Targets that are remembered. The one that was used longest ago is forgotten first.
 const MAX_TARGETS: usize = 256;
 /// RTTs that differ by this much count as equal.
-const TOLERANCE: Duration = Duration::from_millis(1);
+const RTT_TOLERANCE: Duration = Duration::from_millis(1);
 /// The time for which a wait that was seen says how long packets wait now.
 const WAIT_MEMORY: Duration = Duration::from_millis(200);
 
@@ -44,7 +44,7 @@ impl BaseRtts {
             self.make_room();
             let recent = self.latest_wait.filter(|(at, _)| now.since(*at) <= WAIT_MEMORY);
             let waits = recent.map_or(0, |(_, waited)| waited);
-            let mut base = BaseDelay::new(TOLERANCE);
+            let mut base = BaseDelay::new(RTT_TOLERANCE);
             base.adopt(rtt.saturating_sub(waits).max(rtt / 8), now);
             self.targets.insert(target, KnownTarget { base, used: now });
         }

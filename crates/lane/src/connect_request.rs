@@ -12,7 +12,7 @@ use byway_forward::stream_request::Refusal;
 const MAX_HEAD_LEN: usize = 8 << 10;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The answer of a proxy that is connected.
-pub(crate) const CONNECTED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+pub(crate) const CONNECTED_REPLY: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 const NO_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 const NO_CONNECT: &[u8] = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nConnection: close\r\n\
     Content-Length: 45\r\n\r\nthis proxy serves CONNECT alone: use https:\r\n";

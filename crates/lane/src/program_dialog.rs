@@ -1,6 +1,6 @@
 //! How a program names its target, on its socket: by SOCKS5 or by HTTP CONNECT, at the same port.
 
-use crate::connect_request::{CONNECTED, ConnectAction, ConnectRequest, refusal_answer};
+use crate::connect_request::{CONNECTED_REPLY, ConnectAction, ConnectRequest, refusal_answer};
 use byway_forward::socks::{self, Socks};
 use byway_forward::splice::{IoResult, Local as _};
 use byway_forward::stream_request::Refusal;
@@ -93,7 +93,7 @@ fn speak_http(program: &mut Tcp, request: &mut ConnectRequest) -> ProgramRequest
 pub(crate) fn answer(program: &mut Tcp, language: AnswerLanguage, outcome: Result<(), Refusal>) {
     let _ = match (language, outcome) {
         (AnswerLanguage::Socks, outcome) => program.write(&socks::reply(outcome)),
-        (AnswerLanguage::Http, Ok(())) => program.write(CONNECTED),
+        (AnswerLanguage::Http, Ok(())) => program.write(CONNECTED_REPLY),
         (AnswerLanguage::Http, Err(refusal)) => program.write(refusal_answer(refusal)),
     };
 }

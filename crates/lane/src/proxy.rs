@@ -34,7 +34,7 @@ const FIGURES_INTERVAL: Duration = Duration::from_millis(100);
 /// Added to the numbers of listeners, so that their tokens differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;
 /// All names are asked for by one host: this one.
-const ASKER: [u8; 32] = [0; 32];
+const ASKER_KEY: [u8; 32] = [0; 32];
 
 /// Something that happened, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,8 +260,8 @@ impl Proxy {
                     let question = Self::question(connection.serial, number);
                     connection.state = LaneState::Resolving(target.clone());
                     self.slots.set_end(number, Some(now + REQUEST_TIMEOUT));
-                    if !self.resolver.ask(ASKER, question, &name) {
-                        self.resolver.forget(ASKER, question);
+                    if !self.resolver.ask(ASKER_KEY, question, &name) {
+                        self.resolver.forget(ASKER_KEY, question);
                         self.refuse(number, target, Refusal::Full);
                     }
                     return;
@@ -349,7 +349,7 @@ impl Proxy {
         match std::mem::replace(&mut connection.state, LaneState::Asking(ProgramDialog::default())) {
             LaneState::Open(_, target, _) | LaneState::Flushing(target) => target.leave(&mut self.uplink),
             LaneState::Resolving(_) => {
-                self.resolver.forget(ASKER, Self::question(connection.serial, number));
+                self.resolver.forget(ASKER_KEY, Self::question(connection.serial, number));
             }
             LaneState::Asking(_) | LaneState::Dialling(..) => {}
         }

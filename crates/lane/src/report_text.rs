@@ -2,8 +2,8 @@
 
 use crate::proxy::{LaneEvent, LaneFigures};
 use byway_forward::stream_request::Refusal;
+use byway_forward_host::Listener;
 use serde::Serialize;
-use std::fmt::Display;
 
 /// The counters of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -35,16 +35,14 @@ impl From<LaneFigures> for LaneCounters {
     }
 }
 
-/// A port that leads to one target.
+/// Where a port leads.
 #[must_use]
-pub fn leads(address: impl Display, target: impl Display) -> String {
-    format!("connections to {address} go to {target}; their uploads yield to others")
-}
-
-/// A port where programs name their targets.
-#[must_use]
-pub fn accepts(address: impl Display) -> String {
-    format!("{address} accepts SOCKS5 and HTTP CONNECT; uploads yield to others")
+pub fn listener_line(listener: &Listener) -> String {
+    let address = listener.address;
+    match &listener.target {
+        Some(target) => format!("connections to {address} go to {target}; their uploads yield to others"),
+        None => format!("{address} accepts SOCKS5 and HTTP CONNECT; uploads yield to others"),
+    }
 }
 
 /// Something that happened, and what to do about it.

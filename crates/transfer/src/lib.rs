@@ -93,6 +93,7 @@ mod receiver;
 pub mod receiver_addresses;
 pub mod registry;
 mod relaying;
+pub mod resume_command;
 pub mod secret_words;
 mod sender;
 mod sender_start;

@@ -14,5 +14,14 @@ pub struct Absent {
 
 // The tests of every build have a laboratory, a registry and the page. `.ci/run` asks the default
 // program for its sentences about these.
-#[cfg(all(test, not(any(feature = "demo", feature = "gateway", feature = "help", feature = "pairing"))))]
+#[cfg(all(
+    test,
+    not(any(
+        feature = "demo",
+        feature = "gateway",
+        feature = "help",
+        feature = "lane",
+        feature = "pairing"
+    ))
+))]
 mod tests;

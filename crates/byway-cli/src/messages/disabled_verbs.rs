@@ -13,6 +13,8 @@ pub const NO_RELAY_PAGES: &str = "this build has no pages of relays: build byway
 #[cfg(not(feature = "lab"))]
 pub const NO_LAB: &str =
     "this build has no laboratory: build byway with its feature `lab`, or install the package byway-full";
+#[cfg(not(feature = "lane"))]
+pub const NO_LANE: &str = "this build has no lane: build byway with its feature `lane`";
 #[cfg(not(feature = "demo"))]
 pub const NO_DEMO: &str = "this build has no demo: build byway with its feature `demo`";
 #[cfg(not(feature = "pairing"))]

@@ -7,7 +7,7 @@ use crate::output::{Event, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_forward_host::Listening;
-use byway_lane::report_text::{LaneCounters, accepts, event_line, leads};
+use byway_lane::report_text::{LaneCounters, event_line, listener_line};
 use byway_lane::{RunningLane, check_loopback};
 use byway_net::Clock;
 use byway_wire::Duration;
@@ -33,12 +33,7 @@ pub(super) fn run(arguments: &Lane, output: &mut Output) -> Result<Exit> {
     let ports = listeners.iter().map(|it| it.address.to_string()).collect();
     output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
     for listener in &listeners {
-        output.say(
-            &listener
-                .target
-                .as_ref()
-                .map_or_else(|| accepts(listener.address), |target| leads(listener.address, target)),
-        );
+        output.say(&listener_line(listener));
     }
     let clock = Clock::new();
     let (mut told, mut told_at) = (LaneCounters::default(), clock.now());

@@ -48,7 +48,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway lane ", "it serves until it is stopped; crates/lane/tests/it/programs.rs runs it"),
     ("HTTPS_PROXY=http://localhost:1080 ", "there is no store; benches/lane.py measures restic and rsync"),
     (
-        "rsync -a photos rsync://localhost:8730/",
+        "rsync -a photos rsync://localhost:8730/backup/",
         "there is no store; benches/lane.py measures restic and rsync",
     ),
     ("sudo crates/byway-cli/benches/lane.py ", "it measures, with a release build"),

@@ -14,6 +14,7 @@ fn a_small_build_says_what_it_does_not_have() {
         ("gateway --config gw.toml", "this build has no gateway"),
         ("gateway status", "this build has no gateway"),
         ("demo", "this build has no demo"),
+        ("lane 80:example.org:80", "this build has no lane"),
         ("completions bash", "this build has no completions"),
         ("man", "this build has no completions"),
         ("pair 7-crossover-clockwork", "this build pairs no hosts"),
