@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 const MAX_LATENESS: Duration = Duration::from_millis(2);
 
 /// Leases bytes at a rate. What is leased over any time is at most the bytes that the rate brings
-/// in this time, one run, and [`MAX_LATENESS`] of the rate.
+/// in this time, one run, and `MAX_LATENESS` of the rate.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     /// Bytes that may be leased now.
