@@ -160,7 +160,7 @@ pub enum Command {
     Tasks(tasks::Tasks),
     /// Lead local ports to services on the receiver's side
     Forward(verbs::Forward),
-    /// Uploads of local programs to hosts without byway, so that others hardly wait
+    /// Pace uploads to hosts without byway, so that others hardly wait
     #[cfg_attr(not(feature = "lane"), command(hide = true))]
     Lane(Lane),
     /// Forward what it cannot read, for whoever holds its word
