@@ -78,14 +78,18 @@ impl Tcp {
     }
 
     /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) tells whether
-    /// it succeeded.
+    /// it succeeded. Neither side sends more than `max_segment` bytes in a segment, options of TCP
+    /// included. `None`: what the path takes.
     ///
     /// # Errors
     /// The system has no socket, or no route.
-    pub fn dial(address: SocketAddr) -> io::Result<Self> {
+    pub fn dial(address: SocketAddr, max_segment: Option<u32>) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         prepare(SockRef::from(&socket));
+        if let Some(bytes) = max_segment {
+            socket.set_tcp_mss(bytes)?;
+        }
         match socket.connect(&address.into()) {
             Ok(()) => {}
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}

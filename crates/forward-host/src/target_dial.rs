@@ -26,6 +26,7 @@ pub enum Dialled {
 #[derive(Debug)]
 pub struct Dial {
     addresses: IntoIter<SocketAddr>,
+    max_segment: Option<u32>,
     now: Option<Tcp>,
     refusal: Option<Refusal>,
 }
@@ -34,13 +35,19 @@ impl Dial {
     /// To these addresses, in their order.
     #[must_use]
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
-        Self { addresses: addresses.into_iter(), now: None, refusal: None }
+        Self { addresses: addresses.into_iter(), max_segment: None, now: None, refusal: None }
+    }
+
+    /// Neither side sends more than this number of bytes in a segment.
+    #[must_use]
+    pub fn with_max_segment(self, bytes: u32) -> Self {
+        Self { max_segment: Some(bytes), ..self }
     }
 
     /// Begins with the first address.
     pub fn begin(&mut self, watch: &Watch, token: Token, now: Instant) -> Dialled {
         while let Some(address) = self.addresses.next() {
-            match Tcp::dial(address).and_then(|tcp| watch.add(&tcp, token).map(|()| tcp)) {
+            match Tcp::dial(address, self.max_segment).and_then(|tcp| watch.add(&tcp, token).map(|()| tcp)) {
                 Ok(tcp) => {
                     self.now = Some(tcp);
                     return Dialled::Goes(now + DIAL_TIMEOUT);

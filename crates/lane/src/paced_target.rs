@@ -11,6 +11,9 @@ use byway_wire::{Duration, Instant};
 use std::io;
 use std::net::IpAddr;
 
+/// Bytes of the smallest segment, whatever a kernel says: the least that IPv4 lets a host ask for,
+/// less the headers (RFC 9293, section 3.7.1).
+const MIN_SEGMENT_LEN: usize = 536;
 /// If nothing of a connection is acknowledged for this time, its bytes no longer count as in
 /// flight: its target is gone, or a stamp was lost.
 const SILENCE_TIME: Duration = Duration::from_secs(3);
@@ -20,6 +23,8 @@ const SILENCE_TIME: Duration = Duration::from_secs(3);
 pub(crate) struct PacedTarget {
     tcp: Tcp,
     address: IpAddr,
+    /// Bytes of a full segment.
+    segment: usize,
     ledger: WriteLedger,
     /// Bytes that the full socket refused.
     refused: Vec<u8>,
@@ -43,24 +48,29 @@ impl PacedTarget {
     ///
     /// # Errors
     /// The system does not stamp what the connection sends, or the connection is broken.
-    pub fn new(tcp: Tcp, uplink: &mut Uplink) -> io::Result<Self> {
+    pub fn new(tcp: Tcp) -> io::Result<Self> {
         kernel_stamps::begin(&tcp)?;
-        uplink.on_segment_len(kernel_stamps::segment_len(&tcp)?);
+        let segment = kernel_stamps::segment_len(&tcp)?.max(MIN_SEGMENT_LEN);
         let address = tcp.peer().ok_or(io::ErrorKind::NotConnected)?.ip().to_canonical();
-        Ok(Self { tcp, address, ledger: WriteLedger::default(), refused: Vec::new(), ends: false })
+        Ok(Self { tcp, address, segment, ledger: WriteLedger::default(), refused: Vec::new(), ends: false })
     }
 
     /// Reads the kernel's stamps. What was acknowledged is added to `runs`.
     pub fn read_stamps(&mut self, uplink: &mut Uplink, runs: &mut Vec<TargetAcknowledged>, now: Instant) {
-        let (ledger, target) = (&mut self.ledger, self.address);
+        let (ledger, target, segment) = (&mut self.ledger, self.address, self.segment);
         kernel_stamps::read(&self.tcp, |stamp| match ledger.on_stamp(stamp) {
             Some(LedgerEvent::Acknowledged(acknowledged)) => {
-                runs.push(TargetAcknowledged { target, acknowledged });
+                runs.push(TargetAcknowledged { target, segment, acknowledged });
             }
             Some(LedgerEvent::Sent(bytes)) => uplink.on_sent(bytes, now),
             Some(LedgerEvent::Lost { bytes, written_at }) => uplink.on_lost(bytes, written_at, now),
             None => {}
         });
+    }
+
+    /// Bytes of a full segment.
+    pub const fn segment(&self) -> usize {
+        self.segment
     }
 
     /// When the connection must be [looked at](Self::on_time) again.
@@ -147,7 +157,11 @@ impl SplicedStream for PacedStream<'_> {
             return 0;
         }
         if self.leased == 0 {
-            self.leased = if std::mem::take(&mut self.may_lease) { self.uplink.lease(self.now) } else { 0 };
+            self.leased = if std::mem::take(&mut self.may_lease) {
+                self.uplink.lease(self.target.segment, self.now)
+            } else {
+                0
+            };
         }
         if self.leased == 0 {
             self.limit = WriteLimit::Uplink;

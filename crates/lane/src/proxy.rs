@@ -21,6 +21,9 @@ use std::net::{IpAddr, TcpListener};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
+/// Bytes of a segment at most: those of Ethernet, 1,500 less the headers of IPv4 and TCP. A run of
+/// larger ones, as of jumbo frames or loopback, would take long on a thin line.
+const MAX_SEGMENT_LEN: u32 = 1_460;
 /// How long a program may take to say its target, and then a name to be looked up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long listeners rest after a failure for want of descriptors.
@@ -298,7 +301,7 @@ impl Proxy {
         let rule = named.flatten().map(|rule| Allow::new(vec![rule]));
         match rule.as_ref().unwrap_or(&self.allow).choose(&target, addresses, &is_own) {
             Ok(addresses) => {
-                let mut dial = Dial::new(addresses);
+                let mut dial = Dial::new(addresses).with_max_segment(MAX_SEGMENT_LEN);
                 let dialled = dial.begin(&self.watch, Token(number), now);
                 connection.state = LaneState::Dialling(target, dial);
                 self.on_dialled(number, dialled, now);
@@ -316,7 +319,7 @@ impl Proxy {
             Dialled::Goes(until) => self.slots.set_end(number, Some(until)),
             Dialled::Failed(refusal) => self.refuse(number, target, refusal),
             Dialled::Connected(tcp) => {
-                let Ok(paced) = PacedTarget::new(tcp, &mut self.uplink) else {
+                let Ok(paced) = PacedTarget::new(tcp) else {
                     self.tell(LaneEvent::NoStamps(target.clone()));
                     return self.refuse(number, target, Refusal::Failed);
                 };
@@ -472,14 +475,37 @@ impl Proxy {
 
     /// Gives leases to those who wait, in turn.
     fn lease_out(&mut self, now: Instant) {
-        while !self.lease_queue.is_empty() && self.uplink.may_write(now) {
-            let Some(number) = self.lease_queue.pop_front() else { break };
-            let Some(connection) = self.slots.get_mut(number) else { continue };
+        while let Some(number) = self.lease_queue.front().copied() {
             // The number may be another connection's by now.
-            if std::mem::take(&mut connection.waits_for_lease) {
+            if let Some(segment) = self.waiting_segment(number) {
+                if !self.uplink.may_write(segment, now) {
+                    break;
+                }
+                if let Some(connection) = self.slots.get_mut(number) {
+                    connection.waits_for_lease = false;
+                }
+                self.lease_queue.pop_front();
                 self.pump(number, true, now);
+            } else {
+                self.lease_queue.pop_front();
             }
         }
+    }
+
+    /// The bytes of a full segment of a connection that waits for a lease.
+    fn waiting_segment(&mut self, number: Number) -> Option<usize> {
+        let connection = self.slots.get_mut(number).filter(|it| it.waits_for_lease)?;
+        match &connection.state {
+            LaneState::Open(_, target, _) => Some(target.segment()),
+            _ => None,
+        }
+    }
+
+    /// When whoever waits for a lease gets one, as far as time decides it.
+    fn next_lease(&mut self) -> Option<Instant> {
+        let number = *self.lease_queue.front()?;
+        let segment = self.waiting_segment(number)?;
+        self.uplink.next_lease(segment)
     }
 
     fn show(&mut self, now: Instant) {
@@ -531,7 +557,7 @@ impl Owner for Proxy {
         self.uplink.on_turn_over(!self.lease_queue.is_empty(), now);
         let timeout = self.uplink.on_time(now);
         self.show(now);
-        let lease = (!self.lease_queue.is_empty()).then(|| self.uplink.next_lease()).flatten();
+        let lease = self.next_lease();
         let soon = (self.slots.count_due() > 0 || !self.runs.is_empty()).then_some(now);
         let shown = (!self.slots.is_empty()).then_some(self.shown_at + FIGURES_INTERVAL);
         let accept = self.accept_at.or_else(|| (self.accepts && self.slots.len() < self.most).then_some(now));

@@ -22,8 +22,8 @@ use std::net::IpAddr;
 const UPLINK_PATH: PathId = PathId(0);
 /// The RTT that the law sees until a target tells.
 const FIRST_BASE: Duration = Duration::from_millis(50);
-/// Segments of a run. A receiver acknowledges every second segment at once, and a single one some
-/// time later: Linux after 40 ms, others after 500 ms at most (RFC 9293, section 3.8.6.3).
+/// Segments of a run at least. A receiver acknowledges every second segment at once. A single one
+/// it acknowledges later, by up to 500 ms (RFC 9293, section 3.8.6.3): Linux by 40 ms.
 const RUN_SEGMENTS: usize = 2;
 /// The lane grows as this many transfers of the class together. It stands for all uploads of a
 /// host, and grows from half of a line to all of it in a second or two between two requests.
@@ -33,10 +33,9 @@ const RUN_SEGMENTS: usize = 2;
 const GROWTH_FLOWS: f64 = 8.0;
 /// At high rates a run is what is sent in this time, so that the processor keeps up.
 const RUN_TIME: Duration = Duration::from_micros(250);
-/// The most segments of a run: what fits a segment of 64 KiB for the network card to cut.
-const MAX_RUN_SEGMENTS: usize = 44;
-/// Bytes of a full segment until a connection tells: Ethernet's 1,500 less the headers of IPv4 and
-/// TCP with a time stamp.
+/// Bytes of a run at most, if two segments are not more: what a network card cuts into segments.
+const MAX_RUN_LEN: usize = 64 << 10;
+/// Bytes of a full segment on Ethernet: 1,500 less the headers of IPv4 and TCP with a time stamp.
 const USUAL_SEGMENT_LEN: usize = 1_448;
 /// If the nearest target is this many times as far as the nearest was, the law begins anew: it
 /// would double its rate in each of the shorter RTTs.
@@ -52,7 +51,6 @@ pub struct Uplink {
     law: Background,
     pacer: Pacer,
     bases: BaseRtts,
-    segment: usize,
     /// The least RTT that the law has seen. `None`: no target has told.
     law_base: Option<Duration>,
     active_bases: ActiveBases,
@@ -85,6 +83,8 @@ pub struct UplinkFigures {
 pub struct TargetAcknowledged {
     /// The address of the connection's target.
     pub target: IpAddr,
+    /// Bytes of a full segment of the connection.
+    pub segment: usize,
     /// What was acknowledged.
     pub acknowledged: RunAcknowledged,
 }
@@ -100,7 +100,6 @@ impl Uplink {
             law,
             pacer: Pacer::new(RUN_SEGMENTS * USUAL_SEGMENT_LEN, rate as f64, now),
             bases: BaseRtts::default(),
-            segment: USUAL_SEGMENT_LEN,
             law_base: None,
             active_bases: ActiveBases::new(now),
             latest_written: now,
@@ -126,32 +125,33 @@ impl Uplink {
         self.in_flight
     }
 
-    /// Leases a run to a connection. 0: not yet.
-    pub fn lease(&mut self, now: Instant) -> usize {
-        if self.may_write(now) { self.pacer.lease(now) } else { 0 }
+    /// Leases a run to a connection whose full segment has `segment` bytes. 0: not yet.
+    pub fn lease(&mut self, segment: usize, now: Instant) -> usize {
+        if self.may_write(segment, now) { self.pacer.lease(self.run_len(segment), now) } else { 0 }
     }
 
-    /// Whether a connection may write a run now.
-    pub fn may_write(&mut self, now: Instant) -> bool {
-        self.in_flight < self.window() && self.pacer.has_credit(now)
+    /// Whether a connection with these segments may write a run now.
+    pub fn may_write(&mut self, segment: usize, now: Instant) -> bool {
+        self.in_flight < self.window(segment) && self.pacer.has_credit(self.run_len(segment), now)
     }
 
-    /// When a run may be written. `None`: once something is acknowledged.
+    /// When a connection with these segments may write a run. `None`: once something is
+    /// acknowledged.
     #[must_use]
-    pub fn next_lease(&self) -> Option<Instant> {
-        (self.in_flight < self.window()).then(|| self.pacer.next_lease())
+    pub fn next_lease(&self, segment: usize) -> Option<Instant> {
+        (self.in_flight < self.window(segment)).then(|| self.pacer.next_lease(self.run_len(segment)))
     }
 
     /// Bytes that may be in flight. The law's window is for the nearest target; farther ones have
     /// more in flight at the same rate.
-    fn window(&self) -> u64 {
+    fn window(&self, segment: usize) -> u64 {
         let window = self.law.allowance(UPLINK_PATH).window as f64 * GROWTH_FLOWS;
         let times = match (self.active_bases.far(), self.law_base) {
             (Some(far), Some(base)) => far.as_secs_f64() / base.as_secs_f64().max(1e-3),
             _ => 1.0,
         };
         // Less than two runs would leave ACKs to the receiver's timer.
-        ((window * times.max(1.0)) as u64).max(2 * (RUN_SEGMENTS * self.segment) as u64)
+        ((window * times.max(1.0)) as u64).max(2 * (RUN_SEGMENTS * segment) as u64)
     }
 
     /// Takes back what a connection leased and did not write.
@@ -162,7 +162,7 @@ impl Uplink {
     /// Notes that all connections with something to write have written, and whether there was
     /// credit left.
     pub fn on_turn_over(&mut self, others_wait: bool, now: Instant) {
-        self.app_limited = !others_wait && self.may_write(now);
+        self.app_limited = !others_wait && self.may_write(USUAL_SEGMENT_LEN, now);
     }
 
     /// What is true of bytes that a connection writes now. It belongs in the connection's ledger.
@@ -202,14 +202,14 @@ impl Uplink {
 
     fn take(&mut self, told: &TargetAcknowledged, now: Instant) {
         let RunAcknowledged { bytes, sent_bytes, context, run, rtt } = told.acknowledged;
+        let segment = told.segment;
         self.in_flight = self.in_flight.saturating_sub(sent_bytes);
         self.delivered += bytes;
         self.delivered_at = now;
         self.silent_since = now;
-        // A short run takes less time on the line, so its RTT is no measure for the others.
-        let reading = rtt
-            .filter(|_| run >= RUN_SEGMENTS * self.segment)
-            .map(|rtt| self.bases.sample(told.target, rtt, now));
+        // A short run takes less time on the line, and its ACK may be held back.
+        let reading =
+            rtt.filter(|_| run >= RUN_SEGMENTS * segment).map(|rtt| self.bases.sample(told.target, rtt, now));
         if let Some(reading) = reading {
             self.active_bases.sample(reading.base, now);
         }
@@ -228,14 +228,15 @@ impl Uplink {
         let delay = reading.map(|reading| Delay {
             sent_at: context.at,
             one_way: reading.waited,
-            bytes: of_one_flow(self.segment as u64) as u32,
+            // What waits may stand behind a full segment of anybody.
+            bytes: of_one_flow(USUAL_SEGMENT_LEN as u64) as u32,
         });
         self.law.on_acked(
             UPLINK_PATH,
             &Acked {
                 now,
                 bytes: of_one_flow(bytes),
-                packets: bytes.div_ceil(self.segment as u64) as u32,
+                packets: bytes.div_ceil(segment as u64) as u32,
                 sent_at: context.at,
                 rtt,
                 srtt: self.srtt,
@@ -288,21 +289,16 @@ impl Uplink {
         self.follow_law(now);
     }
 
-    /// Notes the bytes of a full segment of a connection. The least counts: full runs of all
-    /// connections are then as long as a sample needs.
-    pub fn on_segment_len(&mut self, bytes: usize) {
-        self.segment = self.segment.min(bytes).max(256);
-    }
-
     /// Bytes of a run at the present rate.
-    fn run_len(&self) -> usize {
-        let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / self.segment as f64;
-        (in_time as usize).clamp(RUN_SEGMENTS, MAX_RUN_SEGMENTS) * self.segment
+    fn run_len(&self, segment: usize) -> usize {
+        let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / segment as f64;
+        let most = (MAX_RUN_LEN / segment).max(RUN_SEGMENTS);
+        (in_time as usize).clamp(RUN_SEGMENTS, most) * segment
     }
 
     fn follow_law(&mut self, now: Instant) {
         self.figures.rate = allowed_rate(&self.law);
-        self.pacer.set(self.figures.rate as f64, self.run_len(), now);
+        self.pacer.set_rate(self.figures.rate as f64, now);
     }
 }
 

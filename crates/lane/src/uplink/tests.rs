@@ -6,16 +6,36 @@ use std::collections::VecDeque;
 
 const STEP: Duration = Duration::from_micros(100);
 const SEGMENT: usize = USUAL_SEGMENT_LEN;
+/// How long receivers hold back the ACK of less than two segments.
+const HELD_BACK: Duration = Duration::from_millis(40);
 
 /// A connection with endless data.
 struct Upload {
     target: IpAddr,
+    segment: usize,
     rtt: Duration,
     ledger: WriteLedger,
     written: u64,
     acknowledged: u64,
+    /// Whether the ACK of the latest run is held back.
+    holds_back: bool,
     /// When ACKs arrive, and for which byte.
     acks: VecDeque<(Instant, u32)>,
+}
+
+impl Upload {
+    /// The target gets a run, and acknowledges it at once, or a short one with the next.
+    fn acknowledge(&mut self, at: Instant, byte: u32, run: usize) {
+        self.holds_back = run < 2 * self.segment && !self.holds_back;
+        if self.holds_back {
+            self.acks.push_back((at + HELD_BACK, byte));
+        } else {
+            while self.acks.back().is_some_and(|(held, _)| *held > at) {
+                self.acks.pop_back();
+            }
+            self.acks.push_back((at, byte));
+        }
+    }
 }
 
 /// An uplink of `rate` bytes per second with an endless queue.
@@ -35,10 +55,12 @@ impl Line {
         let now = Instant::from_millis(1);
         let uploads = rtts.iter().zip(1..).map(|(millis, last)| Upload {
             target: [192, 0, 2, last].into(),
+            segment: SEGMENT,
             rtt: Duration::from_millis(*millis),
             ledger: WriteLedger::default(),
             written: 0,
             acknowledged: 0,
+            holds_back: false,
             acks: VecDeque::new(),
         });
         Self {
@@ -73,20 +95,22 @@ impl Line {
                 let stamp = Stamp { kind: StampKind::Acknowledged, byte, wall_nanos: Self::wall(now) };
                 if let Some(LedgerEvent::Acknowledged(acknowledged)) = upload.ledger.on_stamp(stamp) {
                     upload.acknowledged += acknowledged.bytes;
-                    runs.push(TargetAcknowledged { target: upload.target, acknowledged });
+                    let (target, segment) = (upload.target, upload.segment);
+                    runs.push(TargetAcknowledged { target, segment, acknowledged });
                 }
             }
         }
         self.uplink.on_acknowledged(&mut runs, now);
         self.uplink.on_time(now);
         while !self.uploads.is_empty() {
-            let lease = self.uplink.lease(now);
+            let turn = self.turn % self.uploads.len();
+            let segment = self.uploads[turn].segment;
+            let lease = self.uplink.lease(segment, now);
             if lease == 0 {
                 break;
             }
-            let left = self.queue(lease);
             self.turn += 1;
-            let turn = self.turn % self.uploads.len();
+            let left = self.queue(lease);
             let upload = &mut self.uploads[turn];
             upload.ledger.on_written(lease, self.uplink.written_context(now));
             upload.written += lease as u64;
@@ -94,7 +118,7 @@ impl Line {
             let sent = Stamp { kind: StampKind::Sent, byte, wall_nanos: Self::wall(now) };
             assert_eq!(upload.ledger.on_stamp(sent), Some(LedgerEvent::Sent(lease as u64)));
             self.uplink.on_sent(lease as u64, now);
-            upload.acks.push_back((left + upload.rtt, byte));
+            upload.acknowledge(left + upload.rtt, byte, lease);
         }
         self.uplink.on_turn_over(true, now);
     }
@@ -121,6 +145,8 @@ fn an_idle_line_is_filled_and_its_queue_stays_short() {
     for (mbit, rtts) in [(2.0, &[20][..]), (10.0, &[60]), (50.0, &[20; 4]), (10.0, &[20, 150, 80])] {
         let mut line = Line::new(mbit, rtts);
         line.run(12_000);
+        // How long the first packets wait.
+        assert!(line.longest_wait < Duration::from_millis(250), "{mbit} Mbit/s: {:?}", line.longest_wait);
         let share = line.share(8_000);
         let packet = Duration::from_secs_f64(SEGMENT as f64 / line.rate);
         assert!(share > 0.92, "{mbit} Mbit/s, {rtts:?} ms: {share}");
@@ -129,6 +155,21 @@ fn an_idle_line_is_filled_and_its_queue_stays_short() {
         let least = line.uploads.iter().map(|it| it.acknowledged).min().unwrap();
         let all: u64 = line.uploads.iter().map(|it| it.acknowledged).sum();
         assert!(least as f64 > 0.7 * all as f64 / rtts.len() as f64, "{least} of {all}");
+    }
+}
+
+/// A path of few bytes a packet, as a tunnel's, leads to one target. The lines have no other use
+/// here.
+#[test]
+fn each_connection_has_runs_of_its_own_segments() {
+    for (mbit, rtts) in
+        [(2.0, [20, 30]), (4.0, [20, 20]), (10.0, [20, 30]), (20.0, [60, 20]), (50.0, [20, 150])]
+    {
+        let mut line = Line::new(mbit, &rtts);
+        line.uploads[0].segment = 536;
+        line.run(12_000);
+        let share = line.share(8_000);
+        assert!(share > 0.88, "{mbit} Mbit/s, {rtts:?} ms: {share}");
     }
 }
 
@@ -168,7 +209,7 @@ fn nothing_acknowledged_at_all_stops_the_uplink_and_the_first_ack_starts_it() {
     let rate = line.uplink.figures().rate;
     assert!(line.uploads[0].written - written < 100_000, "{}", line.uploads[0].written - written);
     assert!(rate < 200_000, "{rate} bytes per second after three seconds of silence");
-    assert!(line.uplink.next_lease().is_none(), "the window is full");
+    assert!(line.uplink.next_lease(SEGMENT).is_none(), "the window is full");
     // The last of what is in flight is acknowledged, and all before it.
     let last = (line.uploads[0].written - 1) as u32;
     assert!(!kept.is_empty());
