@@ -12,19 +12,15 @@ The whole takes a quarter of an hour. `--quick` measures one line, in two minute
 machine delays packets as a queue does. Needs root, ip, restic, rclone, rsync, borg and sshd, and leaves nothing behind.
 """
 
-import argparse
 import json
-import os
-import random
 import shutil
-import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from home_line import Line, be_punctual, measured, must, parser, print_rows, times, tree_of
 
 # Mbit/s, round trip in ms, packets of queue.
 LINES = [(5, 20, 50), (5, 40, 50), (10, 20, 50), (10, 40, 50), (30, 20, 150), (30, 40, 150)]
@@ -33,91 +29,24 @@ QUICK = [(10, 20, 50)]
 IDLE = [(100, 20, 200), (100, 40, 200)]
 IDLE_SECONDS = 8
 TOOLS = ["restic", "restic, REST", "rsync", "4 rsyncs", "borg"]
-REQUEST_BYTES = 20_000
-# Seconds between two requests, on average.
-REQUEST_PAUSE = 0.2
 FILE_BYTES = 1_000_000
-# Of a row that a busy machine disturbed.
-TRIES = 3
-# Below that of the emulated links.
-PRIORITY = 1
-
-SERVER = """
-import socket, sys, threading
-answer = bytes(int(sys.argv[1]))
-def serve(program):
-    with program:
-        program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        program.recv(1)
-        program.sendall(answer)
-server = socket.create_server(("", 7000), backlog=200)
-print("ready", flush=True)
-while True:
-    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-"""
-
-# Requests until the input ends; then a line with when each began and what it took. One that takes longer than 20 s has failed.
-CLIENT = """
-import json, random, socket, sys, threading, time
-host, pause, size = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-chance, over, took, threads = random.Random(1), threading.Event(), [], []
-threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-def fetch():
-    begun, got = time.monotonic(), 0
-    try:
-        with socket.create_connection((host, 7000), timeout=20) as server:
-            server.sendall(b"x")
-            while piece := server.recv(65536):
-                got += len(piece)
-    except OSError:
-        pass
-    took.append((begun, time.monotonic() - begun if got == size else 20))
-due = time.monotonic()
-while not over.is_set():
-    due += chance.expovariate(1 / pause)
-    over.wait(max(0, due - time.monotonic()))
-    threads.append(threading.Thread(target=fetch))
-    threads[-1].start()
-for thread in threads:
-    thread.join()
-json.dump(took, sys.stdout)
-"""
 
 
-def must(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
-    if done.returncode:
-        raise RuntimeError(f"{command}: {done.stdout} {done.stderr}")
-    return done.stdout
-
-
-class Lab:
-    """A home and a NAS with all services, and a line between them."""
+class Home(Line):
+    """The server is a NAS with all services."""
 
     def __init__(self, byway, directory, line):
-        rate, rtt, queue = line
-        self.byway, self.directory, self.running = byway, directory, []
-        self.environment = {**os.environ, "BYWAY_LABS": str(directory / "labs"), "HOME": str(directory / "home")}
-        self.environment |= {"RESTIC_PASSWORD": "x", "BORG_PASSPHRASE": "x", "BORG_RSH": f"ssh -F {directory}/ssh_config"}
-        self.environment |= {"BORG_BASE_DIR": str(directory / "borg"), "BYWAY_STATE_DIR": str(directory / "state")}
+        environment = {"HOME": str(directory / "home"), "RESTIC_PASSWORD": "x", "BORG_PASSPHRASE": "x"}
+        environment |= {"BORG_RSH": f"ssh -F {directory}/ssh_config", "BORG_BASE_DIR": str(directory / "borg")}
+        environment |= {"BYWAY_STATE_DIR": str(directory / "state")}
         for name in ["home", "state", "nas"]:
             (directory / name).mkdir()
-        plan = f'[[link]]\nbetween = ["home", "nas"]\nrate = "{rate} Mbit/s"\ndelay = "{rtt / 2} ms"\nqueue = "{queue} packets"\n'
-        (directory / "line.toml").write_text(plan)
-        must([byway, "lab", "up", directory / "line.toml"], env=self.environment)
-        try:
-            self.begin()
-        except BaseException:
-            self.end()
-            raise
+        super().__init__(byway, directory, line, "nas", environment)
 
     def begin(self):
         directory, nas = self.directory, self.directory / "nas"
-        for host, other in [("home", "2"), ("nas", "1")]:
-            # By the route: not every kernel lets a namespace choose CUBIC for all.
-            for version, address in [("-4", f"10.66.0.{other}"), ("-6", f"fd66::{other}")]:
-                route = self.says(host, "ip", version, "route", "show", address).split()
-                self.says(host, "ip", version, "route", "replace", *route, "congctl", "cubic")
+        self.use_cubic("-4", "10.66.0.1", "10.66.0.2")
+        self.use_cubic("-6", "fd66::1", "fd66::2")
         for key in ["host-key", "user-key"]:
             must(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", directory / key])
         known = (directory / "host-key.pub").read_text()
@@ -146,34 +75,7 @@ class Lab:
             self.wait("nas", port)
         for port in [1873, 18000]:
             self.wait("home", port)
-        self.start("home", "/usr/bin/python3", "-c", SERVER, str(REQUEST_BYTES), stdout=subprocess.PIPE).stdout.readline()
-
-    def on(self, host, *command):
-        return [self.byway, "lab", "exec", host, "--", *command]
-
-    def says(self, host, *command):
-        return must(self.on(host, *command), env=self.environment)
-
-    def start(self, host, *command, **options):
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | options
-        process = subprocess.Popen(self.on(host, *command), env=self.environment, text=True, **options)
-        self.running.append(process)
-        return process
-
-    def wait(self, host, port):
-        for _ in range(200):
-            if f":{port} " in self.says(host, "ss", "-Hltn"):
-                return
-            time.sleep(0.05)
-        raise RuntimeError(f"nobody listens at port {port} of {host}")
-
-    def is_accurate(self):
-        status = json.loads(must([self.byway, "--json", "lab", "status"], env=self.environment).splitlines()[-1])
-        return status["labs"][0]["status"]["accurate"]
-
-    def requests(self):
-        return self.start("nas", "/usr/bin/python3", "-c", CLIENT, "home", str(REQUEST_PAUSE), str(REQUEST_BYTES),
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.answer_requests()
 
     def backup(self, tool, tree, by_byway, name):
         """Runs the tool to its end; when it began, and when it ended."""
@@ -206,44 +108,14 @@ class Lab:
         shutil.rmtree(there)
         return begun, ended
 
-    def end(self):
-        subprocess.run([self.byway, "-q", "lab", "down", "--all"], env=self.environment, capture_output=True)
-        for process in self.running:
-            process.kill()
-            process.wait()
-
-
-def times(client, begun, ended):
-    """What the requests took that began meanwhile, in seconds: median and p90."""
-    said, _ = client.communicate("")
-    took = sorted(took for at, took in json.loads(said) if begun <= at < ended)
-    return statistics.median(took), took[min(len(took) - 1, int(len(took) * 0.9))]
-
-
-def tree_of(directory, seconds, rate):
-    """Files that take this time, in four directories."""
-    tree, chance = directory / "tree", random.Random(1)
-    for number in range(max(4, round(seconds * rate * 1e6 / 8 * 0.95 / FILE_BYTES))):
-        file = tree / str(number % 4) / f"{number}.jpg"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(chance.randbytes(FILE_BYTES))
-    return tree
-
 
 def cell(byway, line, tool, seconds, with_requests):
     """What came of a line and a tool, as a dictionary."""
-    for _ in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="backup") as directory:
-            directory = Path(directory)
-            tree = tree_of(directory, seconds, line[0])
-            lab = Lab(byway, directory, line)
-            try:
-                result = runs(lab, tool, tree, seconds, with_requests)
-                if lab.is_accurate():
-                    return result
-            finally:
-                lab.end()
-    return None
+
+    def of(home):
+        return runs(home, tool, tree_of(home.directory, seconds, line[0], FILE_BYTES), seconds, with_requests)
+
+    return measured(lambda directory: Home(byway, directory, line), of)
 
 
 def runs(lab, tool, tree, seconds, with_requests):
@@ -251,7 +123,7 @@ def runs(lab, tool, tree, seconds, with_requests):
     if with_requests:
         client, begun = lab.requests(), time.monotonic()
         time.sleep(seconds)
-        result["alone"] = times(client, begun, time.monotonic())
+        result["alone"] = times(client, begun, time.monotonic())[:2]
     for way in ["plain", "byway"]:
         begun, ended = lab.backup(tool, tree, way == "byway", f"idle-{way}")
         result[f"idle {way}"] = ended - begun
@@ -260,7 +132,7 @@ def runs(lab, tool, tree, seconds, with_requests):
             time.sleep(0.5)
             begun, ended = lab.backup(tool, tree, way == "byway", f"beside-{way}")
             result[f"beside {way}"] = ended - begun
-            result[way] = times(client, begun, ended)
+            result[way] = times(client, begun, ended)[:2]
     return result
 
 
@@ -286,22 +158,14 @@ def row(line, tool, result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("byway", type=lambda path: str(Path(path).resolve(strict=True)), help="the program")
-    parser.add_argument("--quick", action="store_true", help="the same as --line 10,20,50")
-    parser.add_argument("--line", action="append", default=[], help="this line alone: Mbit/s, round trip in ms, packets")
-    parser.add_argument("--tool", action="append", choices=TOOLS, help="this tool alone")
-    parser.add_argument("--seconds", type=float, default=15, help="what a backup takes on an idle line")
-    parser.add_argument("--at-once", type=int, default=5, help="rows at once")
-    parser.add_argument("--json", action="store_true", help="seconds of each run, a line for each row")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    some = [tuple(map(int, line.split(","))) for line in arguments.line] + (QUICK if arguments.quick else [])
+    options = parser(__doc__.splitlines()[0], TOOLS)
+    options.add_argument("--quick", action="store_true", help="the same as --line 10,20,50")
+    options.add_argument("--seconds", type=float, default=15, help="what a backup takes on an idle line")
+    options.add_argument("--at-once", type=int, default=5, help="rows at once")
+    arguments = options.parse_args()
+    some = arguments.line + (QUICK if arguments.quick else [])
     tools, lines, idle = arguments.tool or TOOLS, some or LINES, [] if some else IDLE
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    except PermissionError:
-        print("real-time priority is not allowed here: a busy machine disturbs what is measured", file=sys.stderr)
+    be_punctual()
     if not arguments.json:
         print(HEAD, flush=True)
 
@@ -311,13 +175,8 @@ def main():
             return json.dumps({"line": line, "tool": tool, "result": result})
         return row(line, tool, result)
 
-    def all_of(cells, at_once):
-        with ThreadPoolExecutor(at_once) as pool:
-            for told in [pool.submit(measure, *cell) for cell in cells]:
-                print(told.result(), flush=True)
-
-    all_of([(line, tool, arguments.seconds, True) for line in lines for tool in tools], arguments.at_once)
-    all_of([(line, tool, IDLE_SECONDS, False) for line in idle for tool in tools], 1)
+    print_rows(measure, [(line, tool, arguments.seconds, True) for line in lines for tool in tools], arguments.at_once)
+    print_rows(measure, [(line, tool, IDLE_SECONDS, False) for line in idle for tool in tools], 1)
 
 
 main()

@@ -15,76 +15,22 @@ The whole takes an hour. `--quick` measures one line, in two minutes. All progra
 packets as a queue does. Needs root, ip, rsync, restic and rclone, and leaves nothing behind.
 """
 
-import argparse
 import json
-import os
-import random
-import shutil
-import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+
+sys.dont_write_bytecode = True
+from home_line import REQUEST_BYTES, Line, be_punctual, measured, must, parser, print_rows, times, tree_of
 
 # Mbit/s, round trip in ms, packets of queue.
 LINES = [(2, 20, 25), (2, 60, 25), (10, 20, 50), (10, 60, 50), (50, 20, 150), (50, 60, 150)]
 QUICK = [(10, 20, 50)]
 TOOLS = ["sockets", "rsync", "restic"]
 UPLOADS = [1, 4]
-REQUEST_BYTES = 20_000
-# Seconds between two requests, on average.
-REQUEST_PAUSE = 0.2
 # Before anything is counted, uploads find their rate for this long.
 WARM_SECONDS = 3
 FILE_BYTES = 500_000
-# Of a row that a busy machine disturbed.
-TRIES = 3
-# Below that of the emulated links.
-PRIORITY = 1
-
-SERVER = """
-import socket, sys, threading
-answer = bytes(int(sys.argv[1]))
-def serve(program):
-    with program:
-        program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        program.recv(1)
-        program.sendall(answer)
-server = socket.create_server(("", 7000), backlog=200)
-print("ready", flush=True)
-while True:
-    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-"""
-
-# Requests until the input ends; then when each began and what it took. One that takes longer than 20 s has failed.
-CLIENT = """
-import json, random, socket, sys, threading, time
-host, pause, size = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-chance, over, took, threads = random.Random(1), threading.Event(), [], []
-threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-def fetch():
-    begun, got = time.monotonic(), 0
-    try:
-        with socket.create_connection((host, 7000), timeout=20) as server:
-            server.sendall(b"x")
-            while piece := server.recv(65536):
-                got += len(piece)
-    except OSError:
-        pass
-    took.append((begun, time.monotonic() - begun if got == size else 20))
-due = time.monotonic()
-while not over.is_set():
-    due += chance.expovariate(1 / pause)
-    over.wait(max(0, due - time.monotonic()))
-    threads.append(threading.Thread(target=fetch))
-    threads[-1].start()
-for thread in threads:
-    thread.join()
-json.dump(took, sys.stdout)
-"""
 
 # Takes uploads, and tells for each line of its input the time and how many bytes came.
 SINK = """
@@ -112,77 +58,30 @@ while True:
 """
 
 
-def must(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
-    if done.returncode:
-        raise RuntimeError(f"{command}: {done.stdout} {done.stderr}")
-    return done.stdout
-
-
-class Lab:
-    """A home, a server with what takes uploads, and a line between them."""
+class Home(Line):
+    """A server has what takes uploads."""
 
     def __init__(self, byway, directory, line):
-        rate, rtt, queue = line
-        self.byway, self.directory, self.running = byway, directory, []
-        self.environment = {**os.environ, "BYWAY_LABS": str(directory / "labs"), "HOME": str(directory), "RESTIC_PASSWORD": "x"}
         (directory / "there").mkdir()
-        plan = f'[[link]]\nbetween = ["home", "store"]\nrate = "{rate} Mbit/s"\ndelay = "{rtt / 2} ms"\nqueue = "{queue} packets"\n'
-        (directory / "line.toml").write_text(plan)
-        must([byway, "lab", "up", directory / "line.toml"], env=self.environment)
-        try:
-            self.begin()
-        except BaseException:
-            self.end()
-            raise
+        super().__init__(byway, directory, line, "store", {"HOME": str(directory), "RESTIC_PASSWORD": "x"})
 
     def begin(self):
-        for host, other in [("home", "10.66.0.2"), ("store", "10.66.0.1")]:
-            # By the route: not every kernel lets a namespace choose CUBIC for all.
-            route = self.says(host, "ip", "-4", "route", "show", other).split()
-            self.says(host, "ip", "-4", "route", "replace", *route, "congctl", "cubic")
+        self.use_cubic("-4", "10.66.0.1", "10.66.0.2")
         there = self.directory / "there"
         settings = f"use chroot = no\nuid = 0\ngid = 0\n[store]\npath = {there}\nread only = no\n"
         (self.directory / "rsyncd.conf").write_text(settings)
         self.start("store", "rsync", "--daemon", "--no-detach", "--config", f"{self.directory}/rsyncd.conf")
         self.start("store", "rclone", "serve", "restic", there, "--addr", ":8000")
         self.sink = self.start("store", "/usr/bin/python3", "-c", SINK, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        server = self.start("home", "/usr/bin/python3", "-c", SERVER, str(REQUEST_BYTES), stdout=subprocess.PIPE)
         ports = {"sockets": (7100, 17100), "rsync": (873, 10873), "restic": (8000, 18000)}
         self.doors = {tool: [("10.66.0.2", far), ("127.0.0.1", here)] for tool, (far, here) in ports.items()}
         lane = self.start("home", self.byway, "--json", "lane", *(f"{here}:10.66.0.2:{far}" for far, here in ports.values()),
                           stdout=subprocess.PIPE)
-        for process in [self.sink, server, lane]:
+        for process in [self.sink, lane]:
             process.stdout.readline()
+        self.answer_requests()
         for port in [873, 8000]:
             self.wait("store", port)
-
-    def on(self, host, *command):
-        return [self.byway, "lab", "exec", host, "--", *command]
-
-    def says(self, host, *command):
-        return must(self.on(host, *command), env=self.environment)
-
-    def start(self, host, *command, **options):
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | options
-        process = subprocess.Popen(self.on(host, *command), env=self.environment, text=True, **options)
-        self.running.append(process)
-        return process
-
-    def wait(self, host, port):
-        for _ in range(200):
-            if f":{port} " in self.says(host, "ss", "-Hltn"):
-                return
-            time.sleep(0.05)
-        raise RuntimeError(f"nobody listens at port {port} of {host}")
-
-    def is_accurate(self):
-        status = json.loads(must([self.byway, "--json", "lab", "status"], env=self.environment).splitlines()[-1])
-        return status["labs"][0]["status"]["accurate"]
-
-    def requests(self):
-        return self.start("store", "/usr/bin/python3", "-c", CLIENT, "10.66.0.1", str(REQUEST_PAUSE), str(REQUEST_BYTES),
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def came(self):
         self.sink.stdin.write("\n")
@@ -224,44 +123,15 @@ class Lab:
             raise RuntimeError(f"{tool}: {codes}")
         return begun, ended, sum(file.stat().st_size for file in tree.rglob("*.jpg"))
 
-    def end(self):
-        subprocess.run([self.byway, "-q", "lab", "down", "--all"], env=self.environment, capture_output=True)
-        for process in self.running:
-            process.kill()
-            process.wait()
-
-
-def times(client, begun, ended):
-    """What the requests took that began meanwhile, in seconds: median, p90 and how many they were."""
-    said, _ = client.communicate("")
-    took = sorted(took for at, took in json.loads(said) if begun <= at < ended)
-    return statistics.median(took), took[min(len(took) - 1, int(len(took) * 0.9))], len(took)
-
-
-def tree_of(directory, seconds, rate):
-    """Files that take this time, in four directories."""
-    tree, chance = directory / "tree", random.Random(1)
-    for number in range(max(4, round(seconds * rate * 1e6 / 8 * 0.95 / FILE_BYTES))):
-        file = tree / str(number % 4) / f"{number}.jpg"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(chance.randbytes(FILE_BYTES))
-    return tree
-
 
 def cell(byway, line, tool, count, seconds):
     """What came of a line and uploads, as a dictionary."""
-    for _ in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="lane") as directory:
-            directory = Path(directory)
-            tree = tree_of(directory, seconds, line[0]) if tool != "sockets" else None
-            lab = Lab(byway, directory, line)
-            try:
-                result = runs(lab, tool, count, tree, seconds)
-                if lab.is_accurate():
-                    return result
-            finally:
-                lab.end()
-    return None
+
+    def of(home):
+        tree = tree_of(home.directory, seconds, line[0], FILE_BYTES) if tool != "sockets" else None
+        return runs(home, tool, count, tree, seconds)
+
+    return measured(lambda directory: Home(byway, directory, line), of)
 
 
 def runs(lab, tool, count, tree, seconds):
@@ -304,23 +174,15 @@ def row(line, tool, count, result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("byway", type=lambda path: str(Path(path).resolve(strict=True)), help="the program")
-    parser.add_argument("--quick", action="store_true", help="one upload over one line: --line 10,20,50 --uploads 1")
-    parser.add_argument("--line", action="append", default=[], help="this line alone: Mbit/s, round trip in ms, packets")
-    parser.add_argument("--tool", action="append", choices=TOOLS, help="this tool alone [default: sockets]")
-    parser.add_argument("--uploads", type=int, action="append", help="uploads at once [default: 1 and 4]")
-    parser.add_argument("--seconds", type=float, default=30, help="what each run takes, about")
-    parser.add_argument("--at-once", type=int, default=3, help="rows at once")
-    parser.add_argument("--json", action="store_true", help="all figures, a line for each row")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    lines = [tuple(map(int, line.split(","))) for line in arguments.line] or (QUICK if arguments.quick else LINES)
+    options = parser(__doc__.splitlines()[0], TOOLS)
+    options.add_argument("--quick", action="store_true", help="one upload over one line: --line 10,20,50 --uploads 1")
+    options.add_argument("--uploads", type=int, action="append", help="uploads at once [default: 1 and 4]")
+    options.add_argument("--seconds", type=float, default=30, help="what each run takes, about")
+    options.add_argument("--at-once", type=int, default=3, help="rows at once")
+    arguments = options.parse_args()
+    lines = arguments.line or (QUICK if arguments.quick else LINES)
     counts = arguments.uploads or ([1] if arguments.quick else UPLOADS)
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    except PermissionError:
-        print("real-time priority is not allowed here: a busy machine disturbs what is measured", file=sys.stderr)
+    be_punctual()
     if not arguments.json:
         print(HEAD, flush=True)
 
@@ -331,9 +193,7 @@ def main():
         return row(line, tool, count, result)
 
     cells = [(line, tool, count) for line in lines for tool in arguments.tool or ["sockets"] for count in counts]
-    with ThreadPoolExecutor(arguments.at_once) as pool:
-        for told in [pool.submit(measure, *cell) for cell in cells]:
-            print(told.result(), flush=True)
+    print_rows(measure, cells, arguments.at_once)
 
 
 main()
