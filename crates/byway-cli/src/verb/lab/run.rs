@@ -119,7 +119,7 @@ fn goes_on(takes: &str, output: &mut Output) -> bool {
     if io::stdin().is_terminal() {
         output.say_lines("go on? [Y/n]");
     }
-    // Who stops the program at the question does not go on; its runs then see the stop themselves.
+    // At a stop there is no answer, and the runs see the stop themselves.
     let answer = byway_terminal::answer_line(|| output.is_stopped()).ok().flatten();
     !answer.unwrap_or_default().trim_start().to_lowercase().starts_with('n')
 }
