@@ -1,4 +1,4 @@
-//! What an endpoint is made with.
+//! The options of an endpoint.
 
 use byway_engine::Config as SessionConfig;
 use byway_transfer::Identity;
@@ -18,8 +18,8 @@ const DEFAULT_MAX_STREAMS: u32 = 1024;
 /// The default limit of connections at once.
 const DEFAULT_MAX_PEERS: usize = 1024;
 
-/// How an endpoint is made. Each method sets one option. Every option has a default that suits most
-/// applications.
+/// The options of an endpoint. Each method sets one option. Every option has a default that suits
+/// most applications.
 ///
 /// ```
 /// use byway::{Config, Priority};
@@ -42,11 +42,12 @@ pub struct Settings {
     pub identity: Option<Identity>,
     /// The secret in the endpoint's tickets. `None`: a new one is drawn.
     pub permission: Option<Secret<[u8; 16]>>,
-    /// The peers that a listener admits. Empty: whoever holds its ticket.
+    /// The peers that a listener admits. Empty: every holder of its ticket.
     pub allow: Vec<PublicKey>,
     /// The application protocol that both sides must speak.
     pub protocol: Protocol,
-    /// Local addresses to bind. Empty: those that lead to the other side.
+    /// Local addresses to bind. If empty, a listener binds all addresses, and a connecting side
+    /// those that lead to the listener.
     pub bind: Vec<SocketAddr>,
     /// Relays through which a listener is reached, and through which this side connects.
     pub relays: Vec<Word>,
@@ -73,8 +74,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults: a new identity, every address of this host that leads to the other side, and
-    /// no relays.
+    /// Makes the default options: a new identity, every address of this host that leads to the
+    /// peer, and no relays.
     #[must_use]
     pub fn new() -> Self {
         Self(Settings {
@@ -105,7 +106,7 @@ impl Config {
         Ok(self)
     }
 
-    /// The key pair of this host, by which peers know it. Unless it is set, each endpoint has a new
+    /// Sets the key pair of this host, by which peers know it. By default, each endpoint has a new
     /// one.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
@@ -122,8 +123,8 @@ impl Config {
         self
     }
 
-    /// The only peers that a listener admits, if they also hold its ticket. By default, whoever
-    /// holds the ticket is admitted.
+    /// Sets the only peers that a listener admits, if they also hold its ticket. By default, every
+    /// holder of the ticket is admitted.
     #[must_use]
     pub fn allow(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
         self.0.allow = keys.into_iter().collect();
@@ -181,7 +182,7 @@ impl Config {
         self
     }
 
-    /// Connections that an endpoint has at once; others are refused. 1024, unless it is set.
+    /// Sets the most connections of an endpoint at once; others are refused. The default is 1024.
     #[must_use]
     pub fn peers(mut self, peers: usize) -> Self {
         self.0.peers = peers;

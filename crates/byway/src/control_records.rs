@@ -23,7 +23,7 @@ pub const HEADER_MAX: usize = 1024;
 /// Bytes of the longest record.
 pub const RECORD_MAX: usize = 1 + 3 * 8 + HEADER_MAX;
 
-/// How a stream or object ended at its receiver.
+/// The end of a stream or object at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// The application has read everything.
@@ -37,7 +37,7 @@ pub enum EndKind {
 /// A record that the libraries of both sides exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlRecord {
-    /// How much the peer may have open.
+    /// The limits on the peer's open streams and objects.
     Hello {
         /// Streams that the peer may have opened and that have not ended.
         streams: u32,
@@ -195,12 +195,12 @@ impl Records {
     }
 }
 
-/// Which side opened a stream: ids of the initiator are even, those of the responder odd.
+/// Whether the initiator opened a stream. Its ids are even, those of the responder odd.
 pub const fn is_initiators(stream: StreamId) -> bool {
     stream.0.is_multiple_of(2)
 }
 
-/// The stream that carries the records of the initiator, or of the other side.
+/// Returns the stream with the records of the initiator, or of the responder.
 pub const fn records_of(initiator: bool) -> StreamId {
     StreamId(if initiator { 0 } else { 1 })
 }

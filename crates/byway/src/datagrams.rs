@@ -14,7 +14,7 @@ pub enum DatagramError {
     /// The datagram fits into no packet of any path.
     #[error("a datagram has at most {0} bytes now")]
     TooLarge(usize),
-    /// As many wait as may: the paths carry no more for now.
+    /// The queue is full: the paths carry no more for now.
     #[error("as many datagrams wait to be sent as may")]
     Full,
     /// The connection has ended.
@@ -83,7 +83,7 @@ impl Datagrams {
         self.outgoing.clear();
     }
 
-    /// Hands over what paths have room for: each goes by the fastest of those that take it.
+    /// Sends as many datagrams as the paths accept, each by the fastest of these.
     pub fn send(&mut self, connection: &mut Connection) {
         let usable = connection.path_views().filter(|path| path.usable);
         self.largest = usable.map(|path| path.largest).max().unwrap_or(self.largest);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How long a new listener waits for its relays to answer.
+/// Time that a new listener waits for its relays to answer.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A local endpoint: sockets, a key pair, and one thread for all its connections. It accepts
@@ -63,7 +63,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. If relays are
+    /// Begins to listen. Every holder of the [`ticket`](Self::ticket) may connect. If relays are
     /// configured, this first waits for their answers, for three seconds at most.
     ///
     /// # Errors
@@ -91,8 +91,8 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What a peer needs to connect: this endpoint's addresses, its public key, and a secret. So
-    /// the ticket's text must be kept secret.
+    /// Returns the ticket with which a peer connects: this endpoint's addresses, its public key,
+    /// and a secret. So its text must be kept secret.
     ///
     /// # Panics
     /// Never: each endpoint from [`listen`](Self::listen) has a ticket. Endpoints without one exist

@@ -1,4 +1,4 @@
-//! What can go wrong. The text of an error is one sentence for a person.
+//! The errors of this library. The text of an error is one sentence for a person.
 
 use byway_engine::connection::close;
 use byway_transfer::Printable;
@@ -29,7 +29,7 @@ pub enum ConnectError {
     /// The connection could not begin on this side.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Nobody answered, or another host did.
+    /// No host answered, or a host with another key did.
     #[error(transparent)]
     NotConnected(#[from] NotConnected),
     /// The listener does not admit this side. The text is its reason.
@@ -47,7 +47,7 @@ pub enum ConnectError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// The application on this side closed the connection, or dropped its last handle.
+    /// The application on this host closed the connection, or dropped its last handle.
     #[error("this side closed the connection")]
     ClosedHere,
     /// The peer closed the connection. Code 0 means no error. Other codes are the peer's
@@ -59,12 +59,12 @@ pub enum ConnectionError {
         /// The peer's reason, a line of text. It may be empty.
         reason: String,
     },
-    /// Nothing was heard of the peer for as long as
-    /// [`Config::idle_timeout`](crate::Config::idle_timeout) allows.
+    /// Nothing was received from the peer for the time of
+    /// [`Config::idle_timeout`](crate::Config::idle_timeout).
     #[error("the connection was lost: nothing was heard of the peer")]
     Lost,
-    /// One side broke the protocol, as the other saw it. The cause is a defect of byway or another
-    /// program.
+    /// One host broke the protocol, in the other's view. The cause is a defect of byway or of
+    /// another program.
     #[error("the connection broke: {0}")]
     Broke(String),
     /// The endpoint's event loop is over.
@@ -86,10 +86,10 @@ pub enum StreamError {
     /// [`io::ErrorKind::ConnectionReset`].
     #[error("the peer gave the stream up, with code {0}")]
     Reset(u64),
-    /// The peer refuses what this side sends, with this code. [`io::ErrorKind::BrokenPipe`].
+    /// The peer refuses the data of this host, with this code. [`io::ErrorKind::BrokenPipe`].
     #[error("the peer wants no more of the stream, and says code {0}")]
     Stopped(u64),
-    /// The application on this side finished the stream or gave it up, so it takes no more.
+    /// The application on this host has finished or reset the stream, which takes no more data.
     /// [`io::ErrorKind::NotConnected`].
     #[error("the stream was finished or given up by this side")]
     Finished,
@@ -135,7 +135,7 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// The reason why a connection ended, from the code and text in its CLOSE.
+/// Returns the reason for a connection's end, from the code and text in its CLOSE.
 pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     // It may be the peer's text: one line, whatever that holds.
     let reason = Printable(reason.as_bytes()).to_string();
@@ -147,7 +147,7 @@ pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     }
 }
 
-/// The error for a connection that ended before it was established.
+/// Returns the error for a connection that ended before it was established.
 pub fn refused(error: ConnectionError) -> ConnectError {
     match error {
         ConnectionError::Closed { code, reason } if code == CloseCode::NotAdmitted.number() => {

@@ -35,15 +35,15 @@ pub struct EventLoop {
     attempts: BTreeMap<Handle, Attempt>,
     work: LoopWork,
     scratch: Vec<u8>,
-    /// Connections that have ended here and whose peers are still being told.
+    /// Connections that have ended here, and whose peers have yet to learn it.
     leaving: BTreeSet<Handle>,
-    /// Whether the listener has registered with its relays.
+    /// Whether the listener has registered at its relays.
     stands: bool,
     /// The relays through which the listener is reached.
     standing: StandingRelays,
     /// The TCP dialers of connections that this side began.
     dialers: BTreeMap<Handle, Dialers>,
-    /// Counts attempts to connect. It wraps around.
+    /// Number of attempts to connect, which wraps around.
     attempts_begun: u16,
 }
 
@@ -59,15 +59,16 @@ pub struct ConnectionDefaults {
     pub peers: usize,
     /// The local addresses from which this side sends.
     pub locals: Vec<SocketAddr>,
-    /// Words of the relays at which it registers, so that others reach it through them.
+    /// The relay words of relays at which the listener registers, so that peers reach it through
+    /// them.
     pub stand: Vec<Word>,
-    /// The secret in the tickets of a listener, to whose holders those relays tell where it is.
+    /// The secret in a listener's tickets. The relays give its location to those who hold it.
     pub permission: Secret<[u8; 16]>,
     /// Watches the host's local addresses, which may change.
     pub uplinks: Option<Uplinks>,
     /// The seed of the congestion controllers.
     pub seed: u64,
-    /// Where TCP connections come in that carry datagrams.
+    /// The listener for TCP connections that carry datagrams.
     pub entrance: Entrance,
     /// Watches TCP connections that are dialled, and wakes the loop.
     pub control: Control,
@@ -238,7 +239,7 @@ impl EventLoop {
         self.core.listener_relays.change(|standing| standing.troubles.push(message));
     }
 
-    /// Stands at the relays of a listener.
+    /// Registers at the relays of a listener.
     fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
         if std::mem::replace(&mut self.stands, true) {
             return;
@@ -302,7 +303,7 @@ impl EventLoop {
         }
     }
 
-    /// Advances attempts that nobody has answered yet.
+    /// Advances connection attempts that no peer has answered yet.
     fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let (locals, uplinks) = (&self.defaults.locals, &mut self.defaults.uplinks);
         self.attempts.retain(|handle, attempt| {
@@ -330,14 +331,14 @@ impl EventLoop {
         });
     }
 
-    /// Whether the last handle is dropped and all peers were told.
+    /// Whether the last handle was dropped, and all peers know it.
     fn is_left(&self) -> bool {
         self.core.is_stopping() && self.sessions.is_empty() && self.leaving.is_empty()
     }
 }
 
 impl Attempt {
-    /// Handles the events of the attempt. Tells the application if it failed.
+    /// Handles the events of the attempt. Notifies the application if it failed.
     fn take_events(&mut self) {
         while let Some(event) = self.keeper.next_event() {
             if let SessionEvent::Lost(lost) | SessionEvent::Refused(lost) = event {
@@ -407,7 +408,7 @@ impl Owner for EventLoop {
 }
 
 impl Drop for EventLoop {
-    /// Nobody waits for an event loop that is over, for whatever reason.
+    /// Ends every wait for this event loop with an error, for whatever reason the loop ends.
     fn drop(&mut self) {
         let work = self.core.end();
         let over = ConnectionError::EndpointOver;

@@ -1,4 +1,4 @@
-//! Who may connect to a listener.
+//! Decides which peers may connect to a listener.
 
 use crate::config::Priority;
 use crate::loop_commands::Core;
@@ -11,7 +11,7 @@ use byway_transfer::identity::PublicKey;
 use byway_transfer::{ConnectionPurpose, FirstMessage, PreambleError};
 use std::sync::Arc;
 
-/// Why a peer is not admitted, as it is told.
+/// The reason why a peer is not admitted. The peer receives its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     /// The peer's first message is no application's.

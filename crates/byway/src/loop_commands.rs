@@ -1,4 +1,4 @@
-//! What handles of an endpoint tell its event loop: what to do, and which streams to look at.
+//! Commands from an endpoint's handles to its event loop, and the streams that changed.
 
 use crate::datagrams::Datagrams;
 use crate::error::{ConnectError, ConnectionError, Error};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The result of an attempt to connect. `None`: it goes on.
+/// The result of an attempt to connect. `None`: the attempt goes on.
 pub type Connecting = Shared<Option<Result<Arc<PeerCell>, ConnectError>>>;
 
 /// An order to the event loop.
@@ -29,7 +29,7 @@ pub enum Command {
         ticket: Box<Ticket>,
         /// Through which relays, beside the ticket's.
         relays: Vec<Word>,
-        /// Where the result is to be stored.
+        /// The place for the result.
         answer: Arc<Connecting>,
     },
     /// Take a stream on that the application opened.
@@ -42,7 +42,7 @@ pub enum Command {
     Close(Handle),
     /// Close a connection now.
     Abort(Handle, u16, String),
-    /// Handle that the application has dropped its last handle of a connection.
+    /// The application has dropped its last handle of a connection.
     Abandon(Handle),
 }
 
@@ -50,13 +50,13 @@ pub enum Command {
 pub enum ChangedItem {
     /// A stream.
     Stream(Arc<SharedStream>),
-    /// An object that this side sends.
+    /// An object to send.
     Sent(Arc<OutboundObject>),
-    /// An object that this side receives.
+    /// An object to receive.
     Coming(Arc<InboundObject>),
 }
 
-/// A connection, as the event loop and the application share it.
+/// A connection's state that the event loop and the application share.
 #[derive(Debug)]
 pub struct PeerCell {
     /// The engine's name of the connection.
@@ -76,7 +76,7 @@ pub struct PeerState {
     pub next: u32,
     /// Streams that this side opened and that have not ended.
     pub open: u32,
-    /// How many the peer allows.
+    /// The most streams that the peer allows.
     pub most: u32,
     /// Streams that the peer opened and the application has not taken.
     pub accepted: VecDeque<Arc<SharedStream>>,
@@ -84,11 +84,11 @@ pub struct PeerState {
     pub next_object: u32,
     /// Objects that this side is sending.
     pub objects: u32,
-    /// How many the peer allows.
+    /// The most objects that the peer allows.
     pub most_objects: u32,
     /// Objects that the peer announced and the application has not taken.
     pub coming: VecDeque<Arc<InboundObject>>,
-    /// Why the connection has ended. `None`: it has not.
+    /// Why the connection has ended. `None`: it has not ended.
     pub over: Option<ConnectionError>,
     /// Whether the peer's application had not read all finished data when the connection ended.
     pub unread: bool,
@@ -104,7 +104,8 @@ impl PeerState {
         }
     }
 
-    /// Takes a place for a stream of this side's: its number. `None`: there is no place for now.
+    /// Reserves a place for a stream that this side opens. Returns the stream's id, or `None` if
+    /// the limit is reached for now.
     pub fn open(&mut self) -> Option<Result<StreamId, ConnectionError>> {
         if let Some(error) = &self.over {
             return Some(Err(error.clone()));
@@ -126,7 +127,8 @@ impl PeerState {
         Some(Ok(id))
     }
 
-    /// Takes a place for an object of this side's: its number. `None`: there is no place for now.
+    /// Reserves a place for an object that this side sends. Returns the object's id, or `None` if
+    /// the limit is reached for now.
     pub fn send(&mut self) -> Option<Result<ObjectId, ConnectionError>> {
         if let Some(error) = &self.over {
             return Some(Err(error.clone()));
@@ -238,7 +240,7 @@ impl Core {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the event loop to do something. Gives the command back if there is none any more.
+    /// Passes a command to the event loop. Returns the command if the loop has ended.
     pub fn ask(&self, command: Command) -> Result<(), Command> {
         let mut inbox = self.inbox();
         if inbox.over {
@@ -250,7 +252,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tells the event loop to look at a stream.
+    /// Notifies the event loop of a change of a stream.
     pub fn touch(&self, cell: &Arc<SharedStream>) {
         if !cell.list() {
             return;
@@ -263,7 +265,7 @@ impl Core {
         }
     }
 
-    /// Tells the event loop to look at an object.
+    /// Notifies the event loop of a change of an object.
     pub fn touch_other(&self, touched: ChangedItem) {
         let mut inbox = self.inbox();
         if !inbox.over {
@@ -295,7 +297,7 @@ impl Core {
         self.listening.load(Ordering::Acquire)
     }
 
-    /// Nobody accepts any more.
+    /// Notes that the application accepts no more connections.
     pub fn stop_listening(&self) {
         self.listening.store(false, Ordering::Release);
     }
@@ -337,7 +339,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// The id of the first stream that a side opens for its application.
+/// Returns the id of the first stream that a host opens for its application.
 pub const fn first_stream(initiator: bool) -> StreamId {
     StreamId(if initiator { 2 } else { 3 })
 }

@@ -25,7 +25,7 @@ pub struct ConnectionObjects {
     /// Pieces that were asked for and not given.
     asked: usize,
     coming: BTreeMap<ObjectId, Arc<InboundObject>>,
-    /// Objects that were given up before all of their bytes came, the latest.
+    /// The latest objects that were given up before all their bytes had arrived.
     gone: VecDeque<ObjectId>,
 }
 
@@ -46,8 +46,8 @@ impl ConnectionObjects {
         self.sent.insert(object, sent);
     }
 
-    /// The application gave pieces of an object, or gives it up. Returns whether that object is
-    /// over.
+    /// Handles an object for which the application provided pieces, or which it gave up. Returns
+    /// whether that object is over.
     pub fn touch_sent(
         &mut self,
         sent: &Arc<OutboundObject>,
@@ -69,7 +69,7 @@ impl ConnectionObjects {
         withdrawn
     }
 
-    /// Asks the application for what the engine wants to send next.
+    /// Asks the application for the bytes that the engine is to send next.
     pub fn ask(&mut self, out: &mut Outgoing) {
         while self.asked < MAX_REQUESTED_PIECES
             && let Some(read) = out.next_read()
@@ -109,7 +109,7 @@ impl ConnectionObjects {
         true
     }
 
-    /// Takes what came of objects.
+    /// Handles the engine's events about received objects.
     pub fn receive(&mut self, incoming: &mut Incoming) -> Result<(), PeerViolation> {
         while let Some(write) = incoming.next_write() {
             if self.gone.contains(&write.object) {
@@ -137,7 +137,7 @@ impl ConnectionObjects {
         Ok(())
     }
 
-    /// The peer says that an object comes: the application is told of it.
+    /// Handles the peer's announcement of an object, and notifies the application.
     pub fn on_announced(
         &mut self,
         object: ObjectId,
@@ -162,7 +162,8 @@ impl ConnectionObjects {
         }
     }
 
-    /// The application gave buffers back, has all of an object, or wants no more of it.
+    /// Handles a received object of which the application returned buffers, has all bytes, or wants
+    /// no more.
     pub fn touch_coming(
         &mut self,
         coming: &Arc<InboundObject>,
@@ -188,7 +189,7 @@ impl ConnectionObjects {
         }
     }
 
-    /// Discards an object that nobody wants any more.
+    /// Discards an incoming object that the application no longer wants.
     fn forget(&mut self, coming: &Arc<InboundObject>, incoming: &mut Incoming) {
         self.coming.remove(&coming.id);
         let (pieces, complete) =

@@ -27,7 +27,7 @@ pub struct IncomingObject {
 }
 
 /// Bytes of an object, and their offset. When the piece is dropped, the sender may send as many
-/// again.
+/// more.
 pub struct Piece {
     guard: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
@@ -35,7 +35,7 @@ pub struct Piece {
 }
 
 impl SentObject {
-    /// The number of the object, unique in its direction of the connection.
+    /// Returns the number of the object, unique in its direction of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.sent.id.0
@@ -54,7 +54,7 @@ impl SentObject {
         Self { guard, sent }
     }
 
-    /// Passes on the bytes that the engine requests, until it has all.
+    /// Provides the bytes that the engine requests, until it has all of them.
     pub(crate) fn feed(&self, source: &mut dyn Read) -> Result<(), ObjectError> {
         let mut left = self.sent.size;
         while left > 0 {
@@ -94,7 +94,7 @@ impl IncomingObject {
         Self { guard, coming, header, size, done: false }
     }
 
-    /// The number of the object, unique in its direction of the connection.
+    /// Returns the number of the object, unique in its direction of the connection.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.coming.id.0
@@ -106,7 +106,8 @@ impl IncomingObject {
         &self.header
     }
 
-    /// The size of the object in bytes, as its sender announced. No more will come.
+    /// Returns the size of the object in bytes, as its sender announced it. No more bytes will
+    /// come.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size

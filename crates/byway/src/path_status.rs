@@ -38,7 +38,8 @@ pub struct PathStatus {
     pub state: PathState,
     /// Bytes sent on the path so far (UDP payload), retransmissions included.
     pub bytes: u64,
-    /// Bits per second sent on it between the last two looks, which are at least 250 ms apart.
+    /// Bits per second sent on the path between the last two samples, which are at least 250 ms
+    /// apart.
     pub bits_per_second: f64,
     /// Smoothed round-trip time. `None`: none was measured yet.
     pub rtt: Option<Duration>,
@@ -83,7 +84,7 @@ pub struct StatusSampler {
 pub struct StatusSnapshot {
     /// The paths on which this side sends.
     pub paths: Vec<PathStatus>,
-    /// Why the connection is not faster. `None`: nothing but its paths limits it.
+    /// Why the connection is not faster. `None`: only its paths limit it.
     pub why_slow: Option<PauseReason>,
 }
 

@@ -67,7 +67,7 @@ impl Peer {
         self.0.cell.state.wait(None, |state| state.closed()).unwrap_or(Err(over()))
     }
 
-    /// Ends the connection at once: what the peer has not read is lost. The peer sees
+    /// Ends the connection at once. Data that the peer has not read are lost. The peer sees
     /// [`ConnectionError::Closed`] with code and reason.
     pub fn abort(&self, code: u16, reason: &str) {
         let _ = self.0.core().ask(Command::Abort(self.0.cell.handle, code, reason.to_owned()));
@@ -145,8 +145,8 @@ impl Peer {
         self.look().paths
     }
 
-    /// Why this side does not send faster. `None`: only the paths limit it, or the connection has
-    /// ended.
+    /// Returns why this host does not send faster. `None`: only the paths limit it, or the
+    /// connection has ended.
     #[must_use]
     pub fn why_slow(&self) -> Option<PauseReason> {
         self.look().why_slow
@@ -160,7 +160,7 @@ impl Peer {
         }
     }
 
-    /// Why the connection has ended. `None`: it has not.
+    /// Returns why the connection has ended. `None`: it has not ended.
     #[must_use]
     pub fn ended(&self) -> Option<ConnectionError> {
         self.0.cell.state.with(|state| state.over.clone())
@@ -180,7 +180,7 @@ const fn over() -> ConnectionError {
 /// Methods for tasks. Nothing here blocks the thread that runs the task.
 #[cfg(feature = "tokio")]
 impl Peer {
-    /// As [`open_stream`](Self::open_stream).
+    /// Opens a stream as [`open_stream`](Self::open_stream) does, for tasks.
     ///
     /// # Errors
     /// The connection is over.
@@ -189,7 +189,7 @@ impl Peer {
         self.opened(opened?)
     }
 
-    /// As [`accept_stream`](Self::accept_stream).
+    /// Accepts a stream as [`accept_stream`](Self::accept_stream) does, for tasks.
     ///
     /// # Errors
     /// The connection is over.
@@ -198,7 +198,7 @@ impl Peer {
         Ok(Stream::new(Arc::clone(&self.0), cell))
     }
 
-    /// As [`receive_datagram`](Self::receive_datagram).
+    /// Receives a datagram as [`receive_datagram`](Self::receive_datagram) does, for tasks.
     ///
     /// # Errors
     /// The connection is over.

@@ -70,7 +70,8 @@ impl ByteQueue {
         part.map(FilledBuffer::into_memory).unwrap_or_default()
     }
 
-    /// Only the last part may be without bytes, and not if another follows.
+    /// Removes the last part if it is empty. Only the last part may be empty, and only until
+    /// another follows.
     fn drop_empty(&mut self) {
         if self.parts.back().is_some_and(FilledBuffer::is_empty) {
             self.parts.pop_back();

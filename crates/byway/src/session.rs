@@ -20,12 +20,12 @@ use std::time::Duration;
 
 use crate::loop_objects::{ConnectionObjects, MAX_OBJECTS, PeerViolation};
 
-/// The most streams that one side may have open at once, even if the other permits more.
+/// The most streams that one host may have open at once, even if the peer permits more.
 pub const MAX_STREAMS: u32 = 16 << 10;
 /// The most bytes of records that wait to be sent. A peer that leaves more waiting is no library.
 const MAX_UNSENT_RECORD_BYTES: usize = 1 << 20;
-/// How long a connection without handles waits for the peer's application to read what was
-/// finished.
+/// Time that a connection without handles waits for the peer's application to read the finished
+/// data.
 const LINGER_TIME: Duration = Duration::from_secs(60);
 
 /// Resources that the sessions of an event loop share.
@@ -45,7 +45,7 @@ pub enum SessionStatus {
     Open,
     /// The session is open, and needs another turn.
     Again,
-    /// The session has ended, and all waiting handles were told.
+    /// The session has ended, and all waiting handles know it.
     Over,
 }
 
@@ -57,17 +57,17 @@ pub struct Session {
     /// Streams that the peer may have open.
     limit: u32,
     pumps: BTreeMap<StreamId, StreamPump>,
-    /// How many of the open streams the peer opened.
+    /// Number of open streams that the peer opened.
     theirs: u32,
     /// Streams that the application touched.
     touched: Vec<StreamId>,
     /// Streams that the engine could not open yet.
     unopened: VecDeque<Arc<SharedStream>>,
-    /// Encoded records to send. Those from `said` on were not given to the engine.
+    /// Encoded records to send. The engine does not have those from `said` on.
     unsaid: Vec<u8>,
     records: Records,
     greeted: bool,
-    /// Who waits for the peer's first word.
+    /// The caller of an attempt to connect, which waits for the peer's first message.
     connecting: Option<Arc<Connecting>>,
     closing: Option<Closing>,
     /// The peer's violation of the protocol. `None`: there was none.
@@ -84,7 +84,7 @@ struct Closing {
 }
 
 impl Session {
-    /// For how long nothing is heard of the peer though something is waited for.
+    /// Returns the time since the last packet from the peer, if something is awaited from the peer.
     pub fn silence(&self, now: Instant) -> Duration {
         self.sampler.silence(now)
     }
@@ -148,14 +148,14 @@ impl Session {
         self.objects.send(sent, connection.outgoing(), &mut self.unsaid);
     }
 
-    /// Handles a change of the application to an object that it sends.
+    /// Handles the application's change of an object that it sends.
     pub fn touch_sent(&mut self, sent: &Arc<OutboundObject>, connection: &mut Connection) {
         if self.objects.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
             self.free_object();
         }
     }
 
-    /// Handles a change of the application to an object that it receives.
+    /// Handles the application's change of an object that it receives.
     pub fn touch_coming(&mut self, coming: &Arc<InboundObject>, connection: &mut Connection) {
         self.objects.touch_coming(coming, connection.incoming(), &mut self.unsaid);
     }
@@ -170,7 +170,7 @@ impl Session {
         self.sampler.look(now, connection, locals).clone()
     }
 
-    /// Handles that the application closes the connection, or has dropped its last handle.
+    /// Closes the connection for the application. `abandoned`: it has dropped its last handle.
     pub fn close(&mut self, now: Instant, abandoned: bool) {
         let until = abandoned.then(|| now + LINGER_TIME);
         self.closing.get_or_insert(Closing { until });
@@ -401,7 +401,7 @@ impl Session {
         self.fault.get_or_insert_with(|| format!("the other side's library is at fault: {what}"));
     }
 
-    /// Tells everybody that the connection is over.
+    /// Notifies all waiting handles that the connection is over.
     pub fn end(&mut self, error: &ConnectionError) {
         if let Some(connecting) = self.connecting.take() {
             connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));

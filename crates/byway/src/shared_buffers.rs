@@ -14,12 +14,11 @@ pub struct SharedBuffers(Mutex<Buffers>);
 struct Buffers {
     /// Spare buffers of any size.
     any: Vec<Vec<u8>>,
-    /// As the engine keeps bytes of streams in.
+    /// Buffers of the size in which the engine keeps bytes of streams.
     pieces: Vec<Vec<u8>>,
 }
 
-/// Bytes of the smallest and the largest buffer that is kept for the engine, which brings much data
-/// in it.
+/// The smallest and the largest buffer in bytes that is kept for the engine's received data.
 const PIECE_BUFFER_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
 /// Buffers for the engine that are kept.
 const MAX_PIECE_BUFFERS: usize = 16;
@@ -53,7 +52,7 @@ impl SharedBuffers {
     }
 }
 
-/// A buffer that is used again after its bytes were sent.
+/// A buffer that returns to the pool after its bytes were sent.
 #[derive(Debug)]
 pub struct PooledBuffer {
     bytes: Vec<u8>,

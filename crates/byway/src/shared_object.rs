@@ -116,8 +116,8 @@ pub struct InboundState {
     pub complete: bool,
     /// Whether the application confirmed that it has everything.
     pub confirmed: bool,
-    /// The code with which the application refused the rest. `None`: it did not.
+    /// The code with which the application refused the rest. `None`: it did not refuse it.
     pub stopped: Option<u64>,
-    /// Why no more bytes come. `None`: they may.
+    /// Why no more bytes come. `None`: more may come.
     pub broken: Option<ObjectEnd>,
 }

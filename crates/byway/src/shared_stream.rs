@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The most bytes of one direction that wait between application and event loop. Each side of the
 /// handover holds as many again.
 pub const STREAM_BUFFER_BYTES: usize = 256 << 10;
-/// A stream, as the event loop and the application share it.
+/// A stream's state that the event loop and the application share.
 #[derive(Debug)]
 pub struct SharedStream {
     /// The handle of the connection.
@@ -35,7 +35,7 @@ pub struct Sending {
     pub finished: bool,
     /// The code with which the stream was given up.
     pub reset: Option<u64>,
-    /// How the direction ended. `Ok`: the peer's application has read everything. `None`: it has
+    /// The end of the direction. `Ok`: the peer's application has read every byte. `None`: it has
     /// not ended.
     pub over: Option<Result<(), StreamError>>,
 }
@@ -47,11 +47,11 @@ pub struct Receiving {
     pub ready: ByteQueue,
     /// Whether the event loop waits for room.
     pub paused: bool,
-    /// What follows the received bytes. `None`: more bytes may come.
+    /// The end behind the received bytes. `None`: more bytes may come.
     pub end: Option<StreamEnd>,
     /// The application has read all, the end included.
     pub confirmed: bool,
-    /// The code with which the application refused the rest. `None`: it did not.
+    /// The code with which the application refused the rest. `None`: it did not refuse it.
     pub stopped: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl SharedStream {
 }
 
 impl Sending {
-    /// Why the direction takes no bytes any more. `None`: it does.
+    /// Returns why the direction takes no more bytes. `None`: it takes bytes.
     pub fn refusal(&self) -> Option<StreamError> {
         match &self.over {
             Some(Err(error)) => Some(error.clone()),

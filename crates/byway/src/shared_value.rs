@@ -16,7 +16,7 @@ pub struct Shared<T> {
 #[derive(Debug)]
 struct SharedState<T> {
     value: T,
-    /// How many threads wait.
+    /// Number of waiting threads.
     sleeping: usize,
     /// Tasks that wait, each at most twice.
     wakers: Vec<Waker>,
@@ -38,7 +38,7 @@ impl<T> Shared<T> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the value, or changes it without waking those who wait.
+    /// Reads the value, or changes it without waking waiting threads.
     pub fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut self.lock().value)
     }
@@ -56,7 +56,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Waits until `attempt` gives something, for `patience` at most; `None`: it gave nothing in
+    /// Waits until `attempt` returns a result, for `patience` at most. `None`: it returned none in
     /// that time.
     pub fn wait<R>(
         &self,
@@ -85,7 +85,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Returns what `attempt` gives. If it gives nothing, the task is woken by the next change.
+    /// Returns the result of `attempt`. Without one, the task is woken by the next change.
     #[cfg(feature = "tokio")]
     pub fn poll<R>(
         &self,

@@ -39,7 +39,7 @@ pub struct RecvStream {
     guard: Arc<ConnectionGuard>,
     shared: Arc<SharedStream>,
     patience: Option<Duration>,
-    /// Bytes taken from the event loop. Those from `at` on are not read yet.
+    /// Bytes from the event loop. Those from `at` on are not read yet.
     current: FilledBuffer,
     at: usize,
     /// Whether nothing follows `current`: the stream ended, or the application stopped it.
@@ -119,8 +119,8 @@ impl SendStream {
         self.shared.id.0
     }
 
-    /// How long writing and finishing wait at most; `None`, as it is at first: for as long as the
-    /// connection lives.
+    /// Sets the longest wait of writing and finishing. `None`, the default: as long as the
+    /// connection lasts.
     pub const fn set_timeout(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
@@ -154,7 +154,7 @@ impl SendStream {
         over.unwrap_or(Err(StreamError::TimedOut))
     }
 
-    /// As [`finish`](Self::finish), for tasks, and without a bound on the time.
+    /// Finishes as [`finish`](Self::finish) does, for tasks, and without a time limit.
     ///
     /// # Errors
     /// As there.
@@ -164,8 +164,8 @@ impl SendStream {
         self.shared.sending.ready(|sending| sending.over.clone()).await
     }
 
-    /// Gives this direction up: what was not sent never will be. The peer reads
-    /// [`StreamError::Reset`] with this code.
+    /// Resets this direction: unsent data are dropped. The peer reads [`StreamError::Reset`] with
+    /// this code.
     pub fn reset(&mut self, code: u32) {
         self.shared.sending.change(|sending| {
             sending.reset.get_or_insert(code.into());
@@ -233,8 +233,7 @@ impl RecvStream {
         self.shared.id.0
     }
 
-    /// How long reading waits at most; `None`, as it is at first: for as long as the connection
-    /// lives.
+    /// Sets the longest wait of reading. `None`, the default: as long as the connection lasts.
     pub const fn set_timeout(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
@@ -306,7 +305,7 @@ impl RecvStream {
         length
     }
 
-    /// Tells the event loop once the application has read all.
+    /// Notifies the event loop once the application has read all bytes.
     fn settle(&mut self) {
         let confirmed = self.shared.receiving.with(|receiving| {
             let all = receiving.ready.is_empty() && matches!(receiving.end, Some(StreamEnd::Fin));

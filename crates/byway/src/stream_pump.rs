@@ -10,7 +10,7 @@ use bytes::Bytes;
 use byway_engine::data::{Incoming, Outgoing};
 use std::sync::Arc;
 
-/// Bytes from which a piece is handed over as it is. Smaller ones are gathered.
+/// The size from which a piece is handed over without a copy. Smaller ones are gathered.
 const MIN_WHOLE_PIECE_BYTES: usize = 16 << 10;
 
 /// Moves the bytes of a stream between the application and the engine.
@@ -20,7 +20,7 @@ pub struct StreamPump {
     /// Bytes that the application wrote and the engine does not have yet.
     pending: Bytes,
     out: SendState,
-    /// Whether the receiving direction has ended, and the peer was told.
+    /// Whether the receiving direction has ended, and the peer knows it.
     received: bool,
     /// Whether the engine has reported the end of the receiving direction.
     ended: bool,
@@ -35,11 +35,11 @@ enum SendState {
     Finished,
     /// The application gave the direction up.
     GivenUp,
-    /// The peer has told how the direction ended there.
+    /// The peer has reported the end of the direction.
     Over,
 }
 
-/// What to do next for the application's sending direction.
+/// The next step for the application's sending direction.
 enum SendAction {
     Bytes,
     Finish,
@@ -73,8 +73,7 @@ impl StreamPump {
         }
     }
 
-    /// Passes written bytes to the engine as far as it has room. The engine reports when it has
-    /// more.
+    /// Passes written bytes to the engine, as far as it has room. The engine reports more room.
     pub fn send(&mut self, out: &mut Outgoing, spare: &Arc<SharedBuffers>) {
         loop {
             match self.next(spare) {
@@ -119,7 +118,8 @@ impl StreamPump {
         }
     }
 
-    /// Hands the application what arrived, as far as it has room. Returns how it ended, once.
+    /// Passes received bytes to the application, as far as it has room. Returns the end of the
+    /// direction, once.
     pub fn receive(&mut self, incoming: &mut Incoming, spare: &SharedBuffers) -> Option<EndKind> {
         if self.received {
             return None;
@@ -171,7 +171,7 @@ impl StreamPump {
         how
     }
 
-    /// Handles the peer's reset. Returns whether the peer must be told that it arrived.
+    /// Handles the peer's reset. Returns whether the peer must get a confirmation.
     pub fn on_reset(&mut self, code: u64) -> bool {
         self.shared.receiving.change(|receiving| {
             receiving.ready = ByteQueue::default();
@@ -180,7 +180,7 @@ impl StreamPump {
         !std::mem::replace(&mut self.received, true)
     }
 
-    /// The peer wants no more of what this side sends; the engine has given it up.
+    /// Handles the peer's refusal of this host's data. The engine has given the direction up.
     pub fn on_stopped(&mut self, code: u64) {
         if self.out != SendState::Over {
             self.out = SendState::GivenUp;

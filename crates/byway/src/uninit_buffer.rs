@@ -12,7 +12,7 @@ pub struct FilledBuffer {
 }
 
 impl FilledBuffer {
-    /// An empty buffer in the memory of `bytes`, whatever it contains.
+    /// Makes an empty buffer in the memory of `bytes`, whatever it contains.
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, length: 0 }
     }
