@@ -52,7 +52,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What the code means, as help and manual pages say it.
+    /// Returns the meaning of the code, as in the help and the manual pages.
     #[must_use]
     pub fn meaning(self) -> String {
         let value = self.to_possible_value();
@@ -66,7 +66,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The end of a verb that this build does not have. `sentence` says so.
+/// Returns the failure of a verb that this build does not have. `sentence` names the build that has
+/// it.
 ///
 /// # Errors
 /// Always.
@@ -74,7 +75,7 @@ pub fn absent<T>(sentence: &str) -> anyhow::Result<T> {
     Err(Failure::new(Exit::Usage, sentence).into())
 }
 
-/// A failure with its exit code. Its sentence says what failed, where, and what to do.
+/// A failure: its exit code, and a sentence that says what failed, where, and what to do.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
@@ -82,8 +83,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with the exit code `exit`. `sentence` tells the user what happened. It has no
-    /// capital and no full stop, because it is printed after `byway: `.
+    /// Makes a failure with the exit code `exit`. `sentence` tells the user what happened. It has
+    /// no capital and no full stop, because it is printed after `byway: `.
     #[must_use]
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, sentence: sentence.into() }
@@ -105,7 +106,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Exit {
-    /// Why a registry has no answer.
+    /// Returns the exit code for an error of a question to a registry.
     #[must_use]
     pub const fn of_registry(error: &AskError) -> Self {
         if let AskError::Refused(_) = error { Self::NotAuthorised } else { Self::Network }
@@ -121,8 +122,8 @@ impl Exit {
         }
     }
 
-    /// The code of an error: that of the outermost [`Failure`] in its chain, or else what its cause
-    /// suggests.
+    /// Returns the exit code of an error: the code of the outermost [`Failure`] in its chain, or
+    /// else the code that its cause suggests.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         // `downcast_ref` on the whole also finds a `Failure` that was attached with `context`.
@@ -238,7 +239,7 @@ impl Exit {
     }
 }
 
-/// The text of an error for the user: its causes from the outermost on, each once.
+/// Returns the text of an error for the user: its causes from the outermost on, each once.
 #[must_use]
 pub fn sentence(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |told, cause| {

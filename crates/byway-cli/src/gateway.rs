@@ -1,4 +1,4 @@
-//! A gateway on this host: the running of it, and what is told of its peers.
+//! A gateway on this host: runs it, and reports changes of its peers.
 
 mod peer_news;
 pub mod run;

@@ -35,8 +35,8 @@ pub fn program() -> ExitCode {
     exit.into()
 }
 
-/// Runs the program with controllers of the caller's beside byway's own. Plans, the scoreboard and
-/// random worlds know them by their names.
+/// Runs the program with the caller's own controllers beside byway's. Plans, the scoreboard and
+/// random worlds can name them.
 #[cfg(feature = "lab")]
 #[must_use]
 pub fn program_with(controllers: &[byway_control::catalogue::OwnController]) -> ExitCode {

@@ -13,8 +13,8 @@ pub enum Marking {
     None,
 }
 
-/// The code point of sessions under the controller that is called `congestion`: the one that was
-/// asked for, or else that of its class.
+/// Returns the code point of sessions under the controller `congestion`: the requested one, or else
+/// the one of the controller's class.
 #[must_use]
 pub fn dscp(asked: Option<Marking>, congestion: &str) -> Dscp {
     match asked {

@@ -1,4 +1,4 @@
-//! What a person or a program reads. Standard output holds the result, such as a ticket, or with
+//! Output for a person or a program. Standard output holds the result, such as a ticket, or with
 //! `--json` one event per line. Standard error holds everything else: progress bars on a terminal,
 //! plain lines elsewhere.
 
@@ -36,7 +36,7 @@ use plain::{Plain, ended};
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 
-/// The events of verbs that other processes of this host may see. Others may hold secrets.
+/// The events that other processes of this host may see. Other events may hold secrets.
 const SHOWN_EVENTS: [&str; 4] = ["connected", "away", "forwarded", "enrolled"];
 
 /// The amount and form of the output.
@@ -52,18 +52,19 @@ pub struct Style {
     pub verbose: bool,
 }
 
-/// Where events go. Owned by the thread that runs the verb.
+/// The destinations of events and results. The thread that runs the verb owns it.
 pub struct Output {
     /// Standard output as NDJSON; `None` without `--json`.
     json: Option<EventStream>,
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
     stderr: StderrStyle,
-    /// How wide the screens behind standard output and standard error are.
+    /// The widths of the terminals behind standard output and standard error, in columns.
     columns: Columns,
     /// The signals that tell when to stop waiting for the reader of standard output.
     signals: Option<Signals>,
-    /// What other processes of this host may ask. `None`: nothing.
+    /// The board from which other processes of this host read the status. `None`: nothing is
+    /// published.
     status: Option<StatusBoard>,
 }
 
@@ -74,7 +75,7 @@ struct Columns {
     person: usize,
 }
 
-/// How standard error is written.
+/// The style in which standard error is written.
 enum StderrStyle {
     /// Writes errors only.
     Quiet(Plain),
@@ -117,12 +118,12 @@ impl Output {
         Self { json, answers, stderr: person, columns, signals: None, status: None }
     }
 
-    /// From now on nothing waits for long for a reader once these ask for a stop.
+    /// Sets the signals that stop output: after one, a slow reader delays the program only shortly.
     pub fn heed(&mut self, signals: &Signals) {
         self.signals = Some(signals.clone());
     }
 
-    /// Whether the signals that it heeds ask for a stop.
+    /// Whether the signals set by [`heed`](Self::heed) ask for a stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.signals.as_ref().is_some_and(|signals| signals.stop().is_some())
@@ -150,13 +151,14 @@ impl Output {
         }
     }
 
-    /// [`answer`](Self::answer) for sentences and short lines: those that are too long for the
-    /// screen go on below.
+    /// Prints sentences and short lines as [`answer`](Self::answer) does, wrapped at the terminal's
+    /// width.
     pub fn answer_lines(&mut self, text: &str) -> io::Result<()> {
         self.answer(&line_wrap::paragraphs(text, self.columns.answers))
     }
 
-    /// [`answer`](Self::answer) for a table, as wide as the screen or, where there is none, a page.
+    /// Prints a table as [`answer`](Self::answer) does, as wide as the terminal or, without a
+    /// terminal, as a page.
     pub fn answer_table(&mut self, table: &Table) -> io::Result<()> {
         self.answer(&table.fit(self.columns.answers))
     }
@@ -172,8 +174,8 @@ impl Output {
         }
     }
 
-    /// From now on `byway status` shows what happens, as that of `verb` and `peer`. Where that
-    /// cannot be, only `-v` says so.
+    /// Publishes what `verb` does with `peer`, so that `byway status` shows it. If that fails, only
+    /// `-v` says so.
     pub fn publish(&mut self, verb: &'static str, peer: Option<String>, state: &StateDir) {
         match StatusBoard::open(verb, peer, state) {
             Ok(board) => self.status = Some(board),
@@ -181,13 +183,15 @@ impl Output {
         }
     }
 
-    /// What other processes of this host may ask. `None`: nothing.
+    /// Returns the board from which other processes of this host read the status. `None`: nothing
+    /// is published.
     #[must_use]
     pub const fn status(&self) -> Option<&StatusBoard> {
         self.status.as_ref()
     }
 
-    /// Notes an event for other processes of this host that ask this one. `emit` does so, too.
+    /// Notes an event on the status board, for other processes of this host. [`emit`](Self::emit)
+    /// does this too.
     pub fn note(&mut self, event: &Event) {
         let Some(board) = &self.status else { return };
         match event {
@@ -225,7 +229,7 @@ impl Output {
         }
     }
 
-    /// A line for the person alone, above the bars if there are any; silent with `-q`.
+    /// Prints a line for a person on standard error, above progress bars. Silent with `-q`.
     pub fn say(&mut self, text: &str) {
         if !matches!(self.stderr, StderrStyle::Quiet(_)) {
             self.stderr.line(text);
@@ -250,7 +254,7 @@ impl Output {
         self.json.is_some()
     }
 
-    /// A stop was asked for: what is drawn goes, and no more progress is shown.
+    /// Removes the progress bars and shows no more progress, since a stop was asked for.
     pub fn stopping(&mut self) {
         if let StderrStyle::Bars(bars) = &mut self.stderr {
             bars.stop();
@@ -263,8 +267,8 @@ impl Output {
         self.columns.answers
     }
 
-    /// Shows `lines` in place of those before. Off a terminal they follow those, and with `--json`
-    /// there are events instead.
+    /// Replaces the lines that were drawn before by `lines`. Without a terminal, `lines` are
+    /// printed below; with `--json`, events replace them.
     pub fn redraw(&mut self, lines: &[String]) -> io::Result<()> {
         match &mut self.stderr {
             StderrStyle::Bars(bars) if self.json.is_none() && io::stdout().is_terminal() => {
@@ -275,13 +279,13 @@ impl Output {
         }
     }
 
-    /// Prints a problem that occurred despite a result. It goes to standard error with any flags.
+    /// Prints a problem that occurred despite a result. It goes to standard error even with `-q`.
     pub fn complain(&mut self, sentence: &str) {
         self.stderr.line(&format!("byway: {sentence}"));
     }
 
-    /// Tells a failure: `sentence` on standard error whatever the flags, and the result with
-    /// `--json`.
+    /// Reports a failure: prints `sentence` on standard error even with `-q`, and the result as an
+    /// event with `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
         let event = Event::failure(verb, exit, sentence);
         self.note(&event);
@@ -315,7 +319,7 @@ impl StderrStyle {
     }
 }
 
-/// Whether a terminal of this kind can move its cursor. If not, lines replace bars.
+/// Whether a terminal of this kind can move its cursor. If not, lines are printed instead of bars.
 fn can_draw(kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
 }
@@ -328,7 +332,7 @@ fn is_stopped(signals: Option<&Signals>) -> bool {
     signals.is_some_and(|signals| signals.stop().is_some())
 }
 
-/// Prints a failure that occurred before there was an [`Output`], as the only event.
+/// Prints a failure before there is an [`Output`]. It is the only event.
 pub(crate) fn print_failure(verb: &'static str, exit: Exit, sentence: &str) {
     // Nobody there to read it: the exit code remains.
     let _ = writeln!(io::stdout(), "{}", Event::failure(verb, exit, sentence).to_line());

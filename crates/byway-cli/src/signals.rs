@@ -21,11 +21,11 @@ use std::thread::JoinHandle;
 #[derive(Clone)]
 pub struct Signals(Arc<InstalledHandlers>);
 
-/// What wakes the thread that queries the flags.
+/// The function that wakes the thread which reads the flags.
 #[derive(Default)]
 struct Alarm {
     wake: Option<Box<dyn Fn() + Send>>,
-    /// A signal came before it was known what to wake.
+    /// Whether a signal came before the function was set.
     is_overdue: bool,
 }
 
@@ -39,8 +39,8 @@ struct InstalledHandlers {
 /// The meaning of SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
-    /// To stop: the terminal was closed. Not heeded by a process that was started to ignore it, as
-    /// by `nohup`.
+    /// Stop: the terminal was closed. A process that was started to ignore SIGHUP, as by `nohup`,
+    /// keeps ignoring it.
     Stop,
     /// To read the configuration again.
     Reload,
@@ -59,7 +59,7 @@ struct SignalFlags {
 /// The effect of a signal at present.
 #[derive(Debug, PartialEq, Eq)]
 enum SignalEffect {
-    /// Noted; the owner is to be woken.
+    /// The signal was noted, and the owner is to be woken.
     Noted,
     /// The second request to stop: no more waiting.
     EndNow(Exit),
@@ -88,8 +88,8 @@ impl SignalFlags {
         SignalEffect::Noted
     }
 
-    /// Notes a request to stop. Returns whether it is the first. A service manager that started
-    /// this process is told of the first.
+    /// Notes a request to stop, and tells the service manager of the first. Returns whether it is
+    /// the first.
     fn stop_with(&self, exit: Exit) -> bool {
         let first = self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {

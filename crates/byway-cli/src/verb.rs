@@ -110,8 +110,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     }
 }
 
-/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its
-/// code.
+/// Reports how `verb` ended, to the person or to the program that asked, and returns the exit code.
 pub fn conclude(verb: &'static str, outcome: Result<Exit>, output: &mut Output) -> Exit {
     match outcome {
         Ok(exit) => exit,

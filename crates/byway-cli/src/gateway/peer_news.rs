@@ -1,4 +1,4 @@
-//! Peers that come and go, as a person and a program are told of them.
+//! Peers that come and go: the messages for people, and the events for programs.
 
 use crate::messages;
 use crate::output::{Event, Output};
@@ -8,9 +8,9 @@ use serde::Serialize;
 /// The last reported state of each peer, in order.
 #[derive(Default)]
 pub(super) struct PeerNews {
-    /// Whether each peer was up at the last report. `None`: nothing was reported of it.
+    /// Whether each peer was up at its last report. `None`: no report about the peer was made yet.
     told: Vec<Option<bool>>,
-    /// Whether the gateway only observes, so that nothing is carried.
+    /// Whether the gateway only observes, and so carries no flow.
     observing: bool,
 }
 
@@ -46,7 +46,8 @@ impl PeerNews {
         }
     }
 
-    /// Peers that came or went. One that never came is among them once, when an attempt failed.
+    /// Returns the peers that came up or went down since the last call. A peer that never came up
+    /// is returned once, when an attempt failed.
     fn changes<'a>(&mut self, states: &'a [PeerState]) -> Vec<PeerChange<'a>> {
         self.told.resize(states.len(), None);
         let changed = |(told, state): (&mut Option<bool>, &'a PeerState)| {

@@ -23,7 +23,7 @@ use byway_transfer::state_directory::StateDir;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time between two looks at signals. Who asks for the status is answered at once.
+/// Time between two checks for signals. Requests for the status are answered at once.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
 const HOST_MTU: u16 = 1500;
@@ -93,7 +93,8 @@ fn told(report: &GatewayReport) -> Outcome {
     Outcome::Told(Fields::one("gateway", report))
 }
 
-/// Runs a gateway until a signal stops it. `None`: it ended by itself.
+/// Runs a gateway until a signal stops it, and returns the exit code. `None`: the gateway ended by
+/// itself.
 fn serve(
     config: &mut GatewayConfig,
     (gating, lending): (&RunningGateway, &mut GatewayRelays),

@@ -1,4 +1,4 @@
-//! What several verbs say.
+//! Messages of several verbs.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,12 +16,13 @@ pub fn ticket_not_saved(error: impl Display) -> String {
     format!("cannot save the ticket ({error}): it is valid only until this process ends")
 }
 
-/// What a person types on the host that sends.
+/// The message that names the command to type on the sending host.
 pub fn command_elsewhere(command: &str) -> String {
     format!("on the other host: {command}")
 }
 
-/// `process`: the other process, where it is known.
+/// The message that another byway process writes into the directory. `process` names that process,
+/// where it is known.
 pub fn directory_in_use(directory: &Path, process: Option<&str>) -> String {
     let process = process.map(|process| format!(" ({process})")).unwrap_or_default();
     format!(

@@ -1,4 +1,4 @@
-//! What `byway demo` says.
+//! Messages of `byway demo`.
 
 use crate::units::{Bytes, Rate};
 use std::path::Path;

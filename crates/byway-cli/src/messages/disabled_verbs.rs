@@ -1,4 +1,4 @@
-//! What is said of verbs that this build does not have.
+//! Messages about verbs that this build does not have.
 
 #[cfg(not(feature = "gateway"))]
 pub const NO_GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";

@@ -1,4 +1,4 @@
-//! What `byway forward` says.
+//! Messages of `byway forward`.
 
 use crate::units::Bytes;
 use std::fmt::Display;

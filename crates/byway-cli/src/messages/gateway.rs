@@ -1,4 +1,4 @@
-//! What `byway gateway` says while it runs, and `byway gateway join`.
+//! Messages of a running `byway gateway`, and of `byway gateway join`.
 
 use byway_gateway_host::with_ports;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ pub fn observes(tun: &str) -> String {
     format!("the gateway observes flows, with the device {tun}")
 }
 
-/// No peer is there yet.
+/// The message that the gateway is ready, while it has no peer yet.
 pub fn ready(tun: &str) -> String {
     format!("the gateway is ready, with the device {tun}: it carries flows as soon as a peer is there")
 }
@@ -44,7 +44,7 @@ pub fn not_reloaded(error: impl Display) -> String {
     format!("{error}; the gateway goes on with the configuration that it had")
 }
 
-/// The rules hold; other changes do not.
+/// The message that the new rules are in force, and that the other changes need a restart.
 pub fn reloaded_in_part(changed: &[&str]) -> String {
     format!("{RULES_RELOADED}; restart the gateway for the other changes: {}", changed.join(", "))
 }

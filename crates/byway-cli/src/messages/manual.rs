@@ -1,4 +1,4 @@
-//! What `byway man` says.
+//! Messages of `byway man`.
 
 use std::path::Path;
 

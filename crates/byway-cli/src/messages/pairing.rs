@@ -1,4 +1,4 @@
-//! What `byway pair` says.
+//! Messages of `byway pair`.
 
 use byway_transfer::identity::PublicKey;
 use byway_transfer::pairing::PairingCode;
@@ -28,12 +28,12 @@ pub fn name_taken(name: &PeerName, file: &Path) -> String {
     format!("`{name}` is in {} already: choose another name, or remove it first", file.display())
 }
 
-/// The other host receives, and its ticket is kept.
+/// The message after a pairing with a host that receives. `file` keeps its ticket.
 pub fn receives(name: &PeerName, key: &PublicKey, file: &Path) -> String {
     format!("paired with `{name}` ({key}), whose ticket is in {}: byway send PATH {name}:", file.display())
 }
 
-/// The other host has no ticket, and its key is kept.
+/// The message after a pairing with a host that has no ticket. `file` keeps its key.
 pub fn sends(name: &PeerName, key: &PublicKey, file: &Path) -> String {
     format!(
         "paired with `{name}` ({key}), which is in {}: `byway recv --allow {name}` admits it alone",

@@ -1,4 +1,4 @@
-//! What `byway peer` and `byway config` say.
+//! Messages of `byway peer` and `byway config`.
 
 use byway_transfer::settings::PeerName;
 use std::path::Path;

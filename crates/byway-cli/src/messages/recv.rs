@@ -1,4 +1,4 @@
-//! What `byway recv` says.
+//! Messages of `byway recv`.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn too_many_relays(most: usize, given: usize) -> String {
     )
 }
 
-/// `--new-ticket`, while another process receives into the same directory.
+/// The error of `--new-ticket` while another process receives into the same directory.
 pub fn ticket_in_use(directory: &Path) -> String {
     format!(
         "another `byway recv` uses the ticket of {}: stop it, and then use --new-ticket",
@@ -40,7 +40,7 @@ pub fn port_not_asked_for(port: u16) -> String {
     )
 }
 
-/// The ticket was used before, and `sender` owns it.
+/// The message that the ticket was used before, so that it admits only `sender`.
 pub fn ticket_has_owner(sender: &str) -> String {
     format!(
         "this ticket admits only {sender}, which completed the first transfer with it; --new-ticket prints one for another sender"

@@ -1,4 +1,4 @@
-//! What `byway registry` says.
+//! Messages of `byway registry`.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ pub const REVOKED_WORD_FOR_USE: &str = "the word and all grants that were minted
 pub const REVOKED_WORD_FOR_JOINING: &str = "the word is revoked; relays that enrolled with it stay listed";
 pub const REVOKED_RELAY: &str = "the relay is not listed any more";
 
-/// What a person does next with the two words.
+/// The commands to type next with the two registry words.
 pub const WHAT_NEXT: &str = "save each word in a file that only you can read, as join.word and use.word\n\
      on a relay's host: byway relay --registry @join.word\n\
      on a sender's host: byway send PATH TICKET --registry @use.word";
@@ -39,7 +39,8 @@ pub fn refused_request(reason: impl Display) -> String {
     format!("refused a request: {reason}")
 }
 
-/// The name of a store without the user, password and options of its URL, which can be secret.
+/// Returns the name of a store without the user, password and options of its URL, which can be
+/// secret.
 fn without_password(store: &str) -> String {
     let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
     let rest = rest.split('?').next().unwrap_or_default();

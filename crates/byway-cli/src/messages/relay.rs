@@ -1,4 +1,4 @@
-//! What `byway relay` says.
+//! Messages of `byway relay`.
 
 use crate::units::Bytes;
 use std::fmt::Display;
@@ -23,7 +23,7 @@ pub fn words_unread(error: &anyhow::Error) -> String {
     format!("{error:#}: if the file is damaged, no word that has a name opens anything")
 }
 
-/// What a person types next.
+/// The command to type at the receiver, with the relay word.
 pub fn at_the_receiver(word: &str) -> String {
     format!("on the host that receives: byway recv DIR --relay {word}")
 }
@@ -37,7 +37,7 @@ pub fn too_many_addresses(most: usize, given: usize) -> String {
     format!("a relay word can name {most} addresses, and --advertise gives {given}: give fewer")
 }
 
-/// A registry has tested the relay, and offers it to senders.
+/// The message that a registry has tested the relay and offers it to senders.
 pub fn listed(addresses: &[String]) -> String {
     format!("the registry lists the relay at {}", addresses.join(" "))
 }

@@ -1,4 +1,4 @@
-//! What `byway send` says.
+//! Messages of `byway send`.
 
 use crate::units::{Bytes, Span};
 use byway_transfer::LookedAt;
@@ -43,7 +43,8 @@ pub fn no_ticket(last: &str) -> String {
     )
 }
 
-/// What `byway tasks` wrote: the bytes of the smallest and of the largest list are `each`.
+/// The result of `byway tasks`. `bytes` counts all lists; `each` goes from the smallest list's
+/// bytes to the largest list's.
 pub fn lists(lists: usize, entries: usize, bytes: u64, each: RangeInclusive<u64>) -> String {
     let (smallest, largest) = each.into_inner();
     format!(
@@ -54,7 +55,7 @@ pub fn lists(lists: usize, entries: usize, bytes: u64, each: RangeInclusive<u64>
     )
 }
 
-/// What stopped it.
+/// The reason of a stop by a signal.
 pub const STOPPED_BY_HAND: &str = "stopped";
 pub const STOPPED_BY_CLOCK: &str = "stopped by --stop-at";
 pub const STOPPED_BY_BYTES: &str = "stopped by --max-transfer";
@@ -80,7 +81,7 @@ pub fn bad_pattern(pattern: &str, error: impl Display) -> String {
     format!("the pattern `{pattern}` matches nothing: {error}")
 }
 
-/// An `--include` that no `--exclude` stands before.
+/// The error for an `--include` before every `--exclude`, where it has no effect.
 pub fn include_of_nothing(pattern: &str) -> String {
     format!(
         "--include {pattern} stands before every --exclude, and all is sent anyway: write it behind the --exclude that it makes an exception of"
@@ -96,7 +97,7 @@ pub fn would_send(bytes: u64, files: u64, directories: u64, links: u64) -> Strin
     format!("{} in {files} files, {directories} directories and {links} symbolic links", Bytes(bytes))
 }
 
-/// What a transfer would do with an entry: the first word of a line.
+/// Returns the first word of a line about an entry: what a transfer would do with the entry.
 pub const fn looked_at(what: LookedAt) -> &'static str {
     match what {
         LookedAt::New => "new",
@@ -117,7 +118,8 @@ pub fn found(counts: [u64; 5], travelling_bytes: u64) -> String {
     format!("; of these {} would travel at most: {}", Bytes(travelling_bytes), parts.join(", "))
 }
 
-/// The receiver cannot be asked what it has.
+/// The message that the receiver cannot be asked for its files, so that only the sender's are
+/// counted.
 pub fn counted_alone(error: impl Display) -> String {
     format!("the receiver was not asked ({error}): this is all there is here, whatever it has already")
 }

@@ -1,4 +1,4 @@
-//! What `byway sink` says.
+//! Messages of `byway sink`.
 
 use byway_sources::FileChange;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn port_not_used(port: u16) -> String {
     )
 }
 
-/// What a person types on the host of a source.
+/// The command to type on a source's host.
 pub fn source_command(ticket: &str) -> String {
     format!("program | byway source --name NAME --demand RATE --to {ticket}")
 }

@@ -1,4 +1,4 @@
-//! What `byway source` says.
+//! Messages of `byway source`.
 
 use crate::units::Rate;
 use std::fmt::Display;
@@ -7,7 +7,8 @@ use std::path::Path;
 pub const NO_RELAY: &str =
     "the registry lists no relay that serves TCP: name one with --relay, or start again later";
 
-/// The words of a registry's relays are good for a day at most.
+/// The warning that a registry does not answer now. It is asked again, since the relay words from
+/// it expire within a day.
 pub fn no_registry(why: impl Display) -> String {
     format!(
         "the registry does not help now, and is asked again, for its relays' words end within a day: {why}"
@@ -40,7 +41,8 @@ pub fn cannot_read(file: &Path) -> String {
     format!("cannot read {}", file.display())
 }
 
-/// `error` quotes the text and says what to write.
+/// The error for a file that holds no demand. `error` quotes the file's text and says what to
+/// write.
 pub fn demand_in_file(file: &Path, error: impl Display) -> String {
     format!("the file {} holds no demand: {error}", file.display())
 }
@@ -67,7 +69,7 @@ pub fn away(sink: &str, why: impl Display) -> String {
     format!("no connection to the sink {sink}: {why}; byway tries again")
 }
 
-/// Which sink an error is about, where there are several.
+/// Adds the sink that an error is about, for commands with several sinks.
 pub fn about_sink(sink: &str, error: impl Display) -> String {
     format!("the sink {sink}: {error}")
 }

@@ -1,4 +1,4 @@
-//! What `byway status` and `byway limit` say, and what is said of the status socket.
+//! Messages of `byway status` and `byway limit`, and about the status socket.
 
 use crate::units::{Bytes, Rate, Span};
 use std::fmt::Display;
@@ -45,7 +45,8 @@ pub fn relayed(bytes: u64, today: u64, grants: u64) -> String {
     format!("  relayed {}, {} today; senders: {grants}", Bytes(bytes), Bytes(today))
 }
 
-/// `  yielded to others for 41.0 s; delay that it added: 3.1 ms`
+/// One line about the cost of a transfer to others: `  yielded to others for 41.0 s; delay that it
+/// added: 3.1 ms`
 pub fn cost(yielded_seconds: f64, added_delay_ms: f64) -> String {
     format!("  yielded to others for {}; delay that it added: {added_delay_ms:.1} ms", Span(yielded_seconds))
 }

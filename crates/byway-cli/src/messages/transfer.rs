@@ -1,4 +1,4 @@
-//! What is said of every transfer: how far it is, how it ended, and what happens to its paths.
+//! Messages of every transfer: its progress, its result, and the changes of its paths.
 
 use crate::units::{Bytes, Rate, Span};
 use byway_transfer::{NameStep, NotCopied, PauseReason};
@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start with --bwlimit RATE";
 
-/// What holds a transfer back.
+/// Returns why a transfer is not faster, in words.
 pub const fn pause(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Yielding => "yielding to others",
@@ -21,7 +21,8 @@ pub const fn pause(reason: PauseReason) -> &'static str {
     }
 }
 
-/// What holds one path back. The receiver may well answer elsewhere.
+/// Returns why one path is not faster, in words. A silent path says only `no answer`, as the
+/// receiver may answer on another path.
 pub const fn pause_of_path(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::NoAnswer => "no answer",
@@ -29,13 +30,14 @@ pub const fn pause_of_path(reason: PauseReason) -> &'static str {
     }
 }
 
-/// Why the receiver is away. What errors of transfers advise does not fit here.
+/// The reason why the receiver is away when it lost the session. The error's own text gives advice
+/// that does not apply here.
 pub const SESSION_FORGOTTEN: &str = "it no longer knows the session";
 pub const RECEIVER_STOPPED: &str = "it was stopped";
 pub const RECEIVER_SILENT: &str = "nothing was heard from it";
 pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
 
-/// What a relay whose quota is used up says.
+/// The reason why a silent receiver is away when a relay reports that its quota is used up.
 pub fn silent_and_used_up(relay: impl Display) -> String {
     format!("{RECEIVER_SILENT}, and a relay says: {relay}")
 }
@@ -86,12 +88,12 @@ fn limit(bytes_per_second: Option<u64>) -> String {
     bytes_per_second.map_or_else(|| "off".into(), |rate| Rate::of(rate, 1.0).to_string())
 }
 
-/// One of the addresses that were tried, and what came back.
+/// One line for an address that was tried, with the reply to it.
 pub fn tried(address: impl Display) -> String {
     format!("  {address}")
 }
 
-/// What a transfer came to.
+/// The totals of a transfer that ended.
 pub struct Totals<'a> {
     pub bytes: u64,
     pub entries: u64,
@@ -103,13 +105,13 @@ pub struct Totals<'a> {
     pub unchanged_files: u64,
     pub newer_files: u64,
     pub excluded_entries: u64,
-    /// Entries that were moved to the receiver's trash, and where they are.
+    /// The number of entries that the receiver moved to its trash, and the trash's path.
     pub deleted: (u64, Option<&'a str>),
     pub undeleted_entries: u64,
 }
 
-/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
-/// arrived before`
+/// The line for a complete transfer: `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry
+/// is missing; 512 KiB of it had arrived before`
 pub fn complete(totals: &Totals<'_>) -> String {
     let verified = if totals.verified { "verified" } else { "NOT verified" };
     let (bytes, span, rate) = (Bytes(totals.bytes), Span(totals.seconds), Rate(totals.goodput_bps));
@@ -141,7 +143,8 @@ pub fn complete(totals: &Totals<'_>) -> String {
     text + &super::send::excluded(totals.excluded_entries)
 }
 
-/// `not copied: 3 owners or groups, 2 hard links (--hard-links keeps them)`
+/// The line for metadata that was not copied: `not copied: 3 owners or groups, 2 hard links
+/// (--hard-links keeps them)`
 pub fn not_copied(counts: &NotCopied) -> String {
     let parts = [
         (counts.owners, "owners or groups"),
@@ -154,7 +157,8 @@ pub fn not_copied(counts: &NotCopied) -> String {
     format!("not copied: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`
+/// The line for a transfer that broke off: `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is
+/// kept, 3 entries are complete`
 pub fn broken_off(arrived: u64, total: Option<u64>, totals: &Totals<'_>) -> String {
     let total = total.map(|total| format!(" of {}", Bytes(total))).unwrap_or_default();
     let verb = if totals.entries == 1 { "is" } else { "are" };
@@ -166,7 +170,7 @@ fn entries(count: u64) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// A path's part of a transfer that ended. Only its sender knows what was lost.
+/// The line for one path of a transfer that ended. `lost` is known only at the sender.
 pub fn path_carried(route: &str, bytes: u64, lost: Option<u64>) -> String {
     let lost = lost.map(|lost| format!(", {lost} packets lost")).unwrap_or_default();
     format!("  {route}: {}{lost}", Bytes(bytes))

@@ -1,4 +1,4 @@
-//! What `byway view` says. The page has its words in `byway_view`.
+//! Messages of `byway view`. The texts of the page are in `byway_view`.
 
 pub const BROWSER_OPENED: &str =
     "a browser opens this address, which is good for one visit; Ctrl-C ends the page";

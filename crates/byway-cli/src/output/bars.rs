@@ -9,9 +9,9 @@ use byway_terminal::Painter;
 use byway_terminal::line_wrap::{breadth, cut, printable};
 use std::collections::BTreeMap;
 
-/// Columns of the bar of a transfer: where there is room, and where there is little.
+/// Columns of a transfer's bar: the most, and the least on a narrow screen.
 const TOTAL_BAR_COLUMNS: (usize, usize) = (30, 4);
-/// Columns of the bar of a path: where there is room, and where there is little.
+/// Columns of a path's bar: the most, and the least on a narrow screen.
 const PATH_BAR_COLUMNS: (usize, usize) = (12, 4);
 /// The smallest width of a path's name in columns.
 const MIN_NAME_COLUMNS: usize = 12;
@@ -21,7 +21,7 @@ const SPINNER_CHARS: [char; 4] = ['-', '\\', '|', '/'];
 /// Draws progress bars. Progress arrives a few times a second.
 pub(super) struct Bars {
     painter: Painter,
-    /// The transfers that run, by their numbers.
+    /// The latest progress of each running transfer, by the transfer's number.
     running: BTreeMap<u32, Progress>,
     turn: usize,
     stopped: bool,
@@ -66,13 +66,13 @@ impl Bars {
         self.draw();
     }
 
-    /// Draws lines in place of those before.
+    /// Replaces the lines that were drawn before.
     pub(super) fn redraw(&mut self, lines: &[String]) {
         let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
         self.painter.draw(&lines);
     }
 
-    /// Removes the bars and draws nothing more.
+    /// Removes the bars and stops all drawing.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         self.running.clear();
@@ -88,7 +88,7 @@ impl Bars {
     }
 }
 
-/// The lines of a transfer, for a screen of so many columns.
+/// Returns the lines of a transfer, for a screen of `columns` columns.
 #[must_use]
 pub fn transfer_lines(progress: &Progress, columns: usize) -> Vec<String> {
     let turn = SPINNER_CHARS.first().copied().unwrap_or_default();
@@ -129,7 +129,7 @@ fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: u
     format!("  {name}{space} {}{rest}", bar(share, length))
 }
 
-/// The length of a bar next to `beside` other columns.
+/// Returns the length of a bar that shares the screen with `beside` other columns.
 fn room((most, least): (usize, usize), columns: usize, beside: usize) -> usize {
     columns.saturating_sub(beside).clamp(least, most)
 }
@@ -149,7 +149,7 @@ fn bar(share: f64, columns: usize) -> String {
     text
 }
 
-/// The line of a whole transfer. Less important parts are left out if there is no room.
+/// Returns the line of a whole transfer. Less important parts are left out if the screen is narrow.
 fn total_text(progress: &Progress, columns: usize) -> String {
     let mut text = Bytes(progress.bytes).to_string();
     let more = [

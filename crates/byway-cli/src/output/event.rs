@@ -18,21 +18,21 @@ use std::net::SocketAddr;
 /// The `"v"` of every line.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that happened.
+/// An event of the program, printed as one line of JSON with `--json`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// Ready for peers; the first event of `recv` and `relay`.
     Ready(Ready),
-    /// How far a transfer is; about once a second.
+    /// The progress of a transfer, about once a second.
     Progress(Progress),
-    /// Something a person should know and that does not end the transfer.
+    /// A warning: the transfer goes on.
     Warning {
         /// The message in one sentence.
         message: String,
     },
-    /// From now on a receiver's ticket is good for one sender alone: the first that completed a
-    /// transfer with it.
+    /// The receiver's ticket now admits only one sender: the first that completed a transfer with
+    /// it.
     Bound {
         /// The sender's public key.
         sender: String,
@@ -41,24 +41,26 @@ pub enum Event {
     Path(PathChange),
     /// A relay has come further.
     Relay(RelayChange),
-    /// The bandwidth limit is another: by its timetable, by SIGUSR2, or because somebody set it.
+    /// The bandwidth limit changed: by its timetable, by SIGUSR2, or by `byway limit`.
     Limit {
         /// Bytes per second from now on; `None`: no limit.
         bytes_per_second: Option<u64>,
-        /// The limits of a forward, which has one for each direction.
+        /// The limits of a forward, which has one for each direction. `None`: the verb limits only
+        /// one direction.
         #[serde(skip_serializing_if = "Option::is_none")]
         directions: Option<BothLimits>,
     },
-    /// The counters of a relay so far.
+    /// The counters of a relay since its start.
     Counters(RelayCounters),
-    /// The end; the last event of every verb but a `recv` or `relay` that goes on.
+    /// The result of a verb or a transfer. It is the last event, except of a `recv` or `relay` that
+    /// goes on.
     Result(ResultEvent),
     /// An event that is specific to a verb.
     #[serde(untagged)]
     Told {
         /// The event's name.
         event: &'static str,
-        /// The other fields of the event.
+        /// The other fields of the event, in order.
         #[serde(flatten)]
         fields: Fields,
     },
@@ -69,7 +71,7 @@ pub enum Event {
 pub struct BothLimits {
     /// To the receiver.
     pub up: Option<u64>,
-    /// From the receiver.
+    /// The limit from the receiver to this host, in bytes per second.
     pub down: Option<u64>,
 }
 
@@ -79,7 +81,7 @@ pub struct Ready {
     /// The ticket of a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
-    /// The word of a relay.
+    /// The relay word that a relay printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub word: Option<String>,
     /// Local addresses listened on.
@@ -87,15 +89,16 @@ pub struct Ready {
     /// The address of a relay's pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<SocketAddr>,
-    /// The only sender for which the ticket is valid. `None`: it was not used yet.
+    /// The only sender that the ticket admits. `None`: the ticket was not used yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// Where a receiver can be reached directly.
+    /// The addresses at which a receiver can be reached without a relay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<Reach>,
 }
 
-/// How a receiver can be reached directly.
+/// The addresses at which a receiver can be reached without a relay, and the command for the
+/// sender.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reach {
     /// The addresses in the ticket.
@@ -109,12 +112,13 @@ pub struct Reach {
     /// networks need a relay.
     /// Private means RFC 1918, RFC 4193, RFC 6598, link-local and loopback.
     pub private: bool,
-    /// The command for the other host. It contains `TICKET` in place of the ticket.
+    /// The command to type on the other host. It contains `TICKET` in place of the ticket.
     pub command: String,
 }
 
 impl Reach {
-    /// How senders reach a receiver `direct`ly, and the `command` for them.
+    /// Describes the addresses `direct` at which senders reach a receiver, and the `command` for
+    /// them.
     pub fn new(direct: &DirectAddresses, command: String) -> Self {
         Self {
             addresses: direct.addresses.iter().map(ToString::to_string).collect(),
@@ -127,7 +131,7 @@ impl Reach {
 }
 
 impl fmt::Debug for Ready {
-    /// Tickets and words are secrets: shown to whom they were made for, not in logs.
+    /// Writes the fields for a log, without tickets and relay words, which are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hide = |secret: &Option<String>| secret.as_ref().map(|_| "[redacted]");
         f.debug_struct("Ready")
@@ -140,14 +144,14 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// How a verb ended.
+/// The result of a verb.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResultEvent {
     /// The verb; empty if none was understood.
     pub verb: &'static str,
-    /// The exit code of the process (of this transfer, for a `recv` that goes on).
+    /// The exit code of the process, or of one transfer for a `recv` that goes on.
     pub exit: u8,
-    /// The error in one sentence. `None`: there was none.
+    /// The error in one sentence. `None`: the verb succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The result of the verb.
@@ -165,18 +169,19 @@ pub enum Outcome {
     Plan {
         /// Payload bytes that would be sent.
         bytes: u64,
-        /// How many files would be sent.
+        /// Number of files that would be sent.
         files: u64,
-        /// How many directories would be sent.
+        /// Number of directories that would be sent.
         directories: u64,
-        /// How many symbolic links would be sent.
+        /// Number of symbolic links that would be sent.
         links: u64,
-        /// Entries that patterns exclude. A directory is one, with what it holds.
+        /// Number of entries that patterns exclude. A directory counts as one, with all that it
+        /// holds.
         #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
         excluded: u64,
         /// Entries that cannot be read and would be left out.
         unreadable: u64,
-        /// What the receiver says. `None`: it does not answer.
+        /// The receiver's reply. `None`: the receiver does not answer.
         #[serde(flatten)]
         found: Option<Found>,
     },
@@ -218,16 +223,17 @@ pub enum Outcome {
     Nothing {},
 }
 
-/// What a transfer would do, as the receiver says: how many entries.
+/// The receiver's reply to a dry run: the number of entries for each action that a transfer would
+/// take.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Found {
-    /// Files and links that are not there.
+    /// Number of files and links that the receiver does not have.
     pub new_entries: u64,
-    /// Files and links that replace others.
+    /// Number of files and links that would replace existing ones at the receiver.
     pub replaced_entries: u64,
-    /// Files that are newer there, and kept.
+    /// Number of files that are newer at the receiver, and kept.
     pub newer_files: u64,
-    /// Files whose contents would be compared.
+    /// Number of files whose contents both hosts would compare.
     pub compared_files: u64,
     /// Entries that would be moved to the trash.
     pub deleted_entries: u64,
@@ -243,7 +249,8 @@ impl Found {
         [new_entries, replaced_entries, newer_files, compared_files, deleted_entries]
     }
 
-    /// Counts an entry, and its bytes or entries.
+    /// Counts one entry of the receiver's reply. `amount` is its bytes or, of a deleted directory,
+    /// its entries.
     pub const fn add(&mut self, what: LookedAt, amount: u64) {
         let (counter, count) = match what {
             LookedAt::New => (&mut self.new_entries, 1),
@@ -259,10 +266,10 @@ impl Found {
     }
 }
 
-/// One path that was tried to a receiver that does not answer.
+/// An address that was tried for a receiver that does not answer, with the reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct TriedAddress {
-    /// Where the receiver was tried: its address, its name if that leads to no address, or a
+    /// The address that was tried: the receiver's, its name if the name has no address, or a
     /// relay's address.
     pub address: String,
     /// Whether the address is a relay's.
@@ -286,9 +293,9 @@ pub struct RelayCounters {
     pub returned_packets: u64,
     /// Bytes of the datagrams from receivers back to senders.
     pub returned_bytes: u64,
-    /// How many greetings were answered.
+    /// Number of greetings that the relay answered.
     pub greeted: u64,
-    /// Notices sent to senders whose datagrams were dropped.
+    /// Number of notices sent to senders whose datagrams were dropped.
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,
@@ -296,15 +303,15 @@ pub struct RelayCounters {
     pub today_bytes: u64,
     /// Bytes in both directions in this month (UTC), over restarts.
     pub month_bytes: u64,
-    /// How many grants are in use.
+    /// Number of grants in use.
     pub grants: u32,
     /// Times that these could not be written to the disk.
     pub not_kept: u64,
     /// TCP connections at the moment.
     pub connections: usize,
-    /// Receivers whose addresses the relay remembers.
+    /// Number of receivers whose addresses the relay remembers.
     pub receivers: usize,
-    /// How much an end host relays for others at present.
+    /// The rate that an end host relays for others at present.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
     /// Datagrams dropped, by reason.
@@ -327,7 +334,7 @@ impl fmt::Display for RelayCounters {
     }
 }
 
-/// What one path carried in the demo.
+/// The share of one path in a round of the demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoPath {
     /// `direct`, or which relay.
@@ -343,9 +350,9 @@ pub struct DemoPath {
 pub struct PingPath {
     /// `direct`, or which relay.
     pub route: String,
-    /// How many probes were sent.
+    /// Number of probes sent.
     pub sent: u32,
-    /// How many answers came.
+    /// Number of replies received.
     pub received: u32,
     /// The smallest round-trip time, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -380,13 +387,14 @@ impl Event {
         matches!(self, Self::Progress(_) | Self::Counters(_))
     }
 
-    /// The event as one line of JSON, without a line feed.
+    /// Returns the event as one line of JSON, without a line feed.
     #[must_use]
     pub fn to_line(&self) -> String {
         self.line_after(0)
     }
 
-    /// The event as a line of JSON, with the number of events left out before it.
+    /// Returns the event as one line of JSON, with the number of events that were left out before
+    /// it.
     pub(super) fn line_after(&self, dropped_events: u64) -> String {
         #[derive(Serialize)]
         struct Versioned<'a> {

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// Lines that wait to be written, from which on progress is left out.
 const PROGRESS_QUEUE_LIMIT: usize = 16;
-/// Lines that wait to be written, from which on no more are taken before one was read.
+/// The most lines that wait to be written. At this number, a new line waits until one is read.
 const QUEUE_LIMIT: usize = 1024;
-/// Time between two looks at signals while a reader is waited for.
+/// Time between two checks for signals, while the program waits for a reader.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a reader may take once a stop was asked for.
+/// Time that a slow reader may delay the program after a stop was asked for.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A queue of events, and the thread that writes them, even after this struct is dropped. The first
@@ -29,7 +29,7 @@ enum Writer {
     /// No event was written yet.
     None,
     Thread,
-    /// Whoever puts an event: a process that entered a namespace of processes may have no threads.
+    /// The thread that emits an event writes it, since the process could not start another thread.
     Putter,
 }
 
@@ -44,9 +44,9 @@ struct LineQueue {
     lines: VecDeque<String>,
     /// A line that was taken is being written.
     writing: bool,
-    /// The number of events left out so far.
+    /// Number of events left out since the last line.
     dropped: u64,
-    /// When waiting ends, once a stop was asked for.
+    /// The end of all waiting for the reader, set once a stop was asked for.
     until: Option<Instant>,
     /// Whether the reader has closed the stream.
     gone: bool,
@@ -94,8 +94,8 @@ impl EventStream {
         }
     }
 
-    /// Waits until the reader has taken everything or has gone, or some time after a stop was asked
-    /// for.
+    /// Waits until the reader has taken every line or closed the pipe, or until `READER_TIMEOUT`
+    /// after a stop.
     pub fn finish(&self, stopped: impl Fn() -> bool) {
         let queue = self.shared.lock();
         drop(self.shared.wait(queue, stopped, |queue| queue.lines.is_empty() && !queue.writing));
@@ -185,7 +185,8 @@ mod tests {
         Event::Warning { message: number.to_string() }
     }
 
-    /// A pipe that nobody reads yet, and as many lines in it and before it as are taken.
+    /// Returns a stream whose pipe and queue are full, the pipe's reader, and the number of events
+    /// that the stream took.
     fn stuck() -> (EventStream, PipeReader, usize) {
         let (reader, writer) = io::pipe().unwrap();
         let mut stream = EventStream::new(Box::new(writer));

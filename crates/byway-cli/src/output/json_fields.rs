@@ -1,4 +1,4 @@
-//! What a verb tells of its own matters: an object of JSON, of which this room knows no field.
+//! The fields of a verb's own events: an object of JSON, whose fields only the verb knows.
 
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -17,7 +17,7 @@ impl Fields {
         always(serde_json::Deserializer::from_str(&text).deserialize_map(OrderedObject))
     }
 
-    /// An object with one field of this name.
+    /// Makes an object with the one field `name`.
     #[must_use]
     pub fn one(name: &str, value: &impl Serialize) -> Self {
         Self(vec![(name.to_owned(), always(serde_json::value::to_raw_value(value)))])
@@ -41,7 +41,7 @@ impl Serialize for Fields {
     }
 }
 
-/// Deserializes an object, and keeps the order of its fields.
+/// A visitor that reads a JSON object and keeps the order of its fields.
 struct OrderedObject;
 
 impl<'de> Visitor<'de> for OrderedObject {

@@ -17,8 +17,8 @@ pub(super) struct Plain {
     /// Seconds between two lines of progress.
     interval: f64,
     verbose: bool,
-    /// When the last line of progress was written, in the seconds of each transfer that runs, by
-    /// its number.
+    /// The time at which each running transfer's last line was written, in seconds of the transfer,
+    /// by its number.
     last: BTreeMap<u32, f64>,
 }
 
@@ -58,7 +58,7 @@ impl Plain {
     }
 }
 
-/// The line for an event other than progress. `None`: it is not shown.
+/// Returns the line for an event other than progress. `None`: the event is not shown.
 pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     match event {
         Event::Ready(ready) => Some(transfer::listening(&ready.listen)),
@@ -81,7 +81,8 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     }
 }
 
-/// The number of the transfer that ended. `None`: none did, or it is a sender's.
+/// Returns the number of the transfer that `event` ends, 0 for a sender's. `None`: the event ends
+/// no transfer.
 pub(super) fn ended(event: &Event) -> Option<u32> {
     match event {
         Event::Result(ResultEvent { outcome: Outcome::Transfer(done), .. }) => {
@@ -127,11 +128,11 @@ fn summary(result: &ResultEvent) -> Option<String> {
     Some(text)
 }
 
-/// Printed before the name of a path on which the other side sends.
+/// The prefix of a path's name, for a path on which the other host sends.
 pub(super) const BACK_PREFIX: &str = "back: ";
 
-/// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s
-/// (yielding to others)`
+/// Returns the progress as one line: `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct
+/// 9.10 Mbit/s, r1 8.90 Mbit/s (yielding to others)`
 pub(super) fn progress_line(progress: &Progress) -> String {
     let mut text = progress.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
     let _ = write!(text, "{}", Bytes(progress.bytes));
@@ -163,7 +164,8 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     text
 }
 
-/// Time to the end at the present rate, if both are known.
+/// Returns the seconds until the end at the present rate. `None`: the size or the rate is not
+/// known.
 pub(super) fn seconds_left(progress: &Progress) -> Option<f64> {
     let left = progress.total?.saturating_sub(progress.bytes);
     // At the end nothing is left, whatever the rate.

@@ -1,5 +1,4 @@
-//! What the events of transfers hold. They say whose they are, how far, over which paths, and what
-//! came of them.
+//! The fields of a transfer's events: its sender, its progress, its paths, and its result.
 
 use crate::messages::lending;
 use byway_terminal::line_wrap::printable;
@@ -40,61 +39,62 @@ pub fn short_key(key: &str) -> String {
 /// Letters of a key that are shown, enough to distinguish a receiver's senders.
 const SHORT_KEY_LEN: usize = "byway-key-".len() + 8;
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// Which transfer it is. `None` at a sender.
+    /// The sender and number of the transfer at a receiver. `None` at a sender.
     #[serde(flatten)]
     pub origin: Option<Origin>,
     /// Seconds since the transfer began.
     pub seconds: f64,
     /// Payload bytes that the receiver has.
     pub bytes: u64,
-    /// Payload bytes of the whole transfer. `None` for a stream, and before they are counted.
+    /// Payload bytes of the whole transfer. `None`: it is a stream, or the files are still counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Payload rate over the last seconds, of what travelled: what an earlier try had brought does
-    /// not count.
+    /// Payload rate over the last seconds, in bits per second. Bytes kept from an earlier attempt
+    /// do not count.
     pub rate_bps: f64,
     /// Why the transfer is not faster. `None`: only the paths limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "by_code", deserialize_with = "of_code")]
     pub pause: Option<PauseReason>,
-    /// Seconds in which it yielded to others so far. `None`: it sends nothing.
+    /// Seconds in which the transfer yielded to others so far. `None`: this host sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yielded_seconds: Option<f64>,
-    /// The mean queueing delay in milliseconds of what it sent while it did not yield: what it
-    /// added to the delay of others. `None`: it was not measured.
+    /// The mean queueing delay of the transfer's packets while it did not yield, in milliseconds:
+    /// its cost to others. `None`: not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_delay_ms: Option<f64>,
-    /// What this host relays for others meanwhile. `None`: it does not.
+    /// The rate that this host relays for others during the transfer. `None`: it does not relay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lends: Option<LendingReport>,
     /// Every path that is not closed.
     pub paths: Vec<PathProgress>,
-    /// Paths on which the other side sends, if both sides send.
+    /// Paths on which the other host sends, if both hosts send.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<PathProgress>,
 }
 
-/// How much an end host relays for others now, and why it is no more.
+/// The rate that an end host relays for others now, and what limits it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LendingReport {
-    /// The bits per second that the host relays for others.
+    /// Bits per second that the host relays for others.
     pub relays_bps: u64,
-    /// The bits per second that others may send through this host: the lower of both directions.
+    /// Bits per second that others may send through this host, in the slower direction.
     pub lends_bps: u64,
     /// The highest rate at which the host itself sent in the last second.
     pub own_up_bps: u64,
     /// The highest rate at which the host itself received in the last second.
     pub own_down_bps: u64,
-    /// Why nothing is lent. `None`: it is, or the host's own traffic is the reason.
+    /// The reason why the host lends nothing. `None`: it lends, or its own traffic takes the whole
+    /// line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lends_nothing: Option<String>,
 }
 
 impl fmt::Display for LendingReport {
-    /// What is relayed, and what may be: `relays 3.10 Mbit/s of 7.20 Mbit/s for others`.
+    /// Writes the relayed rate and its limit: `relays 3.10 Mbit/s of 7.20 Mbit/s for others`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&lending::relays(self.relays_bps, self.lends_bps))
     }
@@ -109,10 +109,10 @@ pub struct PathProgress {
     pub name: String,
     /// The transport of the path's packets: `udp` or `tcp`.
     pub carrier: Cow<'static, str>,
-    /// This host's address on the path. `None`: the system chooses it.
+    /// This host's address on the path. `None`: the system chooses the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<IpAddr>,
-    /// Where the path's packets go, or come from: the peer, or the relay.
+    /// The address of the path's other end: the peer, or the relay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<SocketAddr>,
     /// `probing`, `active`, `choked`, …
@@ -127,13 +127,13 @@ pub struct PathProgress {
     /// The smallest round-trip time of the latest 15 to 30 s, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_rtt_ms: Option<f64>,
-    /// How long the newest acknowledged packet waited in queues, in milliseconds.
+    /// Time that the newest acknowledged packet waited in queues, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<f64>,
-    /// How many packets were sent. `None`: the other side sends on the path.
+    /// Number of packets sent. `None`: the other host sends on the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
-    /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
+    /// Number of packets lost. `None`: the other host sends on the path, and only it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
@@ -148,7 +148,7 @@ fn by_code<S: Serializer>(reason: &Option<PauseReason>, serializer: S) -> Result
     reason.map(PauseReason::code).serialize(serializer)
 }
 
-/// The reason of a code. One that a later version has is none.
+/// Reads a reason from its code. A code that only later versions know is read as `None`.
 fn of_code<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<PauseReason>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|code| PauseReason::of_code(&code)))
 }
@@ -184,44 +184,45 @@ pub struct RelayChange {
 pub struct Transferred {
     /// Payload bytes in place, each file's hash found right.
     pub bytes: u64,
-    /// Bytes that were not transferred, because the receiver had them.
+    /// Bytes that were not sent, because the receiver already had them.
     #[serde(rename = "kept_bytes")]
     pub kept: u64,
-    /// Files that were not transferred, because the receiver has them with the same size and time,
-    /// as it says.
+    /// Number of files that were not sent, because the receiver reports files of the same size and
+    /// time.
     #[serde(rename = "unchanged_files", skip_serializing_if = "is_zero")]
     pub unchanged: u64,
-    /// Files that were not transferred, because the receiver has newer ones and is to keep them.
+    /// Number of files that were not sent, because the receiver keeps its newer ones.
     #[serde(rename = "newer_files", skip_serializing_if = "is_zero")]
     pub newer: u64,
-    /// Entries that patterns excluded. A directory is one, with what it holds.
+    /// Number of entries that patterns excluded. A directory counts as one, with all that it holds.
     #[serde(rename = "excluded_entries", skip_serializing_if = "is_zero")]
     pub excluded: u64,
-    /// Entries that the receiver moved to its trash, because the sender no longer has them.
+    /// Number of entries that the receiver moved to its trash, because the sender no longer has
+    /// them.
     #[serde(rename = "deleted_entries", skip_serializing_if = "is_zero")]
     pub deleted: u64,
-    /// Entries that the receiver should have moved there and did not.
+    /// Number of entries that the receiver failed to move to its trash.
     #[serde(rename = "undeleted_entries", skip_serializing_if = "is_zero")]
     pub undeleted: u64,
-    /// Where they are, from the receiver's directory.
+    /// The path of the trash, from the receiver's directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trash: Option<String>,
-    /// What of the tree is not copied, as far as a sender has met it.
+    /// Metadata of the tree that is not copied, as far as the sender has read the tree.
     #[serde(skip_serializing_if = "is_all_copied", serialize_with = "counts_not_copied")]
     pub not_copied: NotCopied,
     /// Files, directories and links in place.
     pub entries: u64,
-    /// From the first byte to the receiver's confirmation.
+    /// Seconds from the first byte to the receiver's confirmation.
     pub seconds: f64,
     /// Payload bits per second over this time. Bytes that the receiver already had do not count.
     pub goodput_bps: f64,
     /// Whether the hashes of all files agree at both ends.
     pub verified: bool,
-    /// Seconds in which it yielded to others. `None`: it sent nothing.
+    /// Seconds in which the transfer yielded to others. `None`: this host sent nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yielded_seconds: Option<f64>,
-    /// The mean queueing delay in milliseconds of what it sent while it did not yield. `None`: it
-    /// was not measured.
+    /// The mean queueing delay of the transfer's packets while it did not yield, in milliseconds.
+    /// `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_delay_ms: Option<f64>,
     /// Every path that was used.
@@ -235,17 +236,17 @@ pub struct Transferred {
     /// Entries that are not in place although the transfer has ended.
     #[serde(rename = "failed_entries", skip_serializing_if = "is_zero")]
     pub failed: u64,
-    /// Payload bytes of a transfer that broke off which the receiver has and keeps, so that they
-    /// need not travel again.
+    /// Payload bytes of a broken-off transfer that the receiver keeps, so that they need not be
+    /// sent again.
     #[serde(rename = "arrived_bytes", skip_serializing_if = "Option::is_none")]
     pub arrived: Option<u64>,
     /// Payload bytes of a transfer that broke off. `None`: unknown.
     #[serde(rename = "total_bytes", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Which transfer it was. `None` at a sender.
+    /// The sender and number of the transfer at a receiver. `None` at a sender.
     #[serde(flatten)]
     pub origin: Option<Origin>,
-    /// Bytes relayed for others meanwhile. `None`: relaying was off.
+    /// Bytes that this host relayed for others during the transfer. `None`: relaying was off.
     #[serde(rename = "lent_bytes", skip_serializing_if = "Option::is_none")]
     pub lent: Option<u64>,
 }
@@ -262,7 +263,7 @@ pub struct RelayTotal {
     pub name: String,
     /// `trying`, `available`, `reserve`, `used`, `unusable` or `dropped`.
     pub standing: &'static str,
-    /// Why the relay is spare, unusable or dropped, for a person.
+    /// The reason, for a person, why the relay is spare, unusable or dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Round-trip time of the latest answered probe in milliseconds. `None`: no probe was answered.

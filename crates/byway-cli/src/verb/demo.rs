@@ -67,7 +67,8 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     }
 }
 
-/// The files to send, and their size in bytes.
+/// Returns the files to send, and their size in bytes. Without a path, it makes them below
+/// `scratch`.
 fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
     match &arguments.path {
         Some(path) => {

@@ -13,10 +13,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Asks the receiver, and lists what it says. `None`: it does not answer.
+/// Asks the receiver what a transfer would do, and lists the reply. `None`: the receiver does not
+/// answer.
 pub(super) fn look(plan: SendingPlan, signals: &Signals, output: &mut Output) -> Result<Option<Found>> {
     let sending = Sending::start(plan)?;
     let (mut found, mut stop) = (Found::default(), None);
@@ -50,7 +51,7 @@ pub(super) fn look(plan: SendingPlan, signals: &Signals, output: &mut Output) ->
     }
 }
 
-/// Tells what there is to send, and what the receiver said of it.
+/// Prints what the sender has to send, and the totals of the receiver's reply.
 pub(super) fn conclude(
     paths: &[PathBuf],
     (options, selection): (&SourceOptions, Arc<TreeSelection>),

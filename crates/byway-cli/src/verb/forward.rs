@@ -25,15 +25,15 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
 
-/// Time between two looks at what is to be told.
+/// Time between two checks for events, while a message is still to be printed.
 const TELLING_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Time between two looks at the limits, while nothing happens.
+/// Time between two checks of the bandwidth limits, while nothing happens.
 const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Files that this process has open in addition to connections.
 const OTHER_FILES: usize = 128;
 /// Time between two events with the counters of forwarded connections.
 const TALLY_INTERVAL: Duration = Duration::from_secs(1);
-/// If nobody answers for this time, the user is told.
+/// Time without an answer from the receiver after which the user is told.
 const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
 /// The counters of forwarded connections, as JSON.
@@ -41,7 +41,7 @@ const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 struct Forwarded {
     /// The number of present connections.
     open: usize,
-    /// The number of connections so far.
+    /// Number of connections so far.
     connections: u64,
     /// Bytes from programs to targets.
     sent_bytes: u64,
@@ -49,15 +49,15 @@ struct Forwarded {
     received_bytes: u64,
 }
 
-/// Tells that the receiver went, or came back.
+/// An event: the receiver went away, or came back.
 #[derive(Serialize)]
 struct Presence {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// Forwards connections until a signal stops it, or the one of standard input and output until its
-/// end.
+/// Forwards connections until a signal stops it. With `--stdio`, it forwards one connection until
+/// that ends.
 pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> Result<Exit> {
     if arguments.stdio.is_some() {
         output.stdout_is_data();

@@ -15,11 +15,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Takes standard input and output away from the rest of the process, which has `/dev/null` in
-/// their place. So nothing else is written there, and closing them is noticed by whoever reads.
+/// Takes standard input and output, and puts `/dev/null` in their place. So nothing else is written
+/// to them, and their reader notices when they are closed.
 pub(super) fn take(target: Target) -> Result<PipedConnection> {
     let take = || -> io::Result<(OwnedFd, OwnedFd)> {
         let taken = (stdin().try_clone_to_owned()?, stdout().try_clone_to_owned()?);
@@ -32,7 +32,7 @@ pub(super) fn take(target: Target) -> Result<PipedConnection> {
     Ok(PipedConnection { target, input, output })
 }
 
-/// Waits for the end of the connection. Only `-v` shows what happens meanwhile.
+/// Waits until the connection ends. Only `-v` shows warnings meanwhile.
 pub(super) fn follow(
     forwarding: Forwarding,
     target: &Target,
@@ -72,7 +72,7 @@ pub(super) fn follow(
     }
 }
 
-/// Why the connection ended before its end, without the advice of errors that is for files.
+/// Returns the reason why the connection broke. Advice in errors about files is left out.
 fn sentence(target: &Target, error: TransferError) -> String {
     match error {
         TransferError::PeerFailed(reason) => reason,

@@ -14,7 +14,7 @@ use byway_gateway::joining::JoinState;
 use byway_gateway_host::joining::Association;
 use std::time::Duration;
 
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the subcommand of `byway gateway`.

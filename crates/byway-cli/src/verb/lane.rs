@@ -12,7 +12,7 @@ use byway_lane::{RunningLane, check_loopback};
 use byway_net::Clock;
 use byway_wire::Duration;
 
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two events with the counters.
 const COUNTERS_INTERVAL: Duration = Duration::from_secs(1);

@@ -14,25 +14,25 @@ use byway_transfer::address::Endpoint;
 use byway_transfer::lending::{Lending, LendingEvent, LendingPlan};
 use byway_wire::{Duration, Instant};
 
-/// Time between two looks at what is lent.
+/// Time between two reads of the lending's counters.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two lines of counters for a program.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is lent, if anything is.
+/// The running lending of this host, if any, and its last counters.
 pub(super) struct LendingStatus {
     lending: Option<Lending>,
     clock: Clock,
     looked: Instant,
     told: Instant,
-    /// Somebody wants to know what was relayed.
+    /// Whether the counters were asked for, and not yet printed.
     asked: bool,
     lends: Option<LendingReport>,
 }
 
 impl LendingStatus {
-    /// Begins, if that is asked for, and says what is lent. A host that cannot lend transfers all
-    /// the same.
+    /// Starts relaying for others if `--also-relay` asks for it. A host that cannot relay only
+    /// warns, and transfers all the same.
     pub fn start(
         global: &Global,
         arguments: &Arguments,
@@ -69,7 +69,7 @@ impl LendingStatus {
         Ok(Self { lending, ..nothing })
     }
 
-    /// Tells what happened, and what was relayed if somebody wants to know. `busy`: this host has a
+    /// Prints the lending's events, and its counters if someone asked. `busy`: this host has a
     /// transfer of its own.
     pub fn look(&mut self, busy: bool, signals: &Signals, output: &mut Output) {
         let Some(lending) = &mut self.lending else { return };
@@ -106,12 +106,12 @@ impl LendingStatus {
         self.lending.is_some()
     }
 
-    /// What is lent now.
+    /// Returns the rate that this host lends and relays now.
     pub fn lends(&self) -> Option<LendingReport> {
         self.lends.clone()
     }
 
-    /// Ends, and says what was relayed: bytes either way.
+    /// Stops relaying and prints the totals. Returns the bytes relayed in both directions.
     pub fn stop(self, output: &mut Output) -> Option<u64> {
         match self.lending?.stop() {
             Ok(relayed) => {

@@ -11,11 +11,11 @@ use byway_transfer::host_status::StatusBoard;
 use byway_transfer::limits::rate_timetable::RateTimetable;
 use byway_transfer::{EventLoop, LimitChoice, LimitWish, LimitedDirection};
 
-/// The limits of a command, over all tries of its transfer.
+/// The bandwidth limits of a command, over all attempts of its transfer.
 pub(super) struct LimitControl {
     choice: LimitChoice,
     direction: LimitedDirection,
-    /// What was applied last.
+    /// The limits that were applied last.
     limits: RateLimits,
 }
 
@@ -44,7 +44,7 @@ impl LimitControl {
         self.choice.set(wish);
     }
 
-    /// Applies what holds now, and says so if that is something else.
+    /// Applies the limits of this moment, and emits an event if they changed.
     pub fn look<O: Owner>(&mut self, signals: &Signals, running: &EventLoop<O>, output: &mut Output) {
         if let Some(wish) = output.status().and_then(StatusBoard::take_limits) {
             self.set(wish);
@@ -55,7 +55,8 @@ impl LimitControl {
         }
     }
 
-    /// Signals and whoever asks for limits end the wait for the next event from now on.
+    /// From now on, signals and requests for other limits end the event loop's wait for the next
+    /// event.
     pub fn interrupt<O: Owner>(signals: &Signals, running: &EventLoop<O>, output: &Output) {
         let interrupter = running.interrupter();
         if let Some(status) = output.status() {
@@ -65,7 +66,8 @@ impl LimitControl {
         signals.wake_by(move || interrupter.interrupt());
     }
 
-    /// Finds what holds now. `is_toggled`: whether SIGUSR2 came.
+    /// Finds the limits of this moment. Returns the event to emit if they changed. `is_toggled`:
+    /// whether SIGUSR2 came.
     fn turn(&mut self, is_toggled: bool) -> Option<Event> {
         if is_toggled && !self.choice.toggle() {
             return Some(Event::Warning { message: messages::transfer::NO_LIMIT_TO_LIFT.into() });
@@ -86,7 +88,7 @@ mod tests {
         LimitControl::new(direction, &limits.parse().unwrap()).unwrap()
     }
 
-    /// The limit that a look tells. `None`: it tells none.
+    /// Returns the limit in the event of one turn. `None`: the turn has no event.
     fn told(control: &mut LimitControl, is_toggled: bool) -> Option<Option<u64>> {
         match control.turn(is_toggled)? {
             Event::Limit { bytes_per_second, .. } => Some(bytes_per_second),

@@ -35,8 +35,8 @@ pub(super) fn man(arguments: &ManArguments) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The page of a command, and those of its verbs (`byway-lab-run.1`). `words` are those behind
-/// `byway`.
+/// Writes the page of a command, and the pages of its verbs (`byway-lab-run.1`). `words` are the
+/// words behind `byway`.
 fn write_pages(directory: &Path, command: &Command, words: &[&str]) -> Result<()> {
     let file = directory.join(format!("{}.1", [&["byway"], words].concat().join("-")));
     fs::write(&file, page(command, words)?).with_context(|| messages::manual::cannot_write(&file))?;
@@ -44,7 +44,7 @@ fn write_pages(directory: &Path, command: &Command, words: &[&str]) -> Result<()
     verbs.try_for_each(|verb| write_pages(directory, verb, &[words, &[verb.get_name()]].concat()))
 }
 
-/// The manual page of a command: the sections that its definition holds, and those of
+/// Returns the manual page of a command: the sections that clap makes, then the sections of
 /// [`sections`].
 fn page(command: &Command, words: &[&str]) -> io::Result<Vec<u8>> {
     let (_, notes) = sections::examples_and_notes(command);
@@ -69,7 +69,7 @@ fn page(command: &Command, words: &[&str]) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A reader that went away has seen enough.
+/// Writes to standard output. A reader that has closed the pipe is no error.
 fn print(bytes: &[u8]) -> Result<Exit> {
     match io::stdout().lock().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Every verb, and every flag of it, has its place in the page of that name.
+    /// Asserts that the page of each verb names all flags of the verb. Returns the number of pages.
     fn look_up(command: &Command, directory: &Path) -> usize {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name());
         let text = fs::read_to_string(directory.join(format!("{name}.1"))).unwrap().replace('\\', "");

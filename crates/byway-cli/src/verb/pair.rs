@@ -17,7 +17,7 @@ use byway_wire::relay::Word;
 use serde::Serialize;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-/// What an event tells of the code.
+/// The event with the pairing code, for programs.
 #[derive(Serialize)]
 struct ShownCode {
     code: String,
@@ -25,17 +25,17 @@ struct ShownCode {
     command: String,
 }
 
-/// What an event tells of the other host.
+/// The event with the paired host, for programs.
 #[derive(Serialize)]
 struct PairedHost {
     name: String,
     key: String,
-    /// Whether it receives, so that its name stands for a ticket.
+    /// Whether the host receives, so that its name stands for its ticket.
     ticket: bool,
     file: String,
 }
 
-/// What the person typed.
+/// The parsed arguments of the command.
 struct Request {
     code: Option<PairingCode>,
     /// The relay behind the code, as HOST:PORT.
@@ -43,7 +43,7 @@ struct Request {
     name: Option<PeerName>,
 }
 
-/// Pairs, and keeps what was learned.
+/// Pairs with another host, and saves its key or ticket under a name.
 pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Result<Exit> {
     global.usable()?;
     let Request { code, host, name } = request(arguments)?;
@@ -91,7 +91,7 @@ pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Res
     }
 }
 
-/// Takes the arguments apart. Where the first is no code and the only one, it is the name.
+/// Parses the arguments. If the only argument is not a code, it is the name.
 fn request(arguments: &Pair) -> Result<Request> {
     let name = arguments.name.clone();
     let Some(text) = &arguments.code else { return Ok(Request { code: None, host: None, name }) };
@@ -106,7 +106,8 @@ fn request(arguments: &Pair) -> Result<Request> {
     }
 }
 
-/// The relay's addresses, and the word if this host has one.
+/// Returns the addresses of the relay at which both hosts meet, and the relay word if this host has
+/// one.
 fn meeting_place(
     global: &Global,
     arguments: &Pair,
@@ -128,7 +129,7 @@ fn meeting_place(
     Ok((word.relays().to_vec(), Some(word)))
 }
 
-/// What this host proposes to be called: the first part of its name.
+/// Returns the name that this host proposes for itself: the first label of its host name.
 fn own_name() -> Option<PeerName> {
     let names = rustix::system::uname();
     let first = names.nodename().to_str().ok()?.split('.').next()?.to_ascii_lowercase();
@@ -146,7 +147,7 @@ fn show(code: PairingCode, relay: SocketAddr, output: &mut Output) -> std::io::R
     Ok(())
 }
 
-/// Gives the other host a name in the configuration file.
+/// Saves the other host under a name in the configuration file, and prints the result.
 fn keep(
     global: &Global,
     chosen: Option<&PeerName>,

@@ -9,7 +9,7 @@ use anyhow::Result;
 use byway_transfer::settings::{FindingWeight, PeerEdit, edit_peers};
 use serde::Serialize;
 
-/// A peer as a program is told of it.
+/// A row of the list of peers, in JSON.
 #[derive(Serialize)]
 struct ListedPeer {
     name: String,
@@ -19,7 +19,7 @@ struct ListedPeer {
     file: String,
 }
 
-/// A mistake as a program is told of it.
+/// A mistake in a configuration file, in JSON.
 #[derive(Serialize)]
 struct ToldFinding {
     file: String,
@@ -84,7 +84,7 @@ fn list(global: &Global, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Tells what is wrong with the configuration files.
+/// Prints the mistakes in the configuration files.
 pub(super) fn check(global: &Global, output: &mut Output) -> Result<Exit> {
     let found = global.config.findings();
     let is_warning = |weight| weight == FindingWeight::Warning;

@@ -1,4 +1,4 @@
-//! `byway recv`: prints a ticket and takes what is sent.
+//! `byway recv`: prints a ticket and receives the data that are sent to it.
 
 use super::directory_use;
 use super::lending::LendingStatus;
@@ -32,18 +32,17 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
-/// Time between two looks at what is lent.
+/// Time between two checks for events, while this host relays for others.
 const LENDING_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Time between two looks at the limits, while nothing happens.
+/// Time between two checks of the bandwidth limits, while nothing happens.
 const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
-/// How long to wait for relays before the ticket is printed. A relay that does not answer is given
-/// up after some 5 seconds.
+/// Time to wait for relays before the ticket is printed. A relay that does not answer is given up
+/// after some 5 seconds.
 const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
-/// Connections of programs at once, at most. For all of them this process must be allowed a third
-/// more open files than that.
+/// The most forwarded connections of programs at once. The process needs a third more open files.
 const MAX_FORWARDS: usize = 16 << 10;
 
-/// Receives, and shows how it goes.
+/// Receives transfers, and shows their progress.
 pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Result<Exit> {
     let piped = arguments.directory.as_os_str() == "-";
     let _lock = if piped {
@@ -162,8 +161,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     Ok(exit)
 }
 
-/// The umask of the process. The system tells it only by replacing it, so a umask that gives nobody
-/// anything holds for a moment.
+/// Returns the umask of the process. Reading it replaces it, so a umask that denies access to
+/// others is in force for a moment.
 fn own_umask() -> u16 {
     let mask = umask(Mode::RWXG | Mode::RWXO);
     umask(mask);
@@ -179,7 +178,8 @@ pub(super) fn raise_file_limit() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
 }
 
-/// What the ticket to be printed says: what an earlier run kept, unless another is wanted.
+/// Loads the ticket that an earlier run saved, or makes a new one if none is saved or
+/// `--new-ticket` is given.
 fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<TicketState> {
     if piped {
         return Ok(TicketState::passing()?);
@@ -203,7 +203,7 @@ fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<TicketSta
     Ok(standing)
 }
 
-/// Keeps the ticket for the next run, and says what speaks against it.
+/// Saves the ticket for the next run. Returns warnings, as that the ticket's port was taken.
 fn hold(standing: &mut TicketState, sockets: &[Socket], asked: &[SocketAddr]) -> Vec<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let mut ports = sockets.iter().map(|socket| socket.address().port());
@@ -225,16 +225,16 @@ fn hold(standing: &mut TicketState, sockets: &[Socket], asked: &[SocketAddr]) ->
     troubles
 }
 
-/// The ticket while it is in use.
+/// The ticket in use, and its owner.
 struct HeldTicket {
     state: TicketState,
     owner: TicketOwner,
-    /// Whether nobody need be told whose it becomes.
+    /// Whether the user already knows who owns the ticket.
     told: bool,
 }
 
 impl HeldTicket {
-    /// Keeps whose the ticket is, as soon as it is somebody's.
+    /// Saves the ticket's owner as soon as a first transfer is complete, and announces it once.
     fn look(&mut self, output: &mut Output) {
         let Some(sender) = self.owner.key().filter(|_| self.state.sender().is_none()) else { return };
         let kept = self.state.bind(sender);
@@ -248,7 +248,8 @@ impl HeldTicket {
     }
 }
 
-/// Takes what comes until there is a reason to stop.
+/// Receives until a signal comes, or with `once` until the first transfer ends. Returns the exit
+/// code.
 fn serve(
     receiving: &Receiving,
     signals: &Signals,
@@ -316,7 +317,7 @@ fn serve(
     }
 }
 
-/// Tells how one transfer ended.
+/// Reports how one transfer ended, and returns its exit code.
 fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
     let (bytes, seconds) = (received.bytes, received.seconds);
     let travelled =

@@ -22,16 +22,16 @@ use byway_wire::Duration;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-/// The port that a registry listens on unless told otherwise.
+/// The default port of a registry.
 const DEFAULT_PORT: u16 = 4750;
-/// What is shown for a limit that a word or a relay does not have.
+/// The text shown for a word or a relay without a limit.
 const NO_LIMIT_TEXT: &str = "any";
-/// What is shown for the time that a word is good which does not expire.
+/// The text shown for a word that does not expire.
 const NO_EXPIRY_TEXT: &str = "ever";
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Serves until it is stopped, or does what its operator asks.
+/// Serves until it is stopped, or runs the operator's command.
 pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) -> Result<Exit> {
     let store = match &arguments.store {
         Some(store) => store.clone(),
@@ -73,7 +73,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
     Ok(Exit::Ok)
 }
 
-/// Two tables: words, and relays.
+/// Prints a table of the registry's words and a table of its relays.
 fn show(listing: &Listing, now: u64, output: &mut Output) -> Result<()> {
     output.answer_table(&words(&listing.words, now))?;
     if !listing.relays.is_empty() {
@@ -129,7 +129,7 @@ fn relays(relays: &[RelayLine]) -> Table {
     table
 }
 
-/// What a relay says of itself. In quotes it cannot be taken for what the registry says.
+/// Quotes a text that a relay wrote, so that no reader takes it for the registry's own.
 fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("\"{}\"", text.replace('"', "'")) }
 }

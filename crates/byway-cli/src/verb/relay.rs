@@ -1,4 +1,5 @@
-//! `byway relay`: forwards what it cannot read, for whoever holds its word.
+//! `byway relay`: forwards packets that it cannot read, for every host that has one of its relay
+//! words.
 
 use super::relay_words;
 use crate::args::Global;
@@ -21,13 +22,14 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
-/// Time between two looks at what happened while a registry lists the relay, or a program reads.
+/// Time between two checks for events, while a registry lists the relay or `--json` is given.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two looks otherwise.
 const STANDING_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between two lines of counters for a program.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
-/// How long a relay carries nothing before it counts as unused. Sessions that live send more often.
+/// Time without forwarded packets after which a relay counts as unused. Live sessions send more
+/// often.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Descriptors that a relay may need, mostly for TCP connections.
@@ -142,7 +144,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     Ok(exit)
 }
 
-/// Shows what happens until a signal says stop; `None` if the relay ended by itself.
+/// Shows events until a signal comes, and returns its exit code. `None`: the relay ended by itself.
 fn serve(
     relaying: &Relaying,
     mut enrolling: Option<&mut Enrolling>,
@@ -192,8 +194,8 @@ fn enrolled(news: EnrolEvent, output: &mut Output) {
     }
 }
 
-/// Says what happened, if anything did. `is_asked`: whether whoever reads this asked for counters.
-/// `byway status` asks, too.
+/// Prints the next event, if one comes. `is_asked`: whether to print counters. `byway status` asks
+/// for counters too, which are then only noted.
 fn tell(relaying: &Relaying, patience: Duration, is_asked: &mut bool, output: &mut Output) {
     match relaying.next(patience) {
         Some(RelayRunEvent::Relayed(relayed)) => {
@@ -239,7 +241,8 @@ fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     }
 }
 
-/// Public destinations, what the operator allows, and never this host by its other names.
+/// Returns the policy for destinations: public addresses and those that the operator allows, never
+/// this host's own addresses.
 fn policy(arguments: &Relay) -> Policy {
     let policy = arguments.allow_destination.iter().copied().fold(Policy::public(), Policy::allow);
     sockets::own_addresses().into_iter().fold(policy, Policy::own)

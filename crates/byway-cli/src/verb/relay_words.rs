@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 use anyhow::Result;
 use byway_transfer::{ListedWord, WORD_CHANGE_TIME, WordLimits, WordOperator};
 
-/// Does what an operator wants with the words of a relay.
+/// Runs the operator's command on the relay words: makes, lists or revokes them.
 pub(super) fn run(
     global: &Global,
     arguments: &Relay,

@@ -1,4 +1,4 @@
-//! `byway relays`: what a registry offers.
+//! `byway relays`: lists the relays that a registry offers.
 
 use crate::args::Global;
 use crate::args::verbs::Relays;

@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal as _};
 
-/// The command line of this process for a person. What is no terminal may be a log.
+/// Returns the command line of this process, to be shown. Without a terminal, secrets are left out,
+/// as the reader may be a log.
 pub(super) fn command() -> String {
     let arguments: Vec<_> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! What `send --retry` does between two tries: it waits, and tells how long the receiver is away.
+//! The pause of `send --retry` between two attempts, with messages about the receiver's absence.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -11,24 +11,23 @@ use serde::Serialize;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The longest wait. A receiver that is back is noticed within this time and that of a try.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// How long the receiver is away when a person is told again. It is told next after twice that
-/// time, and so on.
+/// The receiver's absence after which the user is told again. The time doubles with each message.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two looks at signals and the clock.
+/// Time between two checks of signals and the clock.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A receiver that does not answer.
 #[derive(Clone, Copy, Debug)]
 struct Absence {
-    /// When the first try failed.
+    /// The time at which the first attempt failed.
     since: Instant,
     /// The wait after the next try that fails.
     delay: Duration,
-    /// How long the receiver is away when a person is told next.
+    /// The receiver's absence after which the user is told next.
     report_after: Duration,
 }
 
-/// What is due after a try that failed.
+/// The steps after a failed attempt: a pause, and perhaps a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NextTry {
     delay: Duration,
@@ -36,26 +35,26 @@ struct NextTry {
     is_told: bool,
 }
 
-/// The tries of one command.
+/// The attempts of one command to transfer.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// One clock for all tries, as each has an epoch of its own.
+    /// The clock for all attempts, as each attempt has an epoch of its own.
     clock: Clock,
     absence: Option<Absence>,
 }
 
-/// How an event tells it.
+/// The event for an absent receiver.
 #[derive(Serialize)]
 struct Away<'a> {
     reason: &'a str,
-    /// How long the receiver is away, and until the next try.
+    /// The receiver's absence so far, in seconds.
     seconds: f64,
     retry_seconds: f64,
 }
 
 impl Retry {
-    /// Waits until the next try is due. `had_session`: whether the receiver answered in the one
-    /// that failed. The exit code of what ends the wait, if `stop` tells of something.
+    /// Waits until the next attempt is due. `had_session`: whether the receiver answered in the
+    /// failed attempt. Returns the exit code of `stop`, if it ends the wait.
     pub fn wait(
         &mut self,
         reason: &str,

@@ -1,4 +1,4 @@
-//! `byway send`: files or a stream to whoever printed the ticket.
+//! `byway send`: sends files or a stream to the host that printed the ticket.
 
 use super::dry_run;
 use super::lending::LendingStatus;
@@ -33,13 +33,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Time between two looks at signals and progress.
+/// Time between two checks of signals and progress.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long nobody answers before a person is told.
+/// Time without an answer from the receiver after which the user is told.
 const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
-/// Sends, and shows how it goes.
+/// Sends files, and shows the progress.
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
     let environment = std::env::var("BYWAY_TICKET").ok();
     let (paths, ticket) = arguments.split(environment.as_deref(), &global.config)?;
@@ -155,21 +155,21 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
 }
 
-/// What may stop a transfer from outside.
+/// The signals and the clock that may stop a transfer.
 struct Stops {
     signals: Signals,
     alarm: Option<LocalAlarm>,
 }
 
 impl Stops {
-    /// The exit code, once something stops it.
+    /// Returns the exit code, once a signal or the clock stops the transfer.
     fn stop(&mut self) -> Option<Exit> {
         let by_clock = self.alarm.as_mut().is_some_and(LocalAlarm::has_rung);
         self.signals.stop().or_else(|| by_clock.then_some(Exit::LimitReached))
     }
 }
 
-/// Shows how it goes to its end. Returns the exit code of what stopped it, if something did.
+/// Shows the progress until the transfer ends. Returns the exit code of the stop, if there was one.
 fn watch(
     sending: Sending,
     stops: &mut Stops,
@@ -213,7 +213,7 @@ fn watch(
     Ok((sending.join()?, stop))
 }
 
-/// Tells how it ended.
+/// Reports how the transfer ended, and returns the exit code.
 fn conclude(
     sent: SentTransfer,
     stop: Option<Exit>,
@@ -309,8 +309,8 @@ fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
     Ok(controllers(arguments.priority, arguments.congestion.as_deref())?(seed))
 }
 
-/// Makes what governs all paths of a session, from a seed: what was chosen by name, or the
-/// controller of the priority.
+/// Returns a function that makes a session's congestion controller from a seed: the controller
+/// named by `chosen`, or else the one of `priority`.
 pub(super) fn controllers(
     priority: Priority,
     chosen: Option<&str>,

@@ -24,19 +24,18 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
-/// Time between two looks at signals.
+/// Time between two checks for signals.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long to wait for relays before the ticket is printed. A relay that does not answer is given
-/// up after some 5 seconds.
+/// Time to wait for relays before the ticket is printed. A relay that does not answer is given up
+/// after some 5 seconds.
 const RELAY_GREETING_TIMEOUT: Duration = Duration::from_secs(6);
 /// Time between two reports to a person of how sources do.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// So many times the memory for records is the memory for all. The rest is for what arrives in
-/// packets.
+/// The memory for all, divided by the memory for records. The rest is for data in packets.
 const RECORD_SHARE: u64 = 4;
 
-/// How a source does.
+/// The figures of one source.
 #[derive(Serialize)]
 struct SourceFigures<'a> {
     name: &'a str,
@@ -49,7 +48,7 @@ struct SourceFigures<'a> {
     paths: BTreeMap<&'a str, u64>,
 }
 
-/// Takes records until it is stopped.
+/// Receives records until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     let directory = &arguments.directory;
     prepare(directory).with_context(|| messages::sink::cannot_write_into(directory))?;
@@ -118,7 +117,8 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     Ok(exit)
 }
 
-/// Keeps the ticket for the next run, and says what speaks against it.
+/// Saves the ticket for the next run. Returns a warning if that fails or the ticket's port was not
+/// used.
 fn keep(standing: &mut TicketState, bound: &[SocketAddr]) -> Option<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let port = bound.first()?.port();
@@ -129,7 +129,7 @@ fn keep(standing: &mut TicketState, bound: &[SocketAddr]) -> Option<String> {
     Some(messages::sink::port_not_used(before))
 }
 
-/// Waits for the relays to answer: those that did.
+/// Waits for the relays to answer. Returns the relays that did.
 fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> {
     let mut found = GreetedRelays::default();
     let clock = Clock::new();
@@ -149,7 +149,7 @@ fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> 
     found.greeted
 }
 
-/// Takes what comes until there is a reason to stop.
+/// Shows the sink's events until a signal comes or the sink ends, and returns the exit code.
 fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
     let clock = Clock::new();
     let mut shown = clock.now();

@@ -27,16 +27,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Time between two looks at signals, for each sink.
+/// Time between two checks for signals, for each sink.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Time between two reads of the file with the demand.
 const DEMAND_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Renewals of relays' words that may wait for a source, at most.
+/// The most renewals of relay words that may wait for a source.
 const MAX_QUEUED_RENEWALS: usize = 4;
 /// Time between two reports to a person.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How it goes with one sink.
+/// The figures of the connection to one sink.
 #[derive(Serialize)]
 struct SinkFigures<'a> {
     sink: &'a str,
@@ -66,16 +66,16 @@ struct PathFigures<'a> {
     timeouts: u32,
 }
 
-/// One of the sinks.
+/// A sink, and the source that sends to it.
 struct SinkTarget {
-    /// The beginning of its key.
+    /// The beginning of the sink's key.
     key: String,
     running: Option<Source>,
     renew: SyncSender<Vec<Word>>,
     outcome: Option<(u64, Result<(), SourceError>)>,
     shown: Instant,
     away: bool,
-    /// Lines that were too long, as it was told last.
+    /// Number of lines that were too long, as shown last.
     long_lines: u64,
 }
 
@@ -178,7 +178,8 @@ fn demand_in(file: &Path) -> Result<u64> {
     demand.map_err(|error| Failure::new(Exit::Usage, messages::source::demand_in_file(file, error)).into())
 }
 
-/// Follows all until each has ended. The exit code of the signal that stopped them.
+/// Follows all sinks until each has ended. Returns the exit code of the signal that stopped them,
+/// if one came.
 fn serve(
     name: &str,
     sinks: &mut [SinkTarget],
@@ -304,7 +305,7 @@ fn line(standing: &SourceStatus) -> String {
     messages::source::progress(rates_bps, lag, left_out, standing.why.as_deref())
 }
 
-/// Tells how it ended. The first failure decides.
+/// Reports how each sink ended. Returns the exit code of the first failure, or else of the signal.
 fn conclude(sinks: &[SinkTarget], stop: Option<Exit>, output: &mut Output) -> Exit {
     let mut exit = stop.unwrap_or(Exit::Ok);
     let mut error = None;

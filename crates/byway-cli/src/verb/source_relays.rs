@@ -12,12 +12,12 @@ use byway_transfer::registry::{FindEvent, FindPlan, RelayDiscovery, ask};
 use byway_transfer::state_directory::StateDir;
 use byway_wire::relay::Word;
 
-/// A registry that renews its relays' words.
+/// A registry that renews the relay words from it.
 pub struct RegistryRelays(RelayDiscovery);
 
 impl RegistryRelays {
-    /// Asks the registry, or takes its last list. Also returns the words of the relays that serve
-    /// TCP: a source has no other paths.
+    /// Asks the registry for relays, or takes its last list. Also returns the relay words of relays
+    /// that serve TCP, since a source uses only TCP.
     pub fn find(
         identity: &Identity,
         state: &StateDir,
@@ -42,8 +42,8 @@ impl RegistryRelays {
         Ok((Self(RelayDiscovery::start(identity, plan)?), words))
     }
 
-    /// Words that are good for longer than those before, if some came. To be called a few times a
-    /// second.
+    /// Returns relay words that are valid for longer than those before, if any came. To be called a
+    /// few times a second.
     pub fn renewed(&self, output: &mut Output) -> Option<Vec<Word>> {
         match self.0.look()? {
             FindEvent::Relays(words) => Some(words),

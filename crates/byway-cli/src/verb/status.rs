@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long all processes together have to answer.
+/// Time that all processes together have to answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time between two looks with `--watch`, and between two looks at signals.
+/// Time between two reports with `--watch`, and between two checks for signals.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Transfers that ended of which a person reads.
 const SHOWN_ENTRIES: usize = 10;
 
-/// What was found in one look.
+/// The answers of processes, and the ended transfers, at one time.
 struct Found {
     now: u64,
     answers: Vec<Answer>,
     history: Vec<HistoryEntry>,
 }
 
-/// Shows what runs, once or until a signal.
+/// Shows the state of this host's byway processes, once or until a signal.
 pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> Result<Exit> {
     let history = History::at(global.state()?.history_path());
     warn_if_untold(output);
@@ -69,19 +69,19 @@ pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> R
     }
 }
 
-/// Where processes that this user may ask have their sockets.
+/// Returns the directories with the sockets of processes that this user may query.
 pub(super) fn directories() -> Vec<RuntimeDirectory> {
     RuntimeDirectory::visible(rustix::process::geteuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Says so if processes of this user can tell nothing.
+/// Warns if processes of this user cannot be queried.
 pub(super) fn warn_if_untold(output: &mut Output) {
     if let Some(Err(error)) = directories().first().map(RuntimeDirectory::check) {
         output.emit(&Event::Warning { message: messages::status::untold(error) });
     }
 }
 
-/// An event for each process, and one for each transfer that ended.
+/// Emits an event for each process, and one for each transfer that ended.
 fn tell(found: &Found, output: &mut Output) {
     if !output.is_json() {
         return;
@@ -96,7 +96,7 @@ fn tell(found: &Found, output: &mut Output) {
     }
 }
 
-/// What a person reads.
+/// Returns the status as lines for a person.
 fn lines(found: &Found, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> =
         found.answers.iter().flat_map(|it| process(it, found.now, columns)).collect();

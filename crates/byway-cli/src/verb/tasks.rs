@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use byway_files::TreeShares;
 use serde::Serialize;
 
-/// What was listed, as JSON.
+/// The totals of the lists that were written, in JSON.
 #[derive(Serialize)]
 struct TasksReport {
     lists: usize,

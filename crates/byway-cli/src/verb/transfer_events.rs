@@ -1,4 +1,4 @@
-//! What happens in a transfer, as events.
+//! Converts the events of a transfer to the program's events.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -17,7 +17,8 @@ use serde::Serialize;
 /// Seconds between two events of progress.
 const PROGRESS_INTERVAL_SECONDS: f64 = 1.0;
 
-/// Why the receiver is away, for a command that goes on by itself: without what errors advise.
+/// Returns why the receiver is away, for a command that retries by itself. The advice in errors is
+/// left out.
 pub(super) fn absence_reason(error: &TransferError) -> String {
     String::from(match error {
         TransferError::SessionForgotten => messages::transfer::SESSION_FORGOTTEN,
@@ -32,12 +33,12 @@ pub(super) fn absence_reason(error: &TransferError) -> String {
 
 /// Turns news into events.
 pub(super) struct EventTranslator {
-    /// When the last event of progress was, in seconds of the transfer.
+    /// The time of the last progress event, in seconds of the transfer.
     last: Option<f64>,
     json: bool,
     /// A sender's sessions as qlog.
     pub log: SessionLog,
-    /// What this host relays for others meanwhile.
+    /// The rate that this host relays for others during the transfer.
     pub lends: Option<LendingReport>,
 }
 
@@ -46,7 +47,7 @@ impl EventTranslator {
         Self { last: None, json: output.is_json(), log: SessionLog::default(), lends: None }
     }
 
-    /// Shows one piece of news.
+    /// Shows one event of a transfer.
     pub fn news(&mut self, news: TransferEvent, output: &mut Output) {
         self.log.note(&news);
         match news {
@@ -81,7 +82,7 @@ impl EventTranslator {
     }
 }
 
-/// A step in looking a name up, as a program is told of it.
+/// The event of a step in the lookup of a host name.
 #[derive(Serialize)]
 struct ToldName {
     name: String,
@@ -90,7 +91,7 @@ struct ToldName {
     reason: Option<String>,
 }
 
-/// Tells of a step in looking a name up.
+/// Shows a step in the lookup of a host name.
 pub(super) fn looked_up(step: NameStep, output: &mut Output) {
     output.detail(&messages::transfer::looked_up(&step));
     let told = |name: HostName, standing| ToldName {
@@ -112,7 +113,7 @@ pub(super) fn looked_up(step: NameStep, output: &mut Output) {
     output.emit(&Event::told("name", &told));
 }
 
-/// Milliseconds, as events have them.
+/// Converts a time to milliseconds for an event.
 pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -153,17 +154,17 @@ fn path(path: PathCounters) -> PathProgress {
     }
 }
 
-/// Whose transfer it is, at a receiver.
+/// Returns a transfer's sender, number and name, for events of a receiver.
 pub(super) fn origin(origin: byway_transfer::TransferId) -> Origin {
     Origin { transfer: origin.transfer, from: origin.from.to_string(), name: origin.name }
 }
 
-/// Where deleted entries are, from the receiver's directory.
+/// Returns the path of deleted entries, from the receiver's directory.
 pub(super) fn trash(folder: TrashName) -> String {
     format!("{TRASH_DIRECTORY}/{folder}")
 }
 
-/// What each path did in all.
+/// Returns the bytes and losses of each path.
 pub(super) fn totals(paths: &[PathCounters]) -> Vec<PathTotal> {
     let total = |path: &PathCounters| PathTotal {
         route: path.name.clone(),
@@ -174,7 +175,7 @@ pub(super) fn totals(paths: &[PathCounters]) -> Vec<PathTotal> {
     paths.iter().map(total).collect()
 }
 
-/// What became of each relay.
+/// Returns the final state of each relay.
 pub(super) fn relays(relays: &[RelayOutcome]) -> Vec<RelayTotal> {
     let total = |relay: &RelayOutcome| RelayTotal {
         name: relay.name.clone(),
@@ -186,7 +187,8 @@ pub(super) fn relays(relays: &[RelayOutcome]) -> Vec<RelayTotal> {
     relays.iter().map(total).collect()
 }
 
-/// Tells that a receiver does not answer, and what came back on each way.
+/// Reports that a receiver does not answer, with the reply from each address tried. Returns the
+/// exit code.
 pub(super) fn unreached(
     verb: &'static str,
     error: &TransferError,

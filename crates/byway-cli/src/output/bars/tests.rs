@@ -18,7 +18,7 @@ impl Screen {
         self.0.lock().unwrap().screen().contents()
     }
 
-    /// What the terminal itself writes, where the cursor is.
+    /// Writes text at the cursor, as the terminal itself does for a shell's prompt.
     fn echo(&self, text: &str) {
         self.0.lock().unwrap().process(text.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! What a plan can name, and how one adds to it.
+//! Lists the names that a plan can use, and adds a controller to them.
 
 use crate::args::lab::LabNewController;
 use crate::exit::Exit;

@@ -32,7 +32,7 @@ pub(super) fn up(arguments: &LabUp, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Tells programs of the labs concerned.
+/// Prints the labs concerned as an event, for programs.
 fn conclude(labs: &[LabState], output: &mut Output) {
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("labs", &labs))));
 }
@@ -43,7 +43,7 @@ pub(super) fn keep(arguments: &LabUp) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Runs a program on a host of a lab, and ends with its exit code.
+/// Runs a program on a host of a lab, and exits with its exit code.
 pub(super) fn exec(arguments: &LabExec) -> Result<Exit> {
     let program = std::env::current_exe().context("where this program is")?;
     let code = labs::exec(arguments.lab.as_deref(), &arguments.host, &program, &arguments.program)?;
@@ -55,7 +55,7 @@ pub(super) fn inside(arguments: &LabInside) -> Result<Exit> {
     match labs::inside(&arguments.program)? {}
 }
 
-/// How the labs are.
+/// Prints the state of the labs.
 pub(super) fn status(arguments: &LabStatus, output: &mut Output) -> Result<Exit> {
     let labs = labs::status(arguments.lab.as_deref())?;
     for lab in &labs {
@@ -89,7 +89,7 @@ fn tell(lab: &LabState, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Takes labs down, and removes the remains of dead ones.
+/// Takes labs down, and removes the remains of dead labs.
 pub(super) fn down(arguments: &LabDown, output: &mut Output) -> Result<Exit> {
     let mut ended = Vec::new();
     labs::down(arguments.lab.as_deref(), arguments.all, |gone| {

@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Which worlds are asked for.
+/// Returns the seeds of the worlds to run.
 fn seeds(arguments: &LabFuzz) -> Result<WorldSeeds> {
     let LabFuzz { first, seeds, time, seeds_file, .. } = arguments;
     Ok(match (seeds_file, time) {
@@ -69,7 +69,8 @@ fn seeds(arguments: &LabFuzz) -> Result<WorldSeeds> {
     })
 }
 
-/// The seed, if there is only one. An error: a plan can be written only for one.
+/// Returns the seed, if there is only one. An error otherwise, since `--plan` writes the world of
+/// one seed.
 fn only(seeds: &WorldSeeds) -> Result<u64, Error> {
     let wrong = || "--plan writes the world of one seed: say which, as `--first SEED --seeds 1`".to_owned();
     seeds.only().ok_or_else(|| Error::Usage(wrong()))

@@ -15,18 +15,18 @@ use std::io;
 /// The counts of verdicts, as JSON.
 #[derive(Serialize)]
 struct HarmReport {
-    /// The number of runs, without those that had no transfers.
+    /// Number of runs with transfers.
     runs: usize,
-    /// Of byway's background class.
+    /// Number of runs of byway's background class, which are judged.
     judged: usize,
-    /// How many of these runs stayed within every bound.
+    /// Number of judged runs that stayed within every bound.
     passed: usize,
-    /// How many of these runs could not be judged, because the machine was too busy.
+    /// Number of judged runs that are inaccurate, because the machine was too busy.
     inaccurate: usize,
 }
 
-/// Measures one after the other. Ends with 0 if byway's background class, itself or behind
-/// gateways, holds its bounds.
+/// Measures the transfers one after the other. Ends with exit code 0 if byway's background class
+/// holds its bounds, by itself and behind gateways.
 pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let program = std::env::current_exe().context("where this program is")?;
     let prepared = harm::prepare(asked(arguments), |news| tell(news, output))?;

@@ -1,4 +1,4 @@
-//! `byway lab run`: what was asked for is run, and its tables and verdicts shown.
+//! `byway lab run`: runs experiments, and shows their tables and verdicts.
 
 use super::stop_flag::cancellation;
 use crate::args::lab::LabRun;
@@ -14,7 +14,7 @@ use byway_lab::plan::{Mode, Overrides};
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::Ordering;
 
-/// Runs what was asked for. Ends with 1 if a bound breaks that is not known to.
+/// Runs the chosen experiments. Ends with exit code 1 if a claim fails that is not marked as known.
 pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     if let Some(jobs) = arguments.jobs {
         experiment_run::limit_jobs(jobs)?;
@@ -93,7 +93,7 @@ fn how(arguments: &LabRun) -> RunOptions {
     }
 }
 
-/// Tells what happens, and returns whether to go on.
+/// Prints an event of an experiment. Returns whether the experiment is to go on.
 fn tell(id: &str, news: ExperimentEvent, output: &mut Output) -> bool {
     match news {
         ExperimentEvent::Begins(title) => output.say_lines(&format!("{id}: {title}")),
@@ -113,7 +113,7 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) -> bool {
     true
 }
 
-/// Says how long it takes, and asks a person at a terminal whether to go on.
+/// Prints how long the experiment takes, and asks a person at a terminal whether to go on.
 fn goes_on(takes: &str, output: &mut Output) -> bool {
     output.say_lines(&format!("{takes}; `byway lab tasks` spreads it over machines"));
     if io::stdin().is_terminal() {

@@ -1,4 +1,4 @@
-//! `byway lab list`, `show` and `report`: what was asked, and what came of it the last time.
+//! `byway lab list`, `show` and `report`: experiments, and the results of their last runs.
 
 use super::run::printable;
 use crate::args::lab::{LabList, LabReport, LabShow};
@@ -43,7 +43,7 @@ pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     Ok(exit)
 }
 
-/// `byway lab show`: a file of an experiment, as it stands.
+/// Prints a file of an experiment unchanged (`byway lab show`).
 pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
     let experiment = arguments.place.directories().experiment(&arguments.experiment)?;
     let text = if arguments.expect {

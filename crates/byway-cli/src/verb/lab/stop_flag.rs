@@ -5,7 +5,8 @@ use crate::signals::{Hangup, Signals};
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that SIGINT sets. It lives as long as the process, as do the threads that look at it.
+/// Returns a flag that SIGINT and SIGTERM set, and the signals. The flag is static, since threads
+/// read it until the process ends.
 pub(super) fn cancellation(output: &mut Output) -> Result<(&'static AtomicBool, Signals)> {
     static CANCEL_FLAG: AtomicBool = AtomicBool::new(false);
     let signals = Signals::install(Hangup::Stop)?;

@@ -5,10 +5,11 @@ use crate::exit::Exit;
 use clap::{Command, ValueEnum as _};
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
-/// The entries of sections, as its first lines say.
+/// The entries of sections. The first lines of the file describe its format.
 const SECTION_ENTRIES: &str = include_str!("sections.txt");
 
-/// Items and texts of a section for the verb with these words; for the program itself, all.
+/// Returns the items and texts of a section for the verb `words`, or all of them for the program
+/// itself.
 fn entries(section: &str, words: &[&str]) -> Vec<(&'static str, &'static str)> {
     let heading = format!("[{section}]");
     let lines = SECTION_ENTRIES.lines().skip_while(|line| *line != heading).skip(1);
@@ -21,14 +22,14 @@ fn entries(section: &str, words: &[&str]) -> Vec<(&'static str, &'static str)> {
     entries.collect()
 }
 
-/// The examples of a page of help, and what stands below them.
+/// Splits the text before a verb's help into its examples and the notes below them.
 pub(super) fn examples_and_notes(command: &Command) -> (String, String) {
     let help = command.get_before_help().map(ToString::to_string).unwrap_or_default();
     let (examples, notes) = help.split_once("\n\n").unwrap_or((&help, ""));
     (examples.trim_start_matches("Examples:\n").to_owned(), notes.to_owned())
 }
 
-/// Writes the sections that every page ends with. `words` are those behind `byway`.
+/// Writes the sections that every page ends with. `words` are the words behind `byway`.
 pub(super) fn write(roff: &mut Roff, command: &Command, words: &[&str]) {
     roff.control("SH", ["EXAMPLES"]);
     write_examples(roff, &examples_and_notes(command).0);
@@ -65,7 +66,8 @@ fn write_item(roff: &mut Roff, name: &str, text: &str) {
     roff.control("TP", []).text([bold(name)]).text([roman(text)]);
 }
 
-/// Lines of examples: the command, and behind two blanks, or in a line of its own, what it does.
+/// Writes lines of examples. A line holds a command and its explanation, which follows two blanks
+/// or stands on a line of its own.
 fn write_examples(roff: &mut Roff, examples: &str) {
     for (count, line) in examples.lines().enumerate() {
         let (command, told) = match line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) {
@@ -85,7 +87,8 @@ fn write_examples(roff: &mut Roff, examples: &str) {
     }
 }
 
-/// Variables of options, each with its option; with `below` those of all verbs below too.
+/// Returns the environment variables of options, each with its option. With `below`, those of all
+/// verbs below are included.
 fn variables(command: &Command, below: bool) -> Vec<(String, String)> {
     let own = command.get_arguments().filter_map(|argument| {
         let option = argument.get_long().map(|long| format!("--{long}"));
@@ -99,7 +102,7 @@ fn variables(command: &Command, below: bool) -> Vec<(String, String)> {
     found
 }
 
-/// The pages above that of a verb, and those of its group.
+/// Returns the pages above a verb's page, and the pages of the verb's group.
 fn beside<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
     let group = VERB_GROUPS.iter().find(|(_, names)| matches!(words, [verb] if names.contains(verb)));
     let names = group.map_or(&[][..], |(_, names)| names).iter().filter(|name| !words.contains(name));
