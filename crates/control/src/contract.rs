@@ -52,8 +52,8 @@ pub trait Controller: Debug + Send {
     /// An empty time-stamped probe of a choked path came back, or did not.
     fn on_probe(&mut self, path: PathId, probe: &ProbeResult);
 
-    /// The route of the path changed, because the address was rebound or the uplink changed. What
-    /// the controller has learnt about the old route is void.
+    /// Handles a change of the path's route, because the address was rebound or the uplink changed.
+    /// Knowledge about the old route is void.
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
     /// Path MTU discovery found another packet size: from now on a full packet of the path has
@@ -61,14 +61,14 @@ pub trait Controller: Debug + Send {
     /// and the next packet by which it grows is one of the new size.
     fn on_packet_size(&mut self, path: PathId, bytes: u32);
 
-    /// For controllers with a timer of their own: does what is due at `now`, and returns when it
-    /// wants to be called next.
+    /// Runs the work due at `now`, for controllers with a timer of their own. Returns the time of
+    /// the next call.
     fn tick(&mut self, now: Instant) -> Option<Instant> {
         let _ = now;
         None
     }
 
-    /// What the path may send now.
+    /// Returns the amount that the path may send now.
     fn allowance(&self, path: PathId) -> Allowance;
 
     /// The changes that the controller wants in the set of paths. The session asks after each batch
@@ -98,7 +98,7 @@ pub struct Sent {
     pub bytes: u32,
     /// Bytes in flight on the path, this packet included.
     pub in_flight: u64,
-    /// Whether the application, and not the window, limits what is sent.
+    /// Whether the application, and not the window, limits the amount sent.
     pub app_limited: bool,
 }
 
@@ -111,15 +111,15 @@ pub struct Acked<'a> {
     pub bytes: u64,
     /// Packets newly acknowledged.
     pub packets: u32,
-    /// When the latest of these packets was sent.
+    /// The sending time of the latest of these packets.
     pub sent_at: Instant,
-    /// The RTT of the latest of these packets. `None`: it is no valid sample.
+    /// The RTT of the latest of these packets. `None`: there is no valid sample.
     pub rtt: Option<Duration>,
     /// Smoothed RTT of the path.
     pub srtt: Duration,
     /// Smallest RTT of the path.
     pub min_rtt: Duration,
-    /// One-way delays of the packets acknowledged, in the order of their sending. May be empty.
+    /// One-way delays of the acknowledged packets, in the order of sending. May be empty.
     pub delays: &'a [Delay],
     /// Bytes in flight after this ACK.
     pub in_flight: u64,
@@ -128,7 +128,7 @@ pub struct Acked<'a> {
     pub app_limited: bool,
     /// Delivery rate over the last RTT, bytes per second, if known.
     pub delivery_rate: Option<u64>,
-    /// How many of these packets arrived with a CE mark.
+    /// Number of these packets that arrived with a CE mark.
     pub ce: u32,
 }
 
@@ -140,8 +140,8 @@ pub struct Delay {
     /// Receiver's clock minus sender's clock in nanoseconds, without skew. It contains an unknown
     /// constant and may be negative, so only differences have a meaning.
     pub one_way: i64,
-    /// Bytes of the packet, as [`Acked::bytes`] counts them: a short one arrives sooner on the same
-    /// line.
+    /// Bytes of the packet, as [`Acked::bytes`] counts them. A short packet arrives sooner on the
+    /// same line.
     pub bytes: u32,
 }
 
@@ -187,13 +187,13 @@ pub struct Undo {
 pub struct ProbeResult {
     /// When the result was known.
     pub now: Instant,
-    /// The one-way delay of the probe. `None`: it did not come back in time.
+    /// The one-way delay of the probe. `None`: the probe was not answered in time.
     pub delay: Option<Delay>,
-    /// The RTT of the probe. `None`: it did not come back.
+    /// The RTT of the probe. `None`: the probe was not answered.
     pub rtt: Option<Duration>,
 }
 
-/// What a path may send, as its controller decides.
+/// The amount that a path may send, as its controller decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Allowance {
     /// Congestion window in bytes: the most bytes that may be in flight. If the window is smaller
@@ -205,19 +205,19 @@ pub struct Allowance {
     pub choked: bool,
     /// Choked because another path leads through the same bottleneck and fills it alone.
     pub spare: bool,
-    /// The one-way delay (on the scale of [`Delay::one_way`]) above which the controller must be
-    /// told at once. `None`: there is none.
+    /// The one-way delay (on the scale of [`Delay::one_way`]) above which the controller wants to
+    /// know at once. `None`: no such limit.
     pub delay_limit: Option<i64>,
 }
 
 /// The changes that a controller wants in the set of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PathDemand<'a> {
-    /// How many more available paths to open. `usize::MAX`: all.
+    /// Number of further available paths to open. `usize::MAX`: all.
     pub open: usize,
     /// Paths to drop for now. They may be opened again later, as new paths.
     pub drop: &'a [PathId],
-    /// Paths to drop because they share the direct path's bottleneck: they add nothing to it.
+    /// Paths to drop because they share the direct path's bottleneck, and so add no throughput.
     pub shares: &'a [PathId],
     /// Paths to drop for good.
     pub forget: &'a [PathId],

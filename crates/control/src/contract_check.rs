@@ -17,7 +17,7 @@ const MAX_PATHS: usize = 6;
 /// The most milliseconds between two events.
 const MAX_GAP_MS: u64 = 700;
 
-/// A controller with its paths, to which anything happens.
+/// A controller with its paths, which gets random events.
 struct Trial {
     random: Random,
     controller: Box<dyn Controller>,
@@ -66,7 +66,7 @@ impl Trial {
         self.random.below(2) == 0
     }
 
-    /// Lets something happen, and returns what.
+    /// Makes a random event, and returns its name.
     fn happens(&mut self) -> &'static str {
         let now = self.now;
         match self.random.below(27) {
@@ -157,7 +157,7 @@ impl Trial {
         self.controller.on_acked(path, &acked);
     }
 
-    /// What the controller does that it must not do.
+    /// Returns the rule of the contract that the controller breaks, if it breaks one.
     fn broken(&self) -> Option<String> {
         let mut unchoked = 0;
         for path in &self.open {
@@ -205,8 +205,8 @@ pub fn check(make: impl FnOnce(u64) -> Box<dyn Controller>, seed: u64) -> Result
     Ok(())
 }
 
-/// Checks that a path through a relay stays one when its route changes: the bundle then asks for as
-/// many others as it would without.
+/// Checks that a path through a relay keeps that property when its route changes: the bundle must
+/// ask for as many other paths as without the change.
 ///
 /// # Errors
 /// How many it asks for with and without the changes.

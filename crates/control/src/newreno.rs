@@ -20,7 +20,7 @@ pub struct NewRenoOptions {
 impl NewRenoOptions {
     /// For byway's own receivers.
     pub const BYWAY: Self = Self { initial: 10.0, limit: 10.0 };
-    /// The options for a TCP receiver, as the simulator's reference hosts use them.
+    /// The options of TCP, as the simulator's reference hosts use them.
     pub const TCP: Self = Self { initial: 2.0, limit: 2.0 };
 }
 
@@ -38,7 +38,7 @@ impl NewReno {
         Self::with_options(opened, NewRenoOptions::BYWAY)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: NewRenoOptions) -> Self {
         Self { options, window: Window::new(opened, options.initial) }

@@ -1,6 +1,6 @@
 //! The paper's proportion manager and the one that comes to rest, as values of one type.
 
-/// How much the weight of the least efficient path decreases.
+/// The amount by which the weight of the least efficient path decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightStep {
     /// (7): to its square. This overshoots any optimum, again and again.
@@ -14,7 +14,7 @@ pub enum WeightStep {
 /// The parts of BMC that the paper leaves open, or that practical use requires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BmcOptions {
-    /// How far a weight goes down.
+    /// The rule for a decrease of a weight.
     pub step: WeightStep,
     /// The hysteresis: weight moves only if the least T_wr is below the largest by more than this
     /// share of the largest.
@@ -24,7 +24,7 @@ pub struct BmcOptions {
 }
 
 impl BmcOptions {
-    /// Section 2.2 word by word.
+    /// The rules of section 2.2, literally.
     pub const LITERAL: Self = Self { step: WeightStep::Square, hysteresis: 0.0, floor: 0.0 };
 
     /// The options that converge to the optimum of the paper.

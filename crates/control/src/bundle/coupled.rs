@@ -24,7 +24,7 @@ pub trait Law: Debug + Send {
         let _ = (paths, path);
     }
 
-    /// Handles an ACK, before it is decided whether the window may grow.
+    /// Handles an ACK, before the algorithm decides whether the window may grow.
     fn heard(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, path: PathId, acked: &Acked<'_>) {
         let _ = (paths, path, acked);
     }
@@ -38,7 +38,7 @@ pub trait Law: Debug + Send {
     /// Packets by which the window of `path` grows for `packets` acknowledged otherwise.
     fn increase(&self, paths: &Paths<CoupledPath<Self::Memory>>, path: PathId, packets: f64) -> f64;
 
-    /// The pacing rate of `path` in bytes per second; `None`: it is paced by window and RTT.
+    /// Returns the pacing rate of `path` in bytes per second. `None`: window and RTT pace the path.
     fn rate(&self, paths: &Paths<CoupledPath<Self::Memory>>, path: PathId) -> Option<u64> {
         let _ = (paths, path);
         None
@@ -49,7 +49,7 @@ pub trait Law: Debug + Send {
         let _ = paths;
     }
 
-    /// Does what is due at `now`, as [`Controller::tick`] does.
+    /// Runs the work due at `now`, as [`Controller::tick`] does.
     fn tick(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, now: Instant) -> Option<Instant> {
         let _ = (paths, now);
         None
@@ -61,8 +61,8 @@ pub trait Law: Debug + Send {
 pub struct CoupledPath<M> {
     /// The window of the path.
     pub window: Window,
-    /// The smoothed RTT of the path; `None` before the first sample. A path without an RTT does not
-    /// count in the coupling of the other paths.
+    /// The smoothed RTT of the path. `None`: there is no sample yet, and the path does not count in
+    /// the coupling of the other paths.
     pub rtt: Option<Duration>,
     /// The algorithm's state of the path.
     pub memory: M,

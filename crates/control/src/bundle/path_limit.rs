@@ -1,5 +1,5 @@
-//! How many proxied paths may be in use: as many as raise the throughput. The limit rises in steps
-//! by half: from 8 to 12, 18, 27. A step is kept if the throughput rises by at least 10 %.
+//! The limit on proxied paths in use: as many as raise the throughput. The limit rises in steps by
+//! half: from 8 to 12, 18, 27. A step is kept if the throughput rises by at least 10 %.
 
 use byway_wire::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 pub(crate) const INITIAL_PATH_LIMIT: usize = 8;
 /// The factor by which the throughput must rise after a step of half as many paths more.
 const MIN_STEP_GAIN: f64 = 1.1;
-/// The time after a step without a gain before the next step. It doubles with each such step, up to
+/// The pause after a step without a gain. Each such step doubles the next pause, up to
 /// `MAX_STEP_PAUSE`.
 const STEP_PAUSE: Duration = Duration::from_secs(30);
 const MAX_STEP_PAUSE: Duration = Duration::from_secs(480);
@@ -27,9 +27,9 @@ impl PathLimit {
         Self { most: INITIAL_PATH_LIMIT, before: None, not_before: Instant::ZERO, rest: STEP_PAUSE }
     }
 
-    /// How many more paths may be opened. `in_use`: the number of paths in use. `unproven`: whether
-    /// a path is too new to be judged, so that the limit stays. `rate`: the throughput in bytes per
-    /// second.
+    /// Returns the number of further paths that may be opened. `in_use`: the number of paths in
+    /// use. `unproven`: whether a path is too new to be judged, so that the limit stays. `rate`:
+    /// the throughput in bytes per second.
     pub fn room(&mut self, now: Instant, in_use: usize, unproven: bool, rate: Option<f64>) -> usize {
         if in_use >= self.most
             && !unproven

@@ -15,7 +15,7 @@ impl<T> Default for Paths<T> {
 }
 
 impl<T> Paths<T> {
-    /// The value of `path`. `None`: it has none.
+    /// Returns the value of `path`. `None`: the path has none.
     #[must_use]
     pub fn get(&self, path: PathId) -> Option<&T> {
         let at = self.position(path).ok()?;

@@ -5,7 +5,7 @@ use byway_wire::{Duration, Instant};
 /// The least time over which a rate is a mean. The greatest is twice this time.
 const RATE_WINDOW: Duration = Duration::from_millis(5_600);
 
-/// Counts bytes, and gives their rate in the latest seconds.
+/// Counts bytes, and computes their rate over the last seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Bytes since the beginning.

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use byway_wire::{Instant, PathId};
 use core::fmt::{self, Debug, Formatter};
 
-/// A congestion control that governs one path and knows of no other. The events are those of
+/// A congestion control for one path, without knowledge of other paths. The events are those of
 /// [`Controller`].
 pub trait PathController: Debug + Send {
     /// Whether the controller yields as soon as packets wait ([`Controller::yields`]).
@@ -34,7 +34,7 @@ pub trait PathController: Debug + Send {
     /// A full packet has another size from now on.
     fn on_packet_size(&mut self, bytes: u32);
 
-    /// What the path may send now.
+    /// Returns the amount that the path may send now.
     fn allowance(&self) -> Allowance;
 }
 
@@ -53,7 +53,8 @@ impl<C: Debug> Debug for UncoupledPaths<C> {
 }
 
 impl<C: PathController> UncoupledPaths<C> {
-    /// A bundle whose paths are governed by what `make` makes of the facts at their opening.
+    /// Makes a bundle whose paths are independent. `make` makes the controller of each path when it
+    /// opens.
     #[must_use]
     pub fn new(name: &'static str, make: impl Fn(&Opened) -> C + Send + 'static) -> Self {
         Self { name, make: Box::new(make), paths: Paths::default() }

@@ -1,4 +1,4 @@
-//! What a decrease can be taken back to.
+//! The state to which a spurious decrease is undone.
 
 use crate::{Congested, Trigger, Undo};
 use byway_wire::Instant;

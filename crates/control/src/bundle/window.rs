@@ -177,8 +177,8 @@ impl Window {
         !answered
     }
 
-    /// Takes back a decrease if `undo` shows that it was spurious. Returns whether it did, since
-    /// the algorithm may have more to restore.
+    /// Undoes a decrease if `undo` shows that it was spurious. Returns whether it did, since the
+    /// algorithm may have more state to restore.
     pub fn on_undo(&mut self, undo: &Undo) -> bool {
         let Some((packets, threshold)) =
             self.undo_state.as_mut().and_then(|undo_state| undo_state.undone(undo))
@@ -199,7 +199,7 @@ impl Window {
         self.undo_state = None;
     }
 
-    /// What the path may send.
+    /// Returns the amount that the path may send.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         Allowance { window: (self.bytes() as u64).max(1), ..Allowance::default() }

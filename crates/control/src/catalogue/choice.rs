@@ -1,5 +1,5 @@
-//! What a person writes to choose a controller: its name, and the options that differ from the
-//! usual ones.
+//! The text with which a person chooses a controller: its name, and the options that differ from
+//! the defaults.
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeMap;

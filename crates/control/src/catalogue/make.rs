@@ -49,7 +49,7 @@ pub(super) fn each<C: PathController + 'static>(
     Box::new(UncoupledPaths::new(name, make))
 }
 
-/// Initial window and L of RFC 3465, in packets. `session`: those of a session.
+/// Returns the initial window and L of RFC 3465, in packets. `session`: the values for a session.
 pub(super) fn start(request: &mut ControllerRequest<'_>, session: (f64, f64)) -> (f64, f64) {
     let (mut initial, mut limit) = match request.sender {
         SenderKind::Session => session,
@@ -62,7 +62,7 @@ pub(super) fn start(request: &mut ControllerRequest<'_>, session: (f64, f64)) ->
     (initial, limit)
 }
 
-/// The options of NewReno, and of what couples it.
+/// Returns the options of NewReno, also for couplings of NewReno paths.
 pub(super) fn reno(request: &mut ControllerRequest<'_>) -> NewRenoOptions {
     let NewRenoOptions { initial, limit } = NewRenoOptions::BYWAY;
     let (initial, limit) = start(request, (initial, limit));

@@ -78,7 +78,7 @@ pub fn controller_names() -> Vec<&'static str> {
     named.collect()
 }
 
-/// Every controller that this build has, and its options.
+/// Returns every controller of this build, with its options.
 #[must_use]
 pub fn names() -> Vec<ControllerInfo> {
     let of = |named: &NamedController| {

@@ -13,7 +13,7 @@ use byway_wire::Duration;
 pub(super) struct OptionReader<'a> {
     given: &'a BTreeMap<String, f64>,
     pub known: Vec<(String, f64)>,
-    /// The first invalid option: its name, its value, and what was expected.
+    /// The first invalid option: its name, its value, and the expected values.
     pub wrong: Option<(String, f64, String)>,
 }
 

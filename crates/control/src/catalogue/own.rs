@@ -23,7 +23,7 @@ pub struct OwnController {
 /// Why controllers are not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnControllerError {
-    /// The name has other characters than it may have, or is that of another controller.
+    /// The name has invalid characters, or belongs to another controller.
     #[error("`{0}` cannot be the name of a controller: it is taken, or not of a-z, 0-9 and hyphens")]
     Name(String),
     /// Controllers were added before. All are added at once.
@@ -31,11 +31,11 @@ pub enum OwnControllerError {
     Again,
 }
 
-/// Those that were added.
+/// The controllers that were added.
 static OWN_CONTROLLERS: OnceBox<Vec<OwnController>> = OnceBox::new();
 
-/// Adds controllers to the catalogue, before any is asked for. From then on they have names as all
-/// others have: in plans, in `--congestion`, on the scoreboard and in random worlds.
+/// Adds controllers to the catalogue, before its first use. Plans, `--congestion`, the scoreboard
+/// and random worlds can then name them like all others.
 ///
 /// # Errors
 /// [`OwnControllerError`]. Then none is added.
@@ -56,7 +56,7 @@ pub fn add_controllers(own: &[OwnController]) -> Result<(), OwnControllerError> 
     OWN_CONTROLLERS.set(Box::new(own.to_vec())).map_err(|_| OwnControllerError::Again)
 }
 
-/// Those that were added.
+/// Returns the controllers that were added.
 pub(super) fn all() -> &'static [OwnController] {
     OWN_CONTROLLERS.get().map_or(&[], Vec::as_slice)
 }

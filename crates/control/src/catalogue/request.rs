@@ -1,4 +1,4 @@
-//! What a controller is made from.
+//! The inputs from which a controller is made.
 
 use super::option_reader::OptionReader;
 
@@ -19,12 +19,12 @@ pub enum SenderKind {
     },
 }
 
-/// What a controller is made from.
+/// The inputs from which a controller is made.
 #[derive(Debug)]
 pub(super) struct ControllerRequest<'a> {
     /// The name of the controller.
     pub name: &'static str,
-    /// The options that were given, and those that the controller has.
+    /// The options that were given, and the controller's known options.
     pub options: OptionReader<'a>,
     /// The kind of sender that is governed.
     pub sender: SenderKind,

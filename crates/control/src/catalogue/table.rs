@@ -7,7 +7,7 @@ use super::request::ControllerRequest;
 use crate::Controller;
 use alloc::boxed::Box;
 
-/// Makes a controller, and asks for its options.
+/// A function that makes a controller, and reads its options.
 pub(super) type Maker = fn(&mut ControllerRequest<'_>) -> Box<dyn Controller>;
 
 /// A controller that a user may select.
@@ -20,7 +20,7 @@ pub(super) struct NamedController {
     pub make: Option<Maker>,
 }
 
-/// The function of `laws` that makes a controller, if this build has it.
+/// Expands to the function of `laws` that makes a controller, if this build has it.
 macro_rules! law {
     ($make:ident) => {{
         #[cfg(feature = "laws")]
@@ -38,7 +38,7 @@ const fn named(name: &'static str, about: &'static str, make: Option<Maker>) -> 
     NamedController { name, about, make }
 }
 
-/// All controllers, in alphabetical order, with those that this build does not have.
+/// All controllers in alphabetical order, including those that this build lacks.
 pub(super) const NAMED_CONTROLLERS: [NamedController; 21] = [
     named(
         "background",

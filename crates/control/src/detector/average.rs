@@ -113,8 +113,8 @@ mod tests {
         assert_eq!((average.mean(1.0), average.mean(3.0)), (Some(7), None));
     }
 
-    /// Behind a step, 50 packets of a mean over 50 see all of it. The exponential mean then sees
-    /// 1 - (49/51)^50 of it.
+    /// 50 packets after a step, a mean over 50 packets shows the whole step. The exponential mean
+    /// shows 1 - (49/51)^50 of it.
     #[test]
     fn after_a_step_it_lacks_a_seventh_when_a_window_has_passed() {
         let mut average = ExponentialAverage::new(50);

@@ -22,18 +22,18 @@ pub struct BaseDelay {
     low: i64,
     /// When the search began. It begins again after a delay near the base, or clearly below `low`.
     since: Instant,
-    /// How many rounds ended since `since`.
+    /// Number of rounds that ended since `since`.
     rounds: u32,
-    /// In how many of these rounds the smallest delay was near `low`.
+    /// Number of these rounds in which the smallest delay was near `low`.
     near: u32,
     round_low: i64,
     round_until: Instant,
 }
 
 impl BaseDelay {
-    /// How long delays must have stayed at another level before it becomes the base delay.
+    /// Time for which delays must stay at another level before it becomes the base delay.
     pub const ADOPTION_TIME: Duration = Duration::from_secs(15);
-    /// How long a base is believed without any confirmation.
+    /// Time for which a base delay is valid without confirmation.
     pub const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
     /// The least number of rounds that a floor must last.
     const MIN_ROUND_COUNT: u32 = 8;
@@ -70,7 +70,7 @@ impl BaseDelay {
         self.spread = spread;
     }
 
-    /// How long ago a delay near the base was last seen.
+    /// Returns the time since a delay near the base was last seen.
     #[must_use]
     pub const fn unconfirmed(&self, now: Instant) -> Duration {
         now.since(self.confirmed)

@@ -37,7 +37,7 @@ impl HyStartOptions {
     };
 }
 
-/// What an ACK says of the delay on the path.
+/// The delay on the path, as an ACK shows it.
 #[derive(Clone, Copy, Debug)]
 pub enum RoundDelay {
     /// The least RTT of the acknowledged packets.

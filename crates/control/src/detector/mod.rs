@@ -1,5 +1,5 @@
-//! What one-way delays tell. All of it works on differences, so the clocks of both ends need not
-//! agree.
+//! Detectors that use one-way delays. All of it works on differences, so the clocks of both ends
+//! need not agree.
 
 mod average;
 mod base_delay;

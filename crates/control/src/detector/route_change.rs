@@ -3,7 +3,7 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Detects that a route got longer, in half a second, or in eight RTTs if they are longer. A
+/// Detects a longer route within half a second, or within eight RTTs if they are longer. A
 /// [`BaseDelay`](super::BaseDelay) alone needs 15 s.
 ///
 /// | what | condition |
@@ -13,7 +13,7 @@ use byway_wire::{Duration, Instant};
 /// | delays after the rise | nearly equal minima in three of four RTTs: a burst's queue drains |
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
-    /// When the latest packet was sent, and its delay. `None`: there was none.
+    /// The sending time of the latest packet, and its delay. `None`: there was no packet.
     latest: Option<(Instant, i64)>,
     look: Option<DelayRise>,
 }

@@ -17,13 +17,13 @@ const MIN_COMMON_SLOTS: usize = 20;
 /// a slot of a given number covers the same time on all paths.
 #[derive(Clone, Debug)]
 pub struct DelaySeries {
-    /// The number of the present slot, the sums of its delays (less `origin`) and of their squares,
-    /// and the number of delays.
+    /// The number of the present slot. The next fields: the sums of its delays (minus `origin`) and
+    /// of their squares, and the number of delays.
     slot: u64,
     sum: f64,
     squares: f64,
     count: f64,
-    /// The first delay. Others are stored as differences from it, so that sums stay small.
+    /// The first delay. Later ones are stored as differences from it, so that sums stay small.
     origin: i64,
     /// The results of past slots, by slot number modulo [`SLOT_COUNT`].
     slots: [Option<SlotSample>; SLOT_COUNT],
@@ -65,7 +65,7 @@ impl DelaySeries {
         over
     }
 
-    /// The result of the present slot. `None`: it has fewer than three packets.
+    /// Returns the result of the present slot. `None`: it has fewer than three packets.
     fn told(&self) -> Option<SlotSample> {
         let n = self.count;
         let mean = self.sum / n;
@@ -79,7 +79,7 @@ impl DelaySeries {
         }
     }
 
-    /// The result of a past slot. `None`: it is too old, or had too few packets.
+    /// Returns the result of a past slot. `None`: it is too old, or had too few packets.
     fn slot(&self, slot: u64) -> Option<SlotSample> {
         let known = slot < self.slot && slot + SLOT_COUNT as u64 >= self.slot;
         self.slots.get((slot % SLOT_COUNT as u64) as usize).copied().flatten().filter(|_| known)

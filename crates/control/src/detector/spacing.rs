@@ -17,7 +17,7 @@ pub struct Spacing {
     jitters: bool,
     /// The estimates of earlier blocks, the latest first. Zero: there is no estimate.
     said: [i64; Self::BLOCK_COUNT],
-    /// The smallest of these estimates, updated once a block.
+    /// The smallest of these estimates, updated once per block.
     settled: Option<Duration>,
 }
 
@@ -37,8 +37,7 @@ impl Spacing {
     /// large if other flows' packets arrive in most of these gaps.
     const BLOCK_COUNT: usize = 8;
 
-    /// Notes that two packets, sent one after the other, arrived `apart` nanoseconds after each
-    /// other.
+    /// Notes that two successive packets arrived `apart` nanoseconds after each other.
     pub fn sample(&mut self, apart: i64) {
         if apart <= 0 {
             self.mixed += 1;

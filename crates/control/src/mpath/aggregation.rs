@@ -14,7 +14,7 @@ use byway_wire::{Instant, PathId};
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME_QUEUE_VARIANCE_SHARE: f64 = 0.25;
-/// If proxied paths carry less than this part of what they did before, the queue is shared.
+/// The share of their earlier load below which proxied paths show that they share the queue.
 const MIN_CARRIED_SHARE: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
 const MIN_HALVED_PACKETS: f64 = 8.0;
@@ -117,7 +117,7 @@ impl MPath {
         }
     }
 
-    /// Judges whether a proxied path waits in the direct path's queue, after each slot of its
+    /// Finds whether a proxied path waits in the direct path's queue, after each slot of its
     /// delays.
     pub(super) fn compare_queues(&mut self, id: PathId, now: Instant) {
         let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
@@ -180,8 +180,8 @@ impl MPath {
         self.sum_up();
     }
 
-    /// The paths that lent half of their windows carry less, so they share the direct path's queue.
-    /// They lend the rest too.
+    /// Moves the rest of the load to the direct path. The lending paths carry less after half of
+    /// it, so they share the direct path's queue.
     fn lend_rest(&mut self, now: Instant, needed: f64) {
         let lenders = self.paths.iter_mut().filter(|(_, path)| path.lent.is_some());
         let moved = lenders.map(|(_, path)| path.lend(1.0)).sum();
@@ -235,7 +235,7 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Returns lent load to its paths, because the direct path does not carry it.
+    /// Returns the lent load to its paths, because the direct path does not carry it.
     pub(super) fn give_back(&mut self, now: Instant) {
         let trials = &mut self.trials;
         let Some(trial) = trials.now.take() else { return };

@@ -24,14 +24,14 @@ use trials::Trials;
 /// A proxied path whose window falls below this number of packets after a decrease is dropped. The
 /// paper says "reduced to zero", which halving never reaches.
 const MIN_WINDOW: f64 = 0.5;
-/// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
-/// when it times out.
+/// The share of the proxied paths' mean rate below which a path is dropped for good at a timeout.
+/// The rates are over the whole lifetime.
 const SIGNIFICANT_RATE_SHARE: f64 = 0.25;
 
 /// Why a proxied path is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
-    /// The path timed out, or met too many losses. It may be used again.
+    /// The path timed out, or had too many losses. It may be used again.
     ForNow,
     /// The path shares the direct path's bottleneck: load aggregation took its whole window.
     Shares,
@@ -62,7 +62,7 @@ pub struct MPath {
     losses: u64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,
-    /// How many more proxied paths are requested.
+    /// Number of further proxied paths that are requested.
     open: usize,
     drop: Vec<PathId>,
     shares: Vec<PathId>,
@@ -355,8 +355,8 @@ impl Controller for MPath {
         }
     }
 
-    /// Only paths that are about to be closed, or have lent all of their load, are choked. Probes
-    /// do not matter for them.
+    /// Ignores probes. Only paths that are about to be closed, or that have lent all their load,
+    /// are choked.
     fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
 
     fn on_route_change(&mut self, id: PathId, now: Instant) {

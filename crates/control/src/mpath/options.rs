@@ -3,7 +3,7 @@
 use crate::Shape;
 use crate::bundle::INITIAL_PATH_LIMIT;
 
-/// How one packet of growth is divided among the paths.
+/// The division of one packet of growth among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// At random, with the paper's P (eq. 1). Paths that have never met loss have precedence.
@@ -13,7 +13,7 @@ pub enum Growth {
     Shares,
 }
 
-/// How much all paths together grow per RTT.
+/// The growth of all paths together per RTT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Increase {
     /// One packet, as NewReno.
@@ -29,7 +29,7 @@ pub struct MPathOptions {
     pub alpha: f64,
     /// New proxied paths per packet of the direct window at a loss.
     pub beta: f64,
-    /// How much all paths grow.
+    /// The growth of all paths.
     pub increase: Increase,
     /// The share of its window that a path keeps after a loss.
     pub keep: f64,
@@ -42,8 +42,8 @@ pub struct MPathOptions {
     /// Whether proxied paths have a slow start too. If so, the slow start of every path ends when
     /// its delays rise (RFC 9406) or at a loss, not at a loss alone.
     pub start_everywhere: bool,
-    /// How many proxied paths are requested from the start. More follow as long as they raise the
-    /// throughput. With 0, paths are requested only after losses of the direct path, as in the
+    /// Number of proxied paths that are requested from the start. More follow as long as they raise
+    /// the throughput. With 0, paths are requested only after losses of the direct path, as in the
     /// paper.
     pub open_at_start: usize,
     /// Whether more relays are asked for once all are probed, as in the paper (section 2.1).

@@ -30,7 +30,7 @@ pub(super) struct SavedWindow {
 pub(super) struct MovedLoad {
     /// The packets of window that were moved to the direct path.
     packets: f64,
-    /// Whether the path lent all its load, and sends nothing.
+    /// Whether the path lent all its load, and sends no data.
     all: bool,
 }
 
@@ -56,15 +56,15 @@ pub(super) struct Path {
     pub acked_at: Option<Instant>,
     /// Timeouts in a row.
     pub timeouts: u32,
-    /// Whether a slow start after a timeout keeps its threshold through losses, and whether the
-    /// present slow start is such a one.
+    /// Whether a slow start after a timeout keeps its threshold through losses, and whether this
+    /// applies to the present slow start.
     starts: bool,
     restarts: bool,
     /// Whether the path is about to be closed.
     pub dropped: bool,
     /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
-    /// The latest delays, for comparison with those of the direct path.
+    /// The latest delays, for a comparison with the direct path's.
     pub delays: DelaySeries,
     /// Whether the delays suggest that packets of this path and of the direct path share a queue.
     pub same_queue: bool,
@@ -83,7 +83,7 @@ pub(super) struct Path {
     undo_state: Option<UndoState<SavedWindow>>,
     /// The number of the bundle's last loss event that the path took part in.
     pub event: u64,
-    /// Tells when the first slow start ends.
+    /// Detects the end of the first slow start.
     hystart: HyStart,
     /// Whether a one-way delay has ever been reported. Then RTTs say nothing more.
     has_one_way_delays: bool,
@@ -324,8 +324,8 @@ mod tests {
         assert_eq!(path.lowered(0.5), 5.0, "of the window when slow start is over");
     }
 
-    /// The rounds after which the first slow start is over: each has 20 packets with these delays
-    /// in milliseconds, and takes 50 ms.
+    /// Returns the number of rounds until the first slow start ends. Each round has 20 packets with
+    /// these delays in milliseconds, and takes 50 ms.
     fn rounds_of_slow_start(mut delay: impl FnMut(i32) -> f64) -> Option<i32> {
         let opened = Opened { now: Instant::ZERO, proxied: false, packet_size: 1_000, rtt: None };
         let mut path = Path::new(&opened, &MPathOptions::PRODUCTION);

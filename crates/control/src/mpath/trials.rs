@@ -3,13 +3,13 @@
 use crate::bundle::Rate;
 use byway_wire::{Duration, Instant};
 
-/// How long a proxied path gives half of its window to the direct path, as a test of a shared
+/// Time for which a proxied path gives half of its window to the direct path, as a test of a shared
 /// queue. In a shared queue, half the window means half the throughput. Otherwise only the proxied
 /// path's own queue shrinks, and its throughput stays.
 const HALF_LOAN_TIME: Duration = Duration::from_millis(2_800);
-/// How long all of the load is lent after that. Delays are compared over twice this time.
+/// Time for which the whole load is lent after that. Delays are compared over twice this time.
 const FULL_LOAN_TIME: Duration = Duration::from_millis(5_600);
-/// The first part of each trial, in which the windows settle. It does not count.
+/// The first part of each trial, in which the windows settle. It is not measured.
 const SETTLING_TIME: Duration = Duration::from_millis(1_400);
 /// The pause after a trial that showed no shared bottleneck. In a trial, proxied paths give their
 /// windows to the direct path, for at most 8.4 s. So trials take at most an eighth of the time.
@@ -24,8 +24,7 @@ pub(super) const COMPARISON_TIME: Duration = Duration::from_secs(21);
 /// until a path stays for a minute.
 pub(super) const REQUEST_PAUSE: Duration = Duration::from_secs(4);
 pub(super) const MAX_REQUEST_PAUSE: Duration = Duration::from_secs(256);
-/// If the throughput is below this part of what it was with the dropped paths, they are needed
-/// after all.
+/// The share of the throughput with the dropped paths, below which they are needed after all.
 const MISSED_PATHS_SHARE: f64 = 0.9;
 
 /// The results of moving load to the direct path.
@@ -58,7 +57,7 @@ pub(super) struct Trial {
     pub from: Option<(Instant, f64)>,
 }
 
-/// How much of the load is lent.
+/// The part of the load that is lent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LoadPart {
     /// Half of the load, from paths that carried this many bytes per second.
@@ -102,7 +101,7 @@ impl Trials {
     }
 
     /// Whether more paths may be requested: the pause after useless paths is over, or the
-    /// throughput is clearly lower without these paths.
+    /// throughput is clearly lower without them.
     pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
         let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED_PATHS_SHARE * self.with_them);
         self.now.is_none() && (now >= self.quiet_until || missed())

@@ -36,9 +36,9 @@ pub struct CubicOptions {
 pub enum SlowStart {
     /// With the first loss.
     UntilLoss,
-    /// As in HyStart++ (RFC 9406). It applies to the first slow start only.
+    /// HyStart++ (RFC 9406), in the first slow start only.
     HyStartPlusPlus(HyStartOptions),
-    /// As in Linux's HyStart. It applies to every slow start.
+    /// Linux's HyStart, in every slow start.
     HyStart,
 }
 
@@ -87,13 +87,13 @@ impl SlowStartExit {
 #[derive(Clone, Copy, Debug, Default)]
 struct AvoidanceStage {
     curve: Curve,
-    /// `t_epoch`: when the present stage began. `None`: it has not begun.
+    /// `t_epoch`: the beginning of the present stage. `None`: the stage has not begun.
     epoch: Option<Instant>,
 }
 
 impl AvoidanceStage {
-    /// Counts in packets of another size: `factor` of them in an old one. C is of packets, too, so
-    /// the curve begins anew at the present window.
+    /// Converts the state to packets of another size: `factor` of them are an old one. C is in
+    /// packets too, so the curve begins anew at the present window.
     fn scale(&mut self, factor: f64) {
         self.curve.w_max *= factor;
         self.curve.prior *= factor;
@@ -131,7 +131,7 @@ impl Cubic {
         Self::with_options(opened, CubicOptions::BYWAY)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: CubicOptions) -> Self {
         Self {

@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// A train is long if it exceeds half of an RTT plus half of what bursts add to a train.
+    /// A train is long if it exceeds half an RTT, plus half of the time that bursts add to a train.
     #[test]
     fn a_long_train_of_acks_ends_slow_start() {
         let base = 40 * MS;

@@ -30,7 +30,7 @@ pub struct LedbatOptions {
 }
 
 impl LedbatOptions {
-    /// The options as the RFC recommends them, literally.
+    /// The options that the RFC recommends, literally.
     pub const RFC6817: Self = Self {
         target: Duration::from_millis(100),
         gain: 1.0,
@@ -116,7 +116,7 @@ impl Ledbat {
         Self::with_options(opened, LedbatOptions::RFC6817)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: LedbatOptions) -> Self {
         Self {
@@ -134,8 +134,8 @@ impl Ledbat {
         self.window.packets()
     }
 
-    /// The queueing delay in nanoseconds, as LEDBAT measures it. Without one-way delays from the
-    /// receiver, it is computed from the RTT.
+    /// Returns the queueing delay in nanoseconds, as LEDBAT measures it. Without one-way delays
+    /// from the receiver, it comes from the RTT.
     fn queue(&self, acked: &Acked<'_>) -> Option<i64> {
         self.delays.queue().or_else(|| {
             let waited = acked.rtt?.saturating_sub(acked.min_rtt);

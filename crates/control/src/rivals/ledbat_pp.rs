@@ -36,7 +36,7 @@ pub struct LedbatPpOptions {
 }
 
 impl LedbatPpOptions {
-    /// The options as the draft recommends them, literally.
+    /// The options that the draft recommends, literally.
     pub const DRAFT: Self = Self {
         target: Duration::from_millis(60),
         slowest: 16.0,
@@ -50,7 +50,7 @@ impl LedbatPpOptions {
     };
 }
 
-/// Where a path is between two slowdowns.
+/// The state of a path between two slowdowns.
 #[derive(Clone, Copy, Debug)]
 enum SlowdownState {
     /// The first slow start of the path.
@@ -83,7 +83,7 @@ impl LedbatPp {
         Self::with_options(opened, LedbatPpOptions::DRAFT)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: LedbatPpOptions) -> Self {
         Self {

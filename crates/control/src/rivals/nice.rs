@@ -42,7 +42,7 @@ pub struct NiceOptions {
 }
 
 impl NiceOptions {
-    /// The options as the paper has them.
+    /// The options of the paper.
     pub const LITERAL: Self = Self {
         threshold: 0.1,
         fraction: 0.5,
@@ -74,7 +74,8 @@ pub struct Nice {
     /// Whether the round began with a halved window. Then it counts from the first packet sent
     /// since.
     halved: bool,
-    /// The packets of this round, those of them that were late, and the smallest delay.
+    /// Number of packets of this round. The next fields: those of them that were late, and the
+    /// smallest delay.
     packets: u32,
     late: u32,
     least: i64,
@@ -88,7 +89,7 @@ impl Nice {
         Self::with_options(opened, NiceOptions::RECOMMENDED)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: NiceOptions) -> Self {
         Self {

@@ -17,7 +17,7 @@ pub struct TcpLpOptions {
     pub threshold: f64,
     /// gamma, the share of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
-    /// How many RTTs the inference phase lasts. 3.
+    /// Duration of the inference phase in RTTs: 3.
     pub inference: u32,
     /// The least value of `max - min`, the range of delays; the paper has none. Without a least
     /// range, a flow alone on a line would yield to the delays of its own bursts.
@@ -61,7 +61,7 @@ pub struct TcpLp {
     options: TcpLpOptions,
     window: Window,
     extremes: Option<Extremes>,
-    /// How far the smoothed delay is above the smallest, in nanoseconds.
+    /// The smoothed excess over the smallest delay, in nanoseconds.
     smoothed: Option<f64>,
     /// Packets sent before belong to an indication that has been answered.
     answered: Instant,
@@ -76,7 +76,7 @@ impl TcpLp {
         Self::with_options(opened, TcpLpOptions::RECOMMENDED)
     }
 
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn with_options(opened: &Opened, options: TcpLpOptions) -> Self {
         Self {

@@ -68,7 +68,7 @@ impl Wang {
 impl Law for Wang {
     type Memory = WangPath;
 
-    /// A new path begins with the rate of its initial window.
+    /// Adds a new path, which begins with the rate of its initial window.
     fn opened(&mut self, paths: &mut WangPaths, path: PathId) {
         let Some(member) = paths.get(path) else { return };
         let rate = member.window.bytes() / member.seconds().unwrap_or(UNKNOWN_RTT);
@@ -108,7 +108,7 @@ impl Law for Wang {
         if paths.get(path).is_some_and(|member| member.memory.used) { packets } else { 0.0 }
     }
 
-    /// The increase per ACK in packets is that of a TCP.
+    /// Returns the increase per ACK in packets: that of a TCP flow.
     fn increase(&self, paths: &WangPaths, path: PathId, packets: f64) -> f64 {
         let used = paths.get(path).filter(|member| member.memory.used);
         used.map_or(0.0, |member| packets / member.window.packets())

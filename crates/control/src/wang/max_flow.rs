@@ -31,8 +31,7 @@ pub fn largest_sum(demands: &[f64], capacities: &[f64], choices: &[Vec<usize>]) 
     network.flow(origin, destination, ROUNDING_SHARE * scale)
 }
 
-/// An edge and what it can still carry. Its reverse is beside it, at the index with the last bit
-/// flipped.
+/// An edge and its free capacity. Its reverse is beside it, at the index with the last bit flipped.
 struct Edge {
     to: usize,
     left: f64,
@@ -65,7 +64,7 @@ impl FlowNetwork {
         }
     }
 
-    /// How many edges each node is away from `origin` over edges that can carry more.
+    /// Returns the number of edges with free capacity from `origin` to each node.
     fn levels(&self, origin: usize, nothing: f64) -> Vec<Option<usize>> {
         let mut levels = vec![None; self.from.len()];
         levels[origin] = Some(0);

@@ -25,8 +25,8 @@ pub struct WangOptions {
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
-    /// The least probability of a path, at most half of its equal share. The proof of theorem 1
-    /// needs it to be positive.
+    /// The smallest probability of a path, at most half of its equal share. The proof of theorem 1
+    /// needs a positive one.
     pub floor: f64,
     /// A tolerance beside `delta`, in the unit of rates: a raise fails if the received rate is
     /// below `(1 - delta) * sent - slack`. Use the rate of one packet per interval, because only
@@ -35,8 +35,8 @@ pub struct WangOptions {
 }
 
 impl WangOptions {
-    /// The algorithm of the paper's figure 2 word by word, with the parameters of figure 3 and
-    /// table I: a demand of 1.2 Mbit/s and an epsilon of 0.5 kbit/s.
+    /// The algorithm of the paper's figure 2, literally, with the parameters of figure 3 and table
+    /// I: a demand of 1.2 Mbit/s and an epsilon of 0.5 kbit/s.
     pub const LITERAL: Self = Self {
         demand: 150_000.0,
         epsilon: 62.5,

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// The largest rate, which keeps sums finite whatever is reported.
 const MAX_RATE: f64 = 1e15;
 
-/// Sets the rates of one source's paths once per control interval, by what the receiver got in the
+/// Sets the rates of a source's paths once per control interval, by the receiver's results of the
 /// interval before.
 #[derive(Clone, Debug)]
 pub struct RateController {
@@ -24,8 +24,8 @@ pub struct RateController {
 }
 
 impl RateController {
-    /// A source that sends at `rates` over its paths until the first interval, y(0) in the paper.
-    /// Each probability p(0) is 1/k.
+    /// Makes a source that sends at `rates` until the first interval, y(0) in the paper. Each
+    /// probability p(0) is 1/k.
     #[must_use]
     pub fn new(options: WangOptions, rates: &[f64], seed: u64) -> Self {
         let count = rates.len();
@@ -51,7 +51,7 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// By how much the rate of the path that is raised was raised. 0 if none is.
+    /// Returns the last increase of the rate of the path that is being raised. 0: no path is.
     #[must_use]
     pub fn last_raise(&self) -> f64 {
         self.raised.map_or(0.0, |(path, before)| self.rates[path] - before)
@@ -155,7 +155,7 @@ impl RateController {
         }
     }
 
-    /// A random path other than `except`, unless it is the only one.
+    /// Draws a random path other than `except`, unless it is the only one.
     fn choose(&mut self, except: Option<usize>) -> Option<usize> {
         let candidates = || (0..self.rates.len()).filter(|path| Some(*path) != except);
         let sum: f64 = candidates().map(|path| self.probabilities[path]).sum();

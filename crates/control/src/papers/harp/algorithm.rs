@@ -74,7 +74,7 @@ impl Harp {
         }
     }
 
-    /// The choked path with the largest M_i. Paths whose probes come back go before the others.
+    /// Returns the choked path with the largest M_i. Paths whose probes are answered come first.
     fn best_choked(&mut self) -> Option<&mut HarpPath> {
         let choked = self.paths.iter_mut().filter(|(_, path)| path.choked);
         let best = choked.max_by(|(a, one), (b, other)| {

@@ -1,4 +1,4 @@
-//! What the papers leave open, as values.
+//! Values for the parts that the papers leave open.
 
 use byway_wire::Duration;
 

@@ -1,4 +1,5 @@
-//! What was known when a packet was sent. An ACK or a loss names the packet by its time of sending.
+//! The state at the sending of each packet. An ACK or a loss names the packet by its time of
+//! sending.
 
 use byway_wire::{Duration, Instant};
 
@@ -7,7 +8,7 @@ const MAX_ENTRIES: usize = 256;
 /// A round trip has about this many entries. Packets that are closer share one.
 const ENTRIES_PER_RTT: u32 = 32;
 
-/// What was known when a packet was sent.
+/// The state at the sending of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
     at: Instant,
@@ -33,13 +34,13 @@ impl Sending {
         self.in_flight
     }
 
-    /// Whether the application limited what was sent.
+    /// Whether the application limited the amount sent.
     pub(super) const fn app_limited(&self) -> bool {
         self.app_limited
     }
 }
 
-/// The latest sendings, about eight round trips of them. It takes no memory beyond its own.
+/// The latest packets sent, of about eight round trips. The log has a fixed size.
 #[derive(Clone, Debug)]
 pub(super) struct FlightLog {
     entries: [Sending; MAX_ENTRIES],

@@ -1,6 +1,6 @@
 //! Whether the path is full: more sent brings no more delivered (5.3.1.2).
 
-/// The rate still grows while it is at least this many times the one remembered.
+/// The factor by which the rate must exceed the remembered one to count as growth.
 const MIN_GROWTH_FACTOR: f64 = 1.25;
 /// Rounds without such growth after which the path counts as full.
 const PLATEAU_ROUNDS: u32 = 3;
@@ -25,7 +25,7 @@ impl FullPipe {
         self.ever
     }
 
-    /// Says that the path is full, or that it never was, for another reason than a plateau.
+    /// Sets whether the path was ever full, for a reason other than a plateau.
     pub(super) const fn set_was_full(&mut self, ever: bool) {
         self.ever = ever;
     }

@@ -2,9 +2,9 @@
 
 /// The share of the bytes in flight that a probe may lose (2.8, `LossThresh`).
 const MAX_LOSS_SHARE: f64 = 0.02;
-/// What a probe that lost too much leaves of the target, at least (2.8, `Beta`).
+/// The share of the target that stays at least after a probe with too many losses (2.8, `Beta`).
 const PROBE_KEEP_SHARE: f64 = 0.7;
-/// The share that is left to others while cruising (2.8, `Headroom`).
+/// The share that is left for other flows while cruising (2.8, `Headroom`).
 const HEADROOM_SHARE: f64 = 0.15;
 /// Doublings of the growth in one probe, at most.
 const MAX_DOUBLINGS: u32 = 30;
@@ -22,12 +22,13 @@ pub(super) fn in_flight_at_loss(lost: f64, in_flight: f64, burst: f64) -> f64 {
     flight_before + prefix.clamp(0.0, burst)
 }
 
-/// The most bytes that may be in flight, and how it grows in UP.
+/// The bound of the bytes in flight, and its growth in UP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LongTerm {
     /// Infinite: no probe lost too much.
     volume: f64,
-    /// Bytes acknowledged since the bound grew, and how many let it grow by a packet.
+    /// Bytes acknowledged since the bound grew, and the number of bytes that let it grow by a
+    /// packet.
     acked: f64,
     acked_per_packet: f64,
     doublings: u32,
@@ -42,7 +43,8 @@ impl LongTerm {
         self.volume
     }
 
-    /// The bound less what is left to others, at least `least` (`InflightWithHeadroom`).
+    /// Returns the bound minus the headroom for other flows, at least `least`
+    /// (`InflightWithHeadroom`).
     pub(super) const fn with_headroom(&self, packet: f64, least: f64) -> f64 {
         if self.volume.is_infinite() {
             return self.volume;
@@ -50,7 +52,8 @@ impl LongTerm {
         (self.volume - packet.max(HEADROOM_SHARE * self.volume)).max(least)
     }
 
-    /// A probe with `in_flight` bytes lost too much. `target`: what the flow wants in flight.
+    /// Lowers the bound after a probe with `in_flight` bytes lost too much. `target`: the bytes in
+    /// flight that the flow wants.
     pub(super) fn lower(&mut self, in_flight: f64, target: f64) {
         self.volume = in_flight.max(PROBE_KEEP_SHARE * target);
     }
@@ -84,7 +87,7 @@ impl LongTerm {
         self.acked_per_packet = (window / packets).max(packet);
     }
 
-    /// `bytes` were acknowledged while the bound limited what was sent.
+    /// Raises the bound after `bytes` were acknowledged while it limited the amount sent.
     pub(super) fn grow(&mut self, bytes: f64, packet: f64) {
         self.acked += bytes;
         if self.acked >= self.acked_per_packet {
@@ -94,7 +97,7 @@ impl LongTerm {
         }
     }
 
-    /// Has the bound of `before` again, if it was wider.
+    /// Restores the bound of `before`, if it was wider.
     pub(super) const fn restore(&mut self, before: &Self) {
         self.volume = self.volume.max(before.volume);
     }

@@ -7,7 +7,7 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 /// Time between two PROBE_RTT (2.16.2, `ProbeRTTInterval`).
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The smallest RTT of ten seconds, and that of the last five.
+/// The smallest RTT of the last ten seconds, and of the last five.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// `None`: there is no sample.

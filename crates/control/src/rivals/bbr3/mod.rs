@@ -36,7 +36,7 @@ const MAX_DRAIN_ROUNDS: u64 = 3;
 /// 2.16.2 (`ProbeRTTDuration`): the time at half of the window.
 const PROBE_RTT: Duration = Duration::from_millis(200);
 
-/// What a loss changes, as it was before (2.15).
+/// The state before a loss, which a spurious loss restores (2.15).
 #[derive(Clone, Copy, Debug)]
 struct Saved {
     window: f64,
@@ -63,7 +63,7 @@ pub struct Bbr3 {
     /// samples.
     limited: Instant,
     idle_restart: bool,
-    /// The last round in which the window limited what was sent.
+    /// The last round in which the window limited the amount sent.
     window_round: Option<u64>,
     output: Output,
     undo: Option<UndoState<Saved>>,
@@ -110,7 +110,7 @@ impl Bbr3 {
         self.model.long.volume()
     }
 
-    /// What the flow wants in flight (`TargetInflight`).
+    /// Returns the bytes in flight that the flow wants (`TargetInflight`).
     fn target(&self) -> f64 {
         self.model.products(1.0).min(self.output.window())
     }
@@ -161,7 +161,7 @@ impl Bbr3 {
         (self.round, self.phase) = (now, Phase::Up);
     }
 
-    /// Whether the window limits what is sent, and the long-term bound the window.
+    /// Whether the window limits the amount sent, and the long-term bound limits the window.
     fn is_bound(&self) -> bool {
         let limits = self.window_round.is_some_and(|round| self.rounds - round <= 1);
         limits && self.output.window() >= self.model.long.volume()

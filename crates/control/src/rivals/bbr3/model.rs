@@ -16,13 +16,13 @@ use byway_wire::{Duration, Instant};
 pub(super) const MIN_WINDOW_PACKETS: f64 = 4.0;
 /// 5.6.2: the assumed RTT before the first sample.
 pub(super) const UNKNOWN_RTT: Duration = Duration::from_millis(1);
-/// 5.6.3: a burst is what the pacing rate sends in this time, from 2 packets to 64 KB.
+/// The time in which the pacing rate sends a burst, of 2 packets to 64 KB (5.6.3).
 const BURST_SECONDS: f64 = 1e-3;
 const MAX_BURST_BYTES: f64 = 65_536.0;
 /// 5.3.1.3 (`BBRStartupFullLossCnt`): losses in a round that end STARTUP.
 const STARTUP_LOSS_EVENTS: u32 = 6;
 
-/// What an ACK tells (2.3).
+/// The measurements of an ACK (2.3).
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     /// Bytes per second. `None`: unknown.
@@ -31,19 +31,19 @@ pub(super) struct Sample {
     pub(super) delivered: f64,
     /// Bytes lost since then.
     pub(super) lost: f64,
-    /// Bytes in flight when it was sent.
+    /// Bytes in flight when the packet was sent.
     pub(super) in_flight: f64,
-    /// Whether the application, or PROBE_RTT, limited what was sent.
+    /// Whether the application, or PROBE_RTT, limited the amount sent.
     pub(super) limited: bool,
 }
 
 /// How a round of losses ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossRound {
-    /// It goes on.
+    /// The round goes on.
     Open,
     Over,
-    /// It ended STARTUP by its losses (5.3.1.3).
+    /// The round ended STARTUP by its losses (5.3.1.3).
     Full,
 }
 
@@ -115,12 +115,12 @@ impl Model {
         volume.max(burst).max(self.least())
     }
 
-    /// The long-term bound less what is left to others.
+    /// Returns the long-term bound minus the headroom for other flows.
     pub(super) fn with_headroom(&self) -> f64 {
         self.long.with_headroom(self.packet, self.least())
     }
 
-    /// What may be in flight when DOWN has done its work: no queue, and room for others.
+    /// Returns the bytes in flight at the end of DOWN: no queue, and headroom for other flows.
     pub(super) fn cruise_volume(&self, pace: f64) -> f64 {
         self.quantized(self.products_at(self.bandwidth.get(), 1.0), pace).min(self.with_headroom())
     }
@@ -179,8 +179,8 @@ impl Model {
         LossRound::Over
     }
 
-    /// Takes losses in. If they are too many: what was known when the latest packet was sent, and
-    /// the bytes in flight at which they were too many.
+    /// Handles losses. If there are too many, it returns the state at the sending of the latest
+    /// packet, and the bytes in flight at that loss.
     pub(super) fn lose(&mut self, congested: &Congested) -> Option<(Sending, f64)> {
         let burst = congested.bytes as f64;
         self.lost += burst;

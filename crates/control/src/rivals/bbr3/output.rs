@@ -10,7 +10,7 @@ const MAX_WINDOW_BYTES: f64 = 1e11;
 /// 5.6.2 (`PacingMarginPercent`): the pacing rate is 1 % below the estimated rate.
 const PACING_PART: f64 = 0.99;
 
-/// What may be sent. Volumes are in bytes, rates in bytes per second.
+/// The limits on sending. Volumes are in bytes, rates in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     window: f64,
@@ -38,7 +38,7 @@ impl Output {
         self.recover.is_some()
     }
 
-    /// Remembers the window as it was before it fell (`SaveCwnd`).
+    /// Saves the window before it falls (`SaveCwnd`).
     pub(super) fn save(&mut self, phase: Phase) {
         let low = self.recover.is_some() || phase == Phase::ProbeRtt;
         self.before = if low { self.before.max(self.window) } else { self.window };

@@ -42,12 +42,12 @@ impl Phase {
         }
     }
 
-    /// Whether it is one of the four states of ProbeBW.
+    /// Whether the phase is one of the four states of ProbeBW.
     pub(super) const fn is_cycle(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether a loss may be the flow's own, for it looks for more than it has.
+    /// Whether the flow may have caused a loss, since it probes for more bandwidth.
     pub(super) const fn accelerates(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }

@@ -1,6 +1,7 @@
-//! What ACKs tell of the probe for bandwidth, and how the probe before ended (2.14).
+//! The state of the probe for bandwidth: the phase of the ACKs, and the result of the last probe
+//! (2.14).
 
-/// What the ACKs that arrive are about (`ack_phase`).
+/// The phase of the packets whose ACKs arrive now (`ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// No probe.
@@ -29,7 +30,7 @@ impl Probe {
         Self { feedback: Feedback::Nothing, samples: false, too_high: false, cautious: false }
     }
 
-    /// Whether losses are judged as those of a probe.
+    /// Whether losses count as losses of a probe.
     pub(super) const fn has_samples(&self) -> bool {
         self.samples
     }
@@ -51,7 +52,7 @@ impl Probe {
         self.feedback = Feedback::Stopping;
     }
 
-    /// The probe lost too much. It is judged once.
+    /// Notes that the probe lost too much. A probe is judged once.
     pub(super) const fn lose(&mut self) {
         (self.too_high, self.samples) = (true, false);
     }

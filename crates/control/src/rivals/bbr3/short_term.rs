@@ -1,6 +1,7 @@
 //! The short-term model: what the path delivers now, by the losses of this cycle (5.5.10.3).
 
-/// What a round with losses leaves of the rate and of the volume, at least (2.8, `Beta`).
+/// The share of the rate and of the volume that stays at least after a round with losses (2.8,
+/// `Beta`).
 const LOSS_KEEP_SHARE: f64 = 0.7;
 
 /// Bounds that losses set, until the next REFILL. Rates in bytes per second, volumes in bytes.
@@ -33,7 +34,7 @@ impl ShortTerm {
         self.latest_volume
     }
 
-    /// Takes a sample of the delivery rate and of what was delivered since a packet was sent.
+    /// Adds a sample of the delivery rate, and of the bytes delivered since a packet was sent.
     pub(super) const fn sample(&mut self, rate: f64, delivered: f64) {
         self.latest_rate = self.latest_rate.max(rate);
         self.latest_volume = self.latest_volume.max(delivered);
@@ -46,8 +47,8 @@ impl ShortTerm {
         first
     }
 
-    /// A round ended. With `bounds`, the long-term rate and the window, a loss in it lowers the
-    /// bounds toward what was delivered.
+    /// Ends a round. With `bounds`, the long-term rate and the window, a loss in it lowers the
+    /// bounds toward the delivered amounts.
     pub(super) fn end_round(&mut self, bounds: Option<(f64, f64)>) {
         if let Some((rate, volume)) = bounds.filter(|_| self.lossy) {
             let kept = |bound: f64, usual: f64, latest: f64| {
@@ -64,7 +65,7 @@ impl ShortTerm {
         (self.latest_rate, self.latest_volume) = (rate, delivered);
     }
 
-    /// Forgets what this round brought (`ResetCongestionSignals`).
+    /// Forgets the measurements of this round (`ResetCongestionSignals`).
     pub(super) const fn forget_round(&mut self) {
         (self.latest_rate, self.latest_volume, self.lossy) = (0.0, 0.0, false);
     }
@@ -74,7 +75,7 @@ impl ShortTerm {
         (self.rate, self.volume) = (f64::INFINITY, f64::INFINITY);
     }
 
-    /// Has the bounds of `before` again, where they were wider.
+    /// Restores the bounds of `before`, if they were wider.
     pub(super) const fn restore(&mut self, before: &Self) {
         self.rate = self.rate.max(before.rate);
         self.volume = self.volume.max(before.volume);

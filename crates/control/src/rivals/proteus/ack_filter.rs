@@ -8,7 +8,7 @@ const BURST_FACTOR: f64 = 50.0;
 /// Weight of a new ratio in the usual one.
 const RATIO_GAIN: f64 = 0.1;
 
-/// Judges RTT samples by when their ACKs came.
+/// A filter that judges RTT samples by the arrival times of their ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckFilter {
     last: Option<Instant>,

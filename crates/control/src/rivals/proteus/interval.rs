@@ -21,7 +21,7 @@ pub(super) struct Interval {
     least: Duration,
     is_extended: bool,
     is_open: bool,
-    /// Whether what is not known by now counts as neither acknowledged nor lost.
+    /// Whether packets without a result by now count as neither acknowledged nor lost.
     is_settled: bool,
     sent: f64,
     acked: f64,
@@ -107,7 +107,7 @@ impl Interval {
         self.is_settled |= !self.is_open && at > self.last + smoothed;
     }
 
-    /// Whether it is known what became of the packets.
+    /// Whether the fate of all packets is known.
     pub(super) fn is_complete(&self) -> bool {
         !self.is_open && (self.is_settled || self.acked + self.lost >= self.sent)
     }

@@ -49,7 +49,7 @@ pub struct ProteusOptions {
 }
 
 impl ProteusOptions {
-    /// Proteus-S, as its authors have it.
+    /// Proteus-S with its authors' options.
     pub const SCAVENGER: Self = Self { utility: UtilityOptions::SCAVENGER, initial: 10.0, least_mbit: 0.5 };
 }
 
@@ -59,7 +59,7 @@ pub struct Proteus {
     options: ProteusOptions,
     random: Random,
     packet: f64,
-    /// `None`: no ACK told any RTT.
+    /// The smoothed RTT. `None`: no ACK had an RTT.
     smoothed: Option<Duration>,
     least_rtt: Duration,
     filter: AckFilter,
@@ -69,7 +69,7 @@ pub struct Proteus {
 }
 
 impl Proteus {
-    /// A path with these options.
+    /// Makes a path with these options.
     #[must_use]
     pub fn new(opened: &Opened, options: ProteusOptions, seed: u64) -> Self {
         let rtt = opened.rtt.filter(|rtt| !rtt.is_zero());
@@ -103,7 +103,7 @@ impl Proteus {
         };
     }
 
-    /// What an interval was worth.
+    /// Returns the utility of an interval.
     fn outcome(options: &ProteusOptions, noise: &mut Noise, mode: Mode, interval: &Interval) -> Outcome {
         let mut signal = noise.signal(interval.rtts());
         if mode == Mode::Starting {
@@ -115,7 +115,7 @@ impl Proteus {
         Outcome { rate: interval.rate() / BYTES_PER_MBIT, utility }
     }
 
-    /// Chooses the next rate, once it is known what became of all that was tried.
+    /// Chooses the next rate, once the results of all intervals are known.
     fn decide(&mut self) {
         let Some(intervals) = self.trials.complete() else { return };
         let mut outcomes = [Outcome::default(); PAIRED_INTERVALS];
@@ -129,7 +129,7 @@ impl Proteus {
         self.begin_trials();
     }
 
-    /// Enters what an ACK acknowledged, and its RTTs, into the intervals.
+    /// Adds the packets that an ACK acknowledged, and their RTTs, to the intervals.
     fn enter(&mut self, acked: &Acked<'_>) {
         if acked.delays.len() == acked.packets as usize {
             for delay in acked.delays {

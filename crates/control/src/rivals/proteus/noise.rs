@@ -22,7 +22,7 @@ const MAX_UNUSUAL_SHARE: f64 = 0.95;
 /// Below this a trend or a deviation counts as none, in microseconds.
 const MIN_TREND_MICROS: f64 = 1e-6;
 
-/// What the RTTs of an interval show, without what is noise.
+/// The trend of an interval's RTTs, without noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RttSignal {
     /// Seconds by which the RTT grows in a second.
@@ -31,7 +31,7 @@ pub(super) struct RttSignal {
     pub(super) deviation: f64,
 }
 
-/// What is usual on the path. Times are in microseconds.
+/// The usual trends on the path. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
     means: [f64; TREND_INTERVALS],
@@ -74,7 +74,7 @@ impl Noise {
         }
     }
 
-    /// By how much the mean RTT grows from interval to interval.
+    /// Returns the growth of the mean RTT from interval to interval.
     fn latest_trend(&self) -> f64 {
         let mut line = Regression::default();
         for (place, at) in (self.count..self.count + TREND_INTERVALS).enumerate() {

@@ -3,7 +3,7 @@
 
 use super::trials::TRIAL_STEP_SHARE;
 
-/// The first limit of a step, and what each step at the limit adds to it, as shares of the rate
+/// The first limit of a step, and its growth with each step at the limit, as shares of the rate
 /// (`kInitialMaxStepSize`, `kIncrementalStepSize`).
 const STEP_SHARE: f64 = 0.05;
 /// The exponent by which steps in one direction grow (`kRateChangeAmplifyExponent`).
@@ -13,7 +13,7 @@ const MIN_STEP_MBIT: f64 = 0.5;
 /// A rate above any line's.
 const MAX_RATE_MBIT: f64 = 1e6;
 
-/// What came of an interval.
+/// The result of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) rate: f64,
@@ -40,7 +40,7 @@ pub(super) struct RateControl {
     /// +1 or -1.
     direction: f64,
     rounds: u32,
-    /// By how many `STEP_SHARE` a step may pass the first limit.
+    /// The number of `STEP_SHARE`s by which a step may exceed the first limit.
     allowance: u32,
     latest: Outcome,
 }
@@ -71,7 +71,7 @@ impl RateControl {
         *self = Self::new(self.rate / 2.0, self.least);
     }
 
-    /// Takes in what was tried: one outcome, or two pairs while probing.
+    /// Decides by the results of the tried rates: one, or two pairs while probing.
     pub(super) fn decide(&mut self, outcomes: &[Outcome]) {
         match (self.mode, outcomes) {
             (Mode::Starting, &[outcome]) => self.start(outcome),
@@ -137,7 +137,7 @@ impl RateControl {
         }
     }
 
-    /// The next step, if `wanted` is what the utility's slope asks for.
+    /// Returns the next step, where `wanted` is the step according to the utility's slope.
     fn step(&mut self, wanted: f64) -> f64 {
         let most = self.rate * STEP_SHARE * f64::from(self.allowance + 1);
         let step = if wanted > most {

@@ -26,7 +26,7 @@ impl Regression {
         self.yy += y * y;
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     pub(super) const fn count(&self) -> u32 {
         self.count as u32
     }

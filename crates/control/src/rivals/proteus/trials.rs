@@ -4,10 +4,10 @@ use super::interval::Interval;
 use crate::seeded_random::Random;
 use byway_wire::{Duration, Instant};
 
-/// Intervals of a trial of two rates: two pairs, as a scavenger has them
+/// Intervals of a trial of two rates: two pairs, as for a scavenger
 /// (`kNumIntervalGroupsInProbingScavenger`).
 pub(super) const PAIRED_INTERVALS: usize = 4;
-/// How far the two rates of a pair are from the middle (`kProbingStepSize`).
+/// The distance of a pair's rates from their middle, as a share (`kProbingStepSize`).
 pub(super) const TRIAL_STEP_SHARE: f64 = 0.05;
 
 /// Intervals that are tried in turn. After the last, sending goes on at the middle rate until their
@@ -45,7 +45,7 @@ impl Trials {
         Self::new(rates, PAIRED_INTERVALS, middle)
     }
 
-    /// The rate of what is sent now, in bytes per second.
+    /// Returns the present sending rate, in bytes per second.
     pub(super) fn rate(&self) -> f64 {
         if self.begun == 0 || self.is_open { self.rates[self.begun.saturating_sub(1)] } else { self.middle }
     }
@@ -83,7 +83,7 @@ impl Trials {
         self.intervals().find(|interval| interval.has(at))
     }
 
-    /// The intervals, once it is known what became of all of them.
+    /// Returns the intervals, once the results of all are known.
     pub(super) fn complete(&self) -> Option<impl Iterator<Item = &Interval>> {
         let complete = self.intervals.iter().flatten().filter(|interval| interval.is_complete()).count();
         (complete == self.wanted).then(|| self.intervals.iter().flatten())
