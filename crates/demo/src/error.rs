@@ -1,4 +1,4 @@
-//! What can keep a demo from going on.
+//! The errors that end a demo.
 
 use byway_net::{BindError, EntropyError};
 use byway_transfer::TransferError;

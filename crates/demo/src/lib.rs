@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 /// Time between two looks at progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a receiver may take to end after its sender was told that everything arrived.
+/// Time that a receiver may take to end after its sender learned that everything arrived.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The network of a demo, used in all its rounds.

@@ -38,7 +38,7 @@ pub fn lines(bytes: u64) -> [PathSpec; 3] {
 }
 
 impl PathSpec {
-    /// The pipe of one direction when a packet passes `pipes` of them one after another.
+    /// Returns the pipe of one direction, if a packet passes `pipes` of them in a row.
     #[must_use]
     pub fn pipe(&self, pipes: u32) -> PipeConfig {
         PipeConfig {

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// How long the words of the demo's relays are good.
+/// The validity of the demo's relay words, in seconds.
 const WORD_LIFETIME_SECONDS: u64 = 3_600;
 /// Hosts that may be behind one shaper at a time: the sender and the receiver, of both rounds.
 const MAX_CLIENTS: usize = 8;
@@ -31,14 +31,14 @@ impl<M: Machine + Send> Owner for IdleOwner<M> {
 
 /// A line without a relay; gone when dropped.
 pub struct DirectLine {
-    /// Where senders find the receiver.
+    /// The address at which senders find the receiver.
     pub front: SocketAddr,
     _shaper: Handle<IdleOwner<Shaper>>,
 }
 
 /// A line with a relay. Both end when this value is dropped.
 pub struct RelayLine {
-    /// The relay's word, which sender and receiver need.
+    /// The relay word, which sender and receiver need.
     pub word: Word,
     _shaper: Handle<IdleOwner<Shaper>>,
     _relay: Handle<IdleOwner<Relay>>,
