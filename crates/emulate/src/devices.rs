@@ -98,13 +98,13 @@ fn inner(wire: usize, end: usize) -> String {
     format!("w{wire}e{end}")
 }
 
-/// The number of a host by its place in the list, which is what wires and routes go by.
+/// Returns the number of a host: its index in the list, by which wires and routes refer to it.
 fn number(blueprint: &Blueprint, host: &Host) -> usize {
     blueprint.hosts.iter().position(|other| other.name == host.name).unwrap_or_default()
 }
 
-/// The commands for `ip` that make every virtual Ethernet. The keeper has one end of each, and a
-/// host has the other.
+/// Returns the commands for `ip` that make every virtual Ethernet. The keeper has one end of each,
+/// and a host has the other.
 fn wires(blueprint: &Blueprint, hosts: &[OwnedFd]) -> io::Result<String> {
     // What `ip` calls us, wherever its /proc is from.
     let this = fs::read_link("/proc/self")?;

@@ -1,11 +1,10 @@
-//! What has to be known of an Ethernet frame, and what is changed in it: its size on the line and
-//! its ECN mark.
+//! Reads and changes an Ethernet frame: its size on the line, and its ECN mark.
 
 use byway_wire::Ecn;
 use byway_wire::checksum::replaced;
 
-/// Bytes of an Ethernet header. The lines of the lab count from the IP header on, as those of the
-/// simulator do.
+/// Bytes of an Ethernet header. The lines of the lab count bytes from the IP header on, as those of
+/// the simulator do.
 pub const ETHERNET_HEADER_LEN: usize = 14;
 
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
     use byway_wire::checksum::{fold, sum};
 
-    /// An Ethernet frame with an IPv4 header (and its sum) and no more.
+    /// Makes an Ethernet frame with only an IPv4 header and its checksum.
     fn v4(tos: u8) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET_HEADER_LEN];
         frame[12..14].copy_from_slice(&ETHERTYPE_IPV4);

@@ -9,8 +9,8 @@ use byway_net::Clock;
 use byway_wire::Instant;
 use std::io;
 
-/// Frames that are fetched from one device before the others have their turn and what is due
-/// leaves.
+/// The most frames that are read from one device before the other devices have their turn and due
+/// frames are sent.
 const BATCH_FRAMES: usize = 32;
 /// Bytes of the largest frame, for any MTU of a device.
 const MAX_FRAME_LEN: usize = 65_600;
@@ -32,7 +32,7 @@ impl<'a> LabWires<'a> {
         Self { clock, ports, lines, lateness, frame: vec![0; MAX_FRAME_LEN], control: ControlBuffer::new() }
     }
 
-    /// Fetches what waits at a port. If more is left there, the port stays readable.
+    /// Reads the frames that wait at a port. If more are left, the port stays readable.
     pub(crate) fn fetch(&mut self, index: usize) -> io::Result<()> {
         let (Some(port), Some(line)) = (self.ports.get(index), self.lines.get_mut(index)) else {
             return Ok(());

@@ -29,8 +29,8 @@ pub struct Host {
     pub v6: Ipv6Addr,
     /// The host's devices, in the order of the wires.
     pub devices: Vec<Device>,
-    /// Which neighbour leads to which other host, both by number. Hosts that cannot be reached are
-    /// missing.
+    /// The neighbour that leads to each other host, both by number. Hosts that cannot be reached
+    /// are missing.
     pub routes: BTreeMap<usize, usize>,
 }
 
@@ -39,7 +39,7 @@ pub struct Host {
 pub struct Device {
     /// The name of the device. It is that of the neighbour, if a device can be called so.
     pub name: String,
-    /// The number of the wire that the device ends, and which end of it this is (0 or 1).
+    /// The number of the device's wire, and the end of the wire (0 or 1).
     pub wire: (usize, usize),
     /// The number of the host at the other end of the wire.
     pub neighbour: usize,
@@ -64,7 +64,7 @@ pub enum BlueprintError {
     /// The plan has too many hosts.
     #[error("{hosts} hosts are too many for one machine: at most {MAX_HOSTS}")]
     TooLarge {
-        /// How many hosts the plan has.
+        /// Number of hosts in the plan.
         hosts: usize,
     },
     /// A node that cannot be a host.

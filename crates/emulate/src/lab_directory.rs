@@ -17,7 +17,7 @@ pub struct LabDirectory {
     root: PathBuf,
 }
 
-/// A lab, by its directory. It may be alive, dead, or not there at all.
+/// A lab, by its directory. It may be alive, dead, or missing.
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// The name of the lab.
@@ -25,8 +25,8 @@ pub struct Lab {
     directory: PathBuf,
 }
 
-/// What a process must know to enter a lab. It is written to the lab's directory once the lab is
-/// ready.
+/// The data with which a process enters a lab. They are written to the lab's directory once the lab
+/// is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabRecord {
     /// The process id of the keeper, outside of the lab's PID namespace.
@@ -57,8 +57,8 @@ pub struct HostRecord {
 pub struct Lock(#[expect(dead_code, reason = "what counts is that it is open")] File);
 
 impl LabDirectory {
-    /// For root /run/byway/labs, for others byway/labs in `$XDG_RUNTIME_DIR`, or in /tmp where
-    /// there is none.
+    /// Returns the directory of labs: for root /run/byway/labs, for others byway/labs in
+    /// `$XDG_RUNTIME_DIR`, or else in /tmp.
     #[must_use]
     pub fn locate(root: bool, user: u32, env: impl Fn(&str) -> Option<OsString>) -> Self {
         let runtime = || env("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -157,8 +157,7 @@ impl Lab {
         serde_json::from_slice(&fs::read(self.file("record"))?).map_err(io::Error::from)
     }
 
-    /// Writes the lab's record to its directory. Replaces the file as a whole, so no reader sees
-    /// half of it.
+    /// Writes the lab's record to its directory. Replaces the file atomically.
     ///
     /// # Errors
     /// If it cannot be written.

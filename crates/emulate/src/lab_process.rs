@@ -228,7 +228,7 @@ fn hurry() {
     }
 }
 
-/// Whoever lost their parents on a host is our child, and is to be buried by us.
+/// Collects ended processes. A process on a host that loses its parent becomes a child of this one.
 fn reap(mut children: &UnixStream) {
     let mut noted = [0; 64];
     while children.read(&mut noted).is_ok_and(|count| count == noted.len()) {}

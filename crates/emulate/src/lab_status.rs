@@ -44,7 +44,7 @@ pub struct LinkStatus {
     pub marked: u64,
     /// Packets that wait now.
     pub waiting: usize,
-    /// How long a packet waited in the queue on average, in milliseconds.
+    /// The mean time that a packet waited in the queue, in milliseconds.
     pub mean_wait_ms: f64,
 }
 

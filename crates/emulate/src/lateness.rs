@@ -15,9 +15,9 @@ pub const MAX_LATE_SHARE: f64 = 0.01;
 /// How late frames left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// How many frames left.
+    /// Number of frames that were sent on.
     pub frames: u64,
-    /// The frames that left later than [`MAX_LATENESS`] after their time.
+    /// Number of frames that were sent later than [`MAX_LATENESS`] after they were due.
     pub late: u64,
     /// The largest delay of a frame after its due time, in microseconds.
     pub worst_us: u64,

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// How much may wait until the keeper comes: half a second at 200 Mbit/s.
+/// Bytes that may wait until the keeper reads them: half a second at 200 Mbit/s.
 const BUFFER_BYTES: usize = 32 << 20;
 
 /// The end of a wire: a device whose frames are taken from the kernel, and given to it.
@@ -42,7 +42,7 @@ pub(crate) struct ReceivedFrame {
     pub(crate) length: usize,
     /// The kernel's timestamp of the frame, by the wall clock.
     pub(crate) stamp: Option<WallTime>,
-    /// How many frames the kernel dropped since the frame before.
+    /// Number of frames that the kernel dropped since the frame before.
     pub(crate) missed: u64,
 }
 
@@ -130,7 +130,7 @@ fn wall_nanos(time: TimeSpec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec()).unwrap_or(0)
 }
 
-/// The two clocks, read together: the kernel stamps by the one, links count by the other.
+/// The two clocks, read together: the kernel's stamps use one, and the links use the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     now: Instant,

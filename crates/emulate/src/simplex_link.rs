@@ -24,7 +24,7 @@ pub struct SimplexLink {
     slots: Vec<HeldFrame>,
     free: Vec<usize>,
     held_bytes: usize,
-    /// Frames that wait for the pipe to decide about them: when they came, and their slots.
+    /// Frames about which the pipe has yet to decide: their arrival times and slots.
     undecided: VecDeque<(Instant, usize)>,
 }
 
@@ -73,8 +73,8 @@ impl SimplexLink {
         }
     }
 
-    /// Hands over every frame that is due at the far end at `now`, in order, each with the time at
-    /// which it was due.
+    /// Calls `take` for every frame that is due at the far end at `now`, in order, each with its
+    /// due time.
     pub fn deliver(&mut self, now: Instant, mut take: impl FnMut(Instant, &[u8])) {
         self.decide(now);
         while let Some(&Reverse((at, _, slot))) = self.due.peek().filter(|Reverse((at, ..))| *at <= now) {
@@ -94,7 +94,7 @@ impl SimplexLink {
         first.into_iter().chain(self.pipe.decides_at()).min()
     }
 
-    /// Counts of the frames offered so far, by what became of them.
+    /// Returns the counts of the frames offered so far, by their fate.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {
         let held = (self.due.len() + self.undecided.len()) as u64;

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 /// Seconds that a keeper may take to end after SIGTERM.
 const TERM_TIMEOUT_SECONDS: i64 = 3;
-/// How long the kernel may take to end all processes of a lab.
+/// Time in seconds that the kernel may take to end all processes of a lab.
 const KILL_TIMEOUT_SECONDS: i64 = 10;
 
 /// Ends an emulated network (a lab) with all its processes, if it still runs. Then removes the
@@ -45,7 +45,8 @@ fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
     Ok(if lab.alive() { Some(keeper?) } else { None })
 }
 
-/// Waits until a process has ended, and with the first of its namespace all others.
+/// Waits until a process has ended. The end of a namespace's first process ends all others in it.
+/// Returns false after `seconds`.
 fn ended(process: &OwnedFd, seconds: i64) -> io::Result<bool> {
     let mut watched = [PollFd::new(process, PollFlags::IN)];
     loop {

@@ -24,7 +24,7 @@ pub struct WakeupLead {
 }
 
 impl WakeupLead {
-    /// How long to sleep before a frame that is due at `deadline`.
+    /// Returns the time to sleep before a frame that is due at `deadline`.
     #[must_use]
     pub fn sleep(&self, now: Instant, deadline: Instant) -> Duration {
         let left = deadline.since(now);
