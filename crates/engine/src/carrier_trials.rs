@@ -8,13 +8,13 @@ use crate::connection::status::ConnectionStatus;
 use crate::path::transport::PathTransport;
 use byway_wire::{Duration, Instant};
 
-/// Time between two looks at a session.
+/// Time between two checks of a session.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a trial lasts.
+/// Duration of a trial.
 const TRIAL_TIME: Duration = Duration::from_secs(5);
-/// Time in which what carries from now on finds its rate. It is no part of a trial.
+/// Time for a new carrier to reach its rate, before the trial measures.
 const WARM_UP_TIME: Duration = Duration::from_secs(3);
-/// How long a judgement holds.
+/// Time for which the result of a trial is valid.
 const JUDGEMENT_LIFETIME: Duration = Duration::from_secs(60);
 /// The largest factor of the time before TCP's next trial, after trials in a row that TCP did not
 /// pass.
@@ -28,12 +28,12 @@ const QUEUE_DELAY_THRESHOLD: Duration = Duration::from_millis(5);
 /// Looks of which one may show a queue: jitter looks like one.
 const CHECKS_PER_QUEUE: u32 = 4;
 
-/// What is measured on a session between two checks.
+/// The figures of a session between two checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// Bytes acknowledged on direct paths over UDP.
     pub udp: u64,
-    /// Bytes lost on these paths.
+    /// Bytes lost on the paths over UDP.
     pub lost: u64,
     /// Bytes acknowledged on direct paths over TCP.
     pub tcp: u64,
@@ -64,7 +64,7 @@ impl Sight {
     }
 }
 
-/// Which transport carries the session, or is being tried.
+/// The transport that carries the session, or is being tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// UDP carries, and is watched from this time on.
@@ -100,7 +100,7 @@ impl Watched {
     }
 }
 
-/// Which carrier a session is to use, by trials.
+/// The choice of a session's carrier by trials.
 #[derive(Debug)]
 pub struct Trials {
     stage: Stage,
@@ -122,8 +122,8 @@ impl Trials {
         matches!(self.stage, Stage::TryTcp { .. } | Stage::Tcp { .. })
     }
 
-    /// Takes in a look. Looks come once in a [`CHECK_INTERVAL`]. Returns what the session is to
-    /// [prefer](crate::Connection::prefer) from now on.
+    /// Evaluates a measurement, once per [`CHECK_INTERVAL`]. Returns the transport that the session
+    /// is to [prefer](crate::Connection::prefer).
     pub fn look(&mut self, now: Instant, sight: Sight) -> PathTransport {
         let stage = self.next(now, sight);
         if stage != self.stage {
@@ -227,8 +227,8 @@ mod tests {
             Self { trials: Trials::default(), now: Instant::ZERO, sight: Sight::default() }
         }
 
-        /// Goes on for so many seconds, in which TCP would carry so many bytes a second. Returns
-        /// for how many of them it carried.
+        /// Advances by `seconds`, with TCP able to carry `tcp` bytes per second. Returns for how
+        /// many seconds TCP carried the session.
         fn go(&mut self, seconds: u64, udp: Udp, tcp: u64) -> u64 {
             let mut over_tcp = 0;
             for _ in 0..4 * seconds {

@@ -1,5 +1,4 @@
-//! What an owner decides about its sessions, and what peers tell each other about them in the
-//! handshake.
+//! The owner's settings for its sessions, and the limits that peers exchange in the handshake.
 
 use crate::data::{IncomingLimits, OutgoingLimits};
 pub use crate::payload_kind::Payload;
@@ -36,10 +35,10 @@ pub struct Config {
     pub relays_per_peer: usize,
     /// When a hole in a path's numbers is reported as lost.
     pub pnack: Pnack,
-    /// By which path ACKs are sent.
+    /// The choice of the path for ACKs.
     pub ack_way: AckPathRule,
-    /// How long an ACK may be delayed to cover more packets. `None`: a quarter of the RTT, at least
-    /// 1 ms and at most 10 ms. Set it only if all paths use TCP. Over UDP, the sender counts
+    /// The longest delay of an ACK that is to cover more packets. `None`: a quarter of the RTT, at
+    /// least 1 ms and at most 10 ms. Set it only if all paths use TCP. Over UDP, the sender counts
     /// packets as lost if their ACKs are delayed longer.
     pub ack_after: Option<Duration>,
     /// When a hole in a stream or object is named to the sender.
@@ -47,11 +46,11 @@ pub struct Config {
     /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the
     /// oldest goes. 0: none are taken.
     pub datagrams: usize,
-    /// Whether the owner learns what happened to each datagram
+    /// Whether the owner learns the fate of each datagram
     /// ([`Connection::next_fate`](crate::Connection::next_fate)).
     pub datagram_fates: bool,
-    /// Whether the owner judges losses: the controller hears of none but those that it is
-    /// [told](crate::Connection::judge_lost), and of timeouts.
+    /// Whether the owner detects losses. The controller then learns only of losses that the owner
+    /// [reports](crate::Connection::judge_lost), and of timeouts.
     pub owner_judges_losses: bool,
     /// Whether objects are bytes or only a length.
     pub payload: Payload,
@@ -74,7 +73,7 @@ pub enum Pnack {
     FirstGap,
 }
 
-/// By which path ACKs are sent.
+/// The choice of the path for ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPathRule {
     /// The fastest that lives.
@@ -87,15 +86,15 @@ pub enum AckPathRule {
 /// τ: when a hole in a stream or object is named to the sender (SNACK).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tau {
-    /// After twice the RTT of the direct path, but not before what the slowest path in use
-    /// explains, nor before 60 ms.
+    /// After twice the RTT of the direct path, but at least the delay of the slowest path in use,
+    /// and at least 60 ms.
     #[default]
     Adaptive,
     /// After this percentage of the RTT of the direct path (mPath, section 2.2: 200), whatever the
-    /// other paths explain.
+    /// delay of other paths.
     Direct(u32),
-    /// As [`Adaptive`](Self::Adaptive), but not before this time: where nothing gets lost that does
-    /// not end its path, a hole is a slow path.
+    /// As [`Adaptive`](Self::Adaptive), but at least this time: where packets are lost only when
+    /// their path ends, a hole means a slow path.
     AtLeast(Duration),
 }
 
@@ -138,32 +137,32 @@ impl Default for Config {
     }
 }
 
-/// What a peer tells in its handshake message, sealed: its limits, then whatever the application
-/// wants to say.
+/// The sealed data of a host's handshake message: its limits, then the application's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Distinct stream and object bytes that the other side may send before it gets a higher limit.
+    /// Distinct bytes of streams and objects that the peer may send before it gets a higher limit.
     pub max_data: u64,
-    /// Bytes of one stream that the other side may send before it gets a higher limit.
+    /// Bytes of one stream that the peer may send before it gets a higher limit.
     pub max_stream_data: u64,
     /// The largest datagram that this side receives (UDP payload, bytes).
     pub max_datagram: u64,
-    /// Streams that the other side may open before it gets a higher limit.
+    /// Streams that the peer may open before it gets a higher limit.
     pub max_streams: u64,
-    /// Addresses that this side takes in a frame ADDRESSES. 0: it knows no such frame.
+    /// The most addresses that this host accepts in a frame ADDRESSES. 0: it does not know this
+    /// frame.
     pub max_addresses: u64,
     /// Whether the objects of this side are bytes or only a length.
     pub payload: Payload,
 }
 
-/// The stream limit of a peer that tells none: version 0.1 allowed so many open streams.
+/// The stream limit of a peer that sends none: version 0.1 allowed this number of open streams.
 const DEFAULT_MAX_STREAMS: u64 = 1024;
 
 /// In the first byte beside the length of the limits: objects are only a length.
 const FLAG_ONLY_LENGTH: u8 = 0x80;
 
 impl Params {
-    /// The parameters that a side with `config` tells the peer.
+    /// Makes the parameters that a host with `config` sends to the peer.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let (memory, max_stream_data) = config.incoming.initial();
@@ -178,7 +177,7 @@ impl Params {
         }
     }
 
-    /// The handshake payload: these limits, then `application`.
+    /// Returns the handshake payload: these limits, then `application`.
     #[must_use]
     pub fn payload(&self, application: &[u8]) -> Vec<u8> {
         let mut buffer = [0; 64];
@@ -196,8 +195,8 @@ impl Params {
         payload
     }
 
-    /// Reads a handshake payload; what follows the limits is the application's. Limits this version
-    /// does not know are passed over.
+    /// Reads a handshake payload. Returns the limits and the application's data. Limits that this
+    /// version does not know are skipped.
     pub fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
         let first = reader.u8()?;

@@ -1,4 +1,4 @@
-//! What cannot be missing unless byway itself is wrong.
+//! Values that are missing only if byway itself has a defect.
 
 /// Asserts that a value is present, where earlier steps guarantee it. If it is missing, a debug
 /// build panics, and a release build continues without it. Not for values that depend on the peer

@@ -8,9 +8,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, PathId};
 
-/// The length of a row that may be all gaps: 16 KiB.
+/// The most slots of a row that may be all gaps: 16 KiB.
 const MAX_EMPTY_SLOTS: usize = 2_048;
-/// Slots for each entry beyond those.
+/// Slots for each entry, beyond `MAX_EMPTY_SLOTS`.
 const SLOTS_PER_ENTRY: usize = 4;
 
 /// An id that is a number.
@@ -29,7 +29,7 @@ pub struct NumberedMap<K, T> {
     /// The number of the first slot.
     base: u32,
     slots: Vec<Option<Box<T>>>,
-    /// How many slots are taken.
+    /// Number of slots that are taken.
     taken: usize,
 }
 
@@ -62,7 +62,7 @@ impl<K, T> Default for NumberedMap<K, T> {
 }
 
 impl<K, T> NumberedMap<K, T> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.older.len() + self.taken
     }
@@ -114,7 +114,7 @@ impl<K: Number, T> NumberedMap<K, T> {
         }
     }
 
-    /// The slot of an id. That of an id below the row is beyond its end.
+    /// Returns the slot of an id. For an id below the row, the slot is beyond the row's end.
     #[inline]
     fn slot(&self, id: K) -> usize {
         id.number().wrapping_sub(self.base) as usize
@@ -166,8 +166,8 @@ impl<K: Number, T> NumberedMap<K, T> {
         Some(value)
     }
 
-    /// The lowest id in it above `last`: for a walk through all during which it changes. With
-    /// `None` the lowest of all.
+    /// Returns the lowest id above `last`, or the lowest of all for `None`. So a loop over all ids
+    /// may change the map.
     pub fn next_after(&self, last: Option<K>) -> Option<K> {
         let least = match last {
             Some(last) => K::of(last.number().checked_add(1)?),

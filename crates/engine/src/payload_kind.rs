@@ -1,6 +1,6 @@
 //! Whether objects are bytes or only a length.
 
-/// What objects are made of. Both ends of a connection must agree, or it closes with
+/// The content of objects. Both ends of a connection must agree, or it closes with
 /// [`close::PAYLOAD_CODE`](crate::connection::close::PAYLOAD_CODE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payload {

@@ -31,7 +31,7 @@ impl Random {
         self.choices.below(bound)
     }
 
-    /// Bytes that nobody can predict without the seed.
+    /// Returns random bytes that cannot be predicted without the seed.
     pub fn unguessable<const N: usize>(&mut self) -> [u8; N] {
         self.drawn += 1;
         let mut bytes = [0; N];

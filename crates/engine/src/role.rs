@@ -2,7 +2,7 @@
 
 use byway_wire::StreamId;
 
-/// Who began the connection.
+/// The role of a host: whether it began the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The side that sent the HELLO.
@@ -19,7 +19,8 @@ impl Role {
         self.first_stream() == id.0 % 2
     }
 
-    /// The id of the first stream that this side opens. The others follow two apart.
+    /// Returns the id of the first stream that this host opens. Its later streams have every second
+    /// id.
     pub(crate) const fn first_stream(self) -> u32 {
         match self {
             Self::Initiator => 0,

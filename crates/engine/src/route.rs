@@ -136,18 +136,18 @@ impl Route {
     }
 }
 
-/// Where a datagram came from.
+/// The source of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSource {
     /// The local socket on which the datagram arrived.
     pub local: Local,
     /// The UDP source address of the datagram: the peer, or a relay.
     pub remote: SocketAddr,
-    /// What the relay told about the sender. It is not authenticated.
+    /// The relay's data about the sender, which are not authenticated.
     pub through: Through,
 }
 
-/// What a relay told about a datagram that it forwarded.
+/// The data that a relay adds to a datagram that it forwards.
 #[derive(Clone, Copy, Debug)]
 pub enum Through {
     /// The datagram came without a relay.

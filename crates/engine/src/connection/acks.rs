@@ -1,4 +1,4 @@
-//! What is to be acknowledged, when, and by which way.
+//! Decides which packets to acknowledge, when, and by which path.
 
 use super::path::{AddressValidation, Path, PathState};
 use super::paths::Paths;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use byway_wire::frame::{self, ack::AckWriter};
 use byway_wire::{Duration, Instant, PathId, Writer};
 
-/// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
+/// The room in bytes that an ACK frame needs before a path's entry is begun.
 pub(super) const ENTRY_ROOM: usize = 48;
 /// Room for an ACK that is sent a second time: envelope, packet, and the newest ranges.
 pub(super) const MAX_ECHO_LEN: usize = 256;
@@ -20,7 +20,7 @@ pub(super) const MAX_ECHO_LEN: usize = 256;
 const USED_PING_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between RTT measurements of a path that carries only ACKs, while it is not in use.
 const IDLE_PING_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the chosen path for ACKs is kept before the next choice.
+/// Time for which the chosen path for ACKs is kept.
 const WAY_LIFETIME: Duration = Duration::from_millis(50);
 
 /// The acknowledgments that this side still has to send.
@@ -97,7 +97,7 @@ impl Acks {
         self.data_came = true;
     }
 
-    /// Queues a path's ACK if it is due. Otherwise arms the timer for it.
+    /// Queues a path's ACK if it is due. Otherwise arms the path's timer.
     #[inline]
     pub fn queue(&mut self, now: Instant, receiving: &mut PeerPath, scheduler: &mut Scheduler) {
         let id = receiving.facts.id;
@@ -127,7 +127,7 @@ impl Acks {
         }
     }
 
-    /// Writes what is missing and what arrived on each path whose ACK is due, as many as fit.
+    /// Writes the missing and the received packets of each path whose ACK is due, as many as fit.
     pub fn write(
         &mut self,
         now: Instant,

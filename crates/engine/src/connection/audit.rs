@@ -1,11 +1,11 @@
-//! What is so of paths after each call. A debug build asserts it, so that random worlds
-//! and fuzzers find what breaks it.
+//! Assertions about paths after each call, in a debug build. Random worlds and fuzzers find the
+//! calls that break them.
 
 use super::path::{AddressValidation, ChangeMark, Path, PathState};
 use super::paths::Paths;
 
-/// The most paths of which each is looked at after every call. With more, that would take longer
-/// than the call.
+/// The largest number of paths that the audit examines. It skips connections with more, since it
+/// runs after every call and would take longer than the call.
 const MAX_AUDITED_PATHS: usize = 8;
 /// The least credit, in bytes, with which something may be sent to an address that is not
 /// validated.
@@ -48,7 +48,7 @@ pub(super) fn audit(paths: &Paths) {
     }
 }
 
-/// Whether a path may send a packet of data at once, as far as its window and its silence go.
+/// Whether a path may send a data packet at once, according to its window and its silence.
 fn may_send(paths: &Paths, path: &Path) -> bool {
     let answers = |other: &Path| other.state == PathState::Active && other.send.timeouts() == 0;
     let is_silent = path.send.timeouts() > 0;

@@ -11,11 +11,11 @@ use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Local};
 
-/// The most relays that are being tried, or kept for the next wish, beside those in use.
+/// The most relays that are tried or kept for later, in addition to those in use.
 const MAX_SPARE_RELAYS: usize = 16;
 /// The most spare relays that have answered and are kept.
 const MAX_KEPT_RELAYS: usize = 6;
-/// Time after which what failed is tried again, if it is. It doubles with every failure, up to
+/// Time after which a failed candidate is tried again. Each failure doubles the time, up to
 /// `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Time after which a candidate that has worked is tried again after its first failure. It is
@@ -26,21 +26,21 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
 /// failed UDP routes, it is also the longest wait for failed relays. The wait is short, because UDP
 /// may work again at any time.
 const MAX_DIRECT_RETRY_DELAY: Duration = Duration::from_secs(10);
-/// The most candidates of which a debug build looks at each again and again.
+/// The most candidates for which a debug build checks each of them at every change.
 const MAX_AUDITED_CANDIDATES: usize = 32;
-/// How long a relay rests that led to the peer until a direct path was opened. By then the direct
-/// path is at its full rate, and it shows whether the relay adds to it.
+/// Time for which a relay rests that led to the peer until a direct path was opened. By then the
+/// direct path is at its full rate, and it shows whether the relay adds to it.
 const OPENED_REST: Duration = Duration::from_secs(30);
-/// The most addresses that are tried only because packets of the peer came from there. Whoever
-/// forwards copies of packets can make the peer seem to be anywhere.
+/// The most addresses that are tried only because the peer's packets came from them. An attacker
+/// who forwards copies of packets can forge such addresses.
 const MAX_SEEN_ADDRESSES: usize = 8;
 
-/// What a path achieved until its end.
+/// The results of a path at its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathHistory {
     /// Whether a packet on the path was ever acknowledged.
     pub worked: bool,
-    /// Bytes per second that it carried while it was in use; zero if it never was.
+    /// Bytes per second that the path carried while it was in use; zero if it never was.
     pub goodput: u64,
     /// Whether the peer was heard on any path since this one began.
     pub heard: bool,
@@ -48,9 +48,9 @@ pub(super) struct PathHistory {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CandidateState {
-    /// The candidate waits for its turn, not before then.
+    /// The candidate is tried at this time or later.
     Waits(Instant),
-    /// The endpoint was asked to greet the relay and to offer it to the peer.
+    /// The endpoint is to greet the relay, and to offer it to the peer.
     Asked,
     /// The candidate is a path that nothing came back on yet.
     Probing,
@@ -70,7 +70,8 @@ struct Candidate {
     /// The candidate's route. A relay has one only while the endpoint keeps it greeted.
     route: Option<Route>,
     phase: CandidateState,
-    /// RTT of its latest probe, less what packets of every path waited in queues at the time.
+    /// RTT of the candidate's latest probe, without the queueing delay that packets of every path
+    /// had then.
     rtt: Option<Duration>,
     failures: u32,
     silences: u32,
@@ -108,7 +109,7 @@ impl Candidate {
         if let CandidateState::Waits(from) = self.phase { Some(from) } else { None }
     }
 
-    /// Whether the candidate should be probed when its turn comes. Direct routes always should.
+    /// Whether the candidate is to be probed when its turn comes. Direct routes always are.
     const fn is_to_probe(&self) -> bool {
         matches!(self.phase, CandidateState::Waits(_)) && (self.relay.is_none() || self.rtt.is_none())
     }
@@ -262,7 +263,7 @@ impl Candidates {
         }
     }
 
-    /// Adds a relay. A known one gets its uplink back, or a new word.
+    /// Adds a relay. A known one gets back its uplink, or gets a new relay word.
     pub fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         match self.all.iter_mut().find(|known| known.relay == Some(relay)) {
             Some(known) => {
@@ -283,8 +284,8 @@ impl Candidates {
         self.changed();
     }
 
-    /// The endpoint knows how to get to a relay, or knows it afresh. How to probe it, if that was
-    /// waited for.
+    /// Sets the route to a relay. Returns the origin of a path to probe, if the candidate waited
+    /// for the route.
     pub fn on_route(&mut self, relay: RelayId, route: &Route) -> Option<PathOrigin> {
         let (index, known) = self.find(relay)?;
         known.route = Some(route.clone());
@@ -331,13 +332,14 @@ impl Candidates {
         self.due
     }
 
-    /// Whether it is time to try a candidate.
+    /// Whether a candidate is due to be tried.
     pub fn is_time(&self, now: Instant) -> bool {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// Returns what to try now. Untried direct routes come first. A relay that answered before
-    /// comes second, if the congestion controller wants more paths. Untried relays come last.
+    /// Returns the next candidate to try. Untried direct routes come first. A relay that answered
+    /// before comes second, if the congestion controller wants more paths. Untried relays come
+    /// last.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
@@ -390,14 +392,15 @@ impl Candidates {
             })
     }
 
-    /// A random candidate among those that `will_do` accepts.
+    /// Returns a random candidate among those that `will_do` accepts.
     fn any(&self, random: &mut Random, will_do: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let count = self.all.iter().filter(|it| will_do(it)).count();
         let chosen = if count == 0 { return None } else { random.below(count as u64) as usize };
         self.all.iter().enumerate().filter(|(_, it)| will_do(it)).nth(chosen).map(|(index, _)| index)
     }
 
-    /// Within what RTT a relay must answer: RTT₀ is the direct path's, or else the fastest relay's.
+    /// Returns the RTT within which a relay must answer. RTT₀ is the direct path's, or else the
+    /// fastest relay's.
     fn limit(&self, now: Instant) -> Option<Duration> {
         let fastest = || self.all.iter().filter(|it| it.relay.is_some()).filter_map(|it| it.rtt).min();
         self.direct.get(now).or_else(fastest).map(|rtt| limit(self.rule, rtt))
@@ -446,7 +449,8 @@ impl Candidates {
         !self.has_made_room && self.is_opened(origin)
     }
 
-    /// Whether a candidate is an address where the peer was seen, or to which it opened the way.
+    /// Whether a candidate is an address at which the peer was seen, or for which it opened its
+    /// NAT.
     pub fn is_opened(&self, origin: PathOrigin) -> bool {
         index_of(origin).and_then(|index| self.all.get(index)).is_some_and(|it| it.is_opened)
     }
@@ -515,8 +519,8 @@ impl Candidates {
         self.all.iter().any(|it| it.phase == CandidateState::InUse && it.local.is_connection())
     }
 
-    /// A local socket is gone: what leaves by it waits until it is back. Relays that the endpoint
-    /// need not know for now.
+    /// Handles the loss of a local socket: its candidates wait until it is back. Returns relays
+    /// that the endpoint may forget for now.
     pub fn local_down(&mut self, local: Local) -> Vec<RelayId> {
         let mut asked = Vec::new();
         for gone in self.all.iter_mut().filter(|it| it.local == local && it.phase != CandidateState::Over) {
@@ -608,7 +612,7 @@ impl Candidates {
         self.asked
     }
 
-    /// How far each relay has come.
+    /// Returns the state of each relay.
     pub fn relays(&self, now: Instant) -> impl Iterator<Item = RelayAttempt> + '_ {
         let limit = self.limit(now);
         self.all.iter().filter_map(move |it| {
@@ -641,7 +645,7 @@ impl Candidates {
         index_of(origin).and_then(|index| self.all.get_mut(index))
     }
 
-    /// The number of relays that are being tried or kept, in addition to those in use.
+    /// Returns the number of relays that are tried or kept for later.
     fn spare(&self) -> usize {
         self.all.iter().filter(|it| it.is_spare() && it.relay.is_some()).count()
     }
@@ -715,7 +719,8 @@ mod tests {
         candidates.relays(now).find(|it| it.relay == relay).unwrap().standing
     }
 
-    /// Tries the next relay, which answers its probe after so long, and is kept or not.
+    /// Tries the next relay, which answers its probe after `rtt`. Returns whether the relay is
+    /// kept.
     fn probe(
         candidates: &mut Candidates,
         random: &mut Random,

@@ -29,7 +29,7 @@ impl ClosedPaths {
         self.due.push_back(id);
     }
 
-    /// The next dropped path that the peer is to be told of.
+    /// Returns the next dropped path to report to the peer.
     pub fn pop(&mut self) -> Option<PathId> {
         self.due.pop_front()
     }

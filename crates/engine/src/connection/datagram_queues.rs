@@ -35,7 +35,7 @@ pub struct ReceivedDatagram {
     pub data: Vec<u8>,
 }
 
-/// What happened to a datagram that was sent.
+/// The fate of a datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramResult {
     /// The number that the owner gave the datagram.
@@ -52,13 +52,13 @@ pub(super) struct Datagrams {
     /// whether results are reported.
     most: usize,
     fates_wanted: bool,
-    /// How many are in outboxes.
+    /// Number of datagrams in the paths' outboxes.
     waiting: usize,
     received: VecDeque<ReceivedDatagram>,
     returned: VecDeque<QueuedDatagram>,
     fates: VecDeque<DatagramResult>,
     spare: Vec<Vec<u8>>,
-    /// Whether the owner was told of waiting datagrams, and has not taken all since.
+    /// Whether the owner knows of waiting datagrams, and has not taken all of them.
     told: bool,
 }
 
@@ -99,7 +99,7 @@ impl Datagrams {
         self.fates.push_back(DatagramResult { mark, arrived });
     }
 
-    /// How many paths took on and did not send yet.
+    /// Returns the number of datagrams that paths have accepted and not sent yet.
     pub const fn waiting(&self) -> usize {
         self.waiting
     }
@@ -118,8 +118,8 @@ impl Datagrams {
         }
     }
 
-    /// Takes back what is first in line and does not fit any more, because the path's packets
-    /// became smaller.
+    /// Takes back the first datagrams of a path's outbox that no longer fit, because the path's
+    /// packets became smaller.
     pub fn return_misfits(&mut self, path: &mut Path) {
         let most = path.send.mtu.current().saturating_sub(overhead(path));
         while path.outbox.first().is_some_and(|first| first.data.len() > most)
@@ -148,7 +148,7 @@ impl Datagrams {
         }
     }
 
-    /// The next datagram that came back unsent, with its mark.
+    /// Returns the next datagram that was not sent, with its mark.
     pub fn next_returned(&mut self) -> Option<(u64, Vec<u8>)> {
         self.returned.pop_front().map(|parcel| (parcel.mark, parcel.data))
     }
@@ -158,7 +158,7 @@ impl Datagrams {
         self.fates.pop_front()
     }
 
-    /// Whether datagrams or results wait that the owner was not told of.
+    /// Whether datagrams or results wait that the owner does not know of. Marks them as known.
     pub fn has_news(&mut self) -> bool {
         let some = !(self.received.is_empty() && self.returned.is_empty() && self.fates.is_empty());
         some && !core::mem::replace(&mut self.told, true)
@@ -219,9 +219,9 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// How many bytes of datagrams a path accepts now. A datagram that waits on a path can no longer
-/// take another path. Two packets beyond the congestion window are accepted, so that the next ACK
-/// releases a packet at once.
+/// Returns the number of bytes of datagrams that a path accepts now. A datagram that waits on a
+/// path can no longer take another path. Two packets beyond the congestion window are accepted, so
+/// that the next ACK releases a packet at once.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     // A path over TCP has a window without end.

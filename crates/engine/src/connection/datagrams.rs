@@ -24,7 +24,8 @@ pub struct PathView {
     pub silent: bool,
     /// Whether the path goes through a relay.
     pub proxied: bool,
-    /// Bytes in flight, and those of datagrams that it took on and did not send yet.
+    /// Bytes in flight, and bytes of datagrams that the path accepted from the application and has
+    /// not sent yet.
     pub in_flight: u64,
     /// Congestion window in bytes.
     pub window: u64,
@@ -115,7 +116,7 @@ impl Connection {
         self.contents.datagrams().recycle(buffer);
     }
 
-    /// The next datagram that a path took on and cannot carry any more, with its mark.
+    /// Returns the next datagram that a path accepted and can no longer send, with its mark.
     pub fn next_returned(&mut self) -> Option<(u64, Vec<u8>)> {
         self.contents.datagrams().next_returned()
     }

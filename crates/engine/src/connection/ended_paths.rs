@@ -6,11 +6,10 @@ use crate::route::Route;
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, PathId};
 
-/// The most paths of each direction that are kept after their end. Beyond it the oldest are
-/// forgotten.
+/// The most ended paths that are kept for each direction. With more, the oldest are forgotten.
 const MAX_ENDED_PATHS: usize = 64;
 
-/// A path that this side sent on, at its end.
+/// A path on which this host sent, at the end of the path.
 #[derive(Clone, Debug)]
 pub struct EndedPath {
     /// The id of the path.
@@ -19,7 +18,7 @@ pub struct EndedPath {
     pub route: Route,
     /// Whether the path carried data when it ended.
     pub is_used: bool,
-    /// The smoothed RTT. `None`: it was not measured.
+    /// The smoothed RTT. `None`: not measured.
     pub srtt: Option<Duration>,
     /// Packets and bytes sent, acknowledged and lost.
     pub totals: Totals,
@@ -32,7 +31,7 @@ pub struct ArrivalStatus {
     pub id: PathId,
     /// The route back to the source of the path's newest packet.
     pub route: Route,
-    /// The smoothed RTT that the peer reported. `None`: it reported none.
+    /// The smoothed RTT that the peer reported. `None`: the peer reported none.
     pub srtt: Option<Duration>,
     /// Bytes that arrived (UDP payload).
     pub bytes: u64,

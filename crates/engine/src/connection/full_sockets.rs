@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use byway_wire::Local;
 
-/// A set of sockets that counts its changes, so that a copy knows whether it is one.
+/// A set of sockets that counts its changes, so that a copy can tell whether it is up to date.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullSockets {
     bits: Vec<u64>,
@@ -12,8 +12,8 @@ pub(crate) struct FullSockets {
 }
 
 impl FullSockets {
-    /// Sockets count from 0 and TCP connections from 32768: they take turns, so that a few of each
-    /// take one word.
+    /// Returns the place of a socket's bit. Sockets, counted from 0, and TCP connections, from
+    /// 32768, alternate, so that a few of each share a machine word.
     const fn place(local: Local) -> (usize, u64) {
         let place = local.0.rotate_left(1);
         ((place / 64) as usize, 1 << (place % 64))
@@ -51,7 +51,7 @@ impl FullSockets {
         self.count > 0
     }
 
-    /// Copies the other's content without allocation.
+    /// Copies the contents of `other` without allocation.
     pub fn follow(&mut self, other: &Self) {
         self.bits.clone_from(&other.bits);
         (self.count, self.changes) = (other.count, other.changes);

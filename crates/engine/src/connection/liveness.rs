@@ -12,8 +12,8 @@ const UNCONFIRMED_TIMEOUT: Duration = Duration::from_secs(30);
 /// With nothing heard for this long, ask; earlier if the connection would be given up soon. It is
 /// the least interval between keep-alives by RFC 8085 section 3.5.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The responder asks later by this part of the wait. Else both sides would ask at once, and each
-/// question is an answer for the other.
+/// The part of the wait by which the responder asks later. Otherwise both hosts would ask at once,
+/// although each question answers the other.
 const RESPONDER_DELAY_PART: u32 = 8;
 /// With nothing heard for this long after data came, ask: this side may have a new address, which
 /// the peer learns from what it is asked. The wait doubles with each time, up to `KEEP_ALIVE`.
@@ -36,14 +36,14 @@ enum SessionPhase {
     Closed,
 }
 
-/// What to do about the peer's silence.
+/// The reaction to the peer's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SilenceAction {
     /// Nothing: the peer was heard recently.
     Heard,
     /// Send a PING, to see whether the peer still answers.
     Ask,
-    /// The peer never showed that it has the keys. It is a replay, or a peer that went away.
+    /// The peer never showed that it has the keys: its HELLO is a replay, or it went away.
     NeverConfirmed,
     /// The peer answered the handshake, and sent no packet since: end the session.
     Unanswered,
@@ -59,15 +59,15 @@ pub(super) struct SessionState {
     role: Role,
     last_heard: Instant,
     last_asked: Instant,
-    /// How long nothing may be heard before the peer is asked.
+    /// The silence after which the peer is asked.
     ask_wait: Duration,
-    /// Whether the peer proved that it holds the keys.
+    /// Whether the peer has proved that it has the keys.
     confirmed: bool,
     /// Whether any packet came since the handshake.
     heard: bool,
-    /// Whether the owner refused the session, and so never learns of it.
+    /// Whether the owner refused the session, and so gets no event about it.
     rejected: bool,
-    /// Whether the owner was told that the session is over.
+    /// Whether the owner has got the event that the session is over.
     told_over: bool,
     /// The endpoint's clock, which skips jumps of the driver's clock.
     steady: SteadyClock,
@@ -122,7 +122,8 @@ impl SessionState {
         self.rejected = true;
     }
 
-    /// Marks the owner as told that the session is over. Returns whether this is the first time.
+    /// Marks the owner as informed that the session is over. Returns whether this is the first
+    /// time.
     pub const fn tell_over(&mut self) -> bool {
         !core::mem::replace(&mut self.told_over, true)
     }
@@ -141,12 +142,12 @@ impl SessionState {
         core::mem::replace(&mut self.ask_wait, DATA_KEEP_ALIVE) > DATA_KEEP_ALIVE
     }
 
-    /// Whether anything was heard of the peer since then.
+    /// Whether anything was received from the peer since `at`.
     pub fn heard_since(&self, at: Instant) -> bool {
         self.last_heard > at
     }
 
-    /// Whether anything was heard of the peer in the last `time`.
+    /// Whether anything was received from the peer in the last `time`.
     pub fn is_heard_within(&self, now: Instant, time: Duration) -> bool {
         now <= self.last_heard + time
     }
@@ -160,7 +161,7 @@ impl SessionState {
         }
     }
 
-    /// Ends the session at `now`. For `linger`, the peer is still told by CLOSE.
+    /// Ends the session at `now`. During `linger`, CLOSE is still sent to the peer.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
         let (until, again_at) = (now + linger, now + linger / 3);
         let reason = String::from(reason);
@@ -174,7 +175,8 @@ impl SessionState {
         self.phase = SessionPhase::Closing { code, reason, until, again_at: until, tell: true, once: true };
     }
 
-    /// Refuses the session. The peer is told as soon as it has shown that it is no replay.
+    /// Refuses the session. The peer gets a CLOSE as soon as it has proved that its HELLO is no
+    /// replay.
     pub fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.rejected = true;
         let (until, reason) = (now + UNCONFIRMED_TIMEOUT, String::from(reason));
@@ -186,7 +188,7 @@ impl SessionState {
         self.phase = SessionPhase::Closed;
     }
 
-    /// The code and reason of the CLOSE, while it is being sent.
+    /// Returns the code and reason of the CLOSE, while it is being sent.
     pub fn closing(&self) -> Option<(u64, &str)> {
         match &self.phase {
             SessionPhase::Closing { code, reason, .. } => Some((*code, reason)),
@@ -208,7 +210,7 @@ impl SessionState {
         }
     }
 
-    /// When a closing session must be woken. `None`: it is not closing.
+    /// Returns the time at which a closing session must be woken. `None`: it is not closing.
     pub fn closing_deadline(&self) -> Option<Instant> {
         match &self.phase {
             SessionPhase::Closing { until, again_at, .. } => Some((*until).min(*again_at)),
@@ -228,7 +230,7 @@ impl SessionState {
         }
     }
 
-    /// What to do now about the peer's silence.
+    /// Returns the reaction to the peer's silence at `now`.
     pub fn silence(&mut self, now: Instant) -> SilenceAction {
         if self.lost_at() <= now {
             return match (self.heard, self.confirmed) {
@@ -251,7 +253,7 @@ impl SessionState {
         self.last_heard + patience
     }
 
-    /// When the peer is next sent a PING for its silence.
+    /// Returns the time at which a silent peer gets the next PING.
     fn ask_at(&self) -> Instant {
         let wait = self.ask_wait.min(self.idle_timeout / 4);
         let late = self.role == Role::Responder && self.ask_wait == KEEP_ALIVE;

@@ -1,4 +1,4 @@
-//! What follows a loss, however it was found out.
+//! The reaction to a loss, whichever way it was found.
 
 use super::packet_contents::PacketContents;
 use super::path::{Path, PathState};
@@ -14,25 +14,25 @@ use byway_wire::frame::Ranges;
 pub(super) enum Evidence<'a> {
     /// Later packets were acknowledged, and the reordering time has passed.
     Holes,
-    /// The receiver reports that it misses these packets (PNACK).
+    /// The receiver reports these packets as missing (PNACK).
     Missing(&'a Ranges<'a>),
     /// Nothing was acknowledged for a whole timeout.
     Timeout,
 }
 
-/// What a loss means for the controller.
+/// The effect of a loss on the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LossOutcome {
     /// The loss says nothing about congestion.
     Nothing,
     /// Packets are lost, and whether that counts is the owner's to judge.
     Kept,
-    /// The controller was told, and may now allow other amounts on any path.
+    /// The controller was informed, and may now allow other amounts on any path.
     Told,
 }
 
 /// Handles packets that are lost by `evidence`: their data are sent again by the best path, and the
-/// controller is told.
+/// controller is informed.
 #[inline]
 pub(super) fn judge(
     now: Instant,

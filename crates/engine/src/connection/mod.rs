@@ -85,22 +85,23 @@ use timers::TimerOwner;
 pub mod close {
     /// The code for a session that ended well.
     pub const DONE_CODE: u64 = 0;
-    /// The code for a peer that was not heard for too long. It is never sent.
+    /// The code for a peer that was silent for too long. It is never sent.
     pub const IDLE_CODE: u64 = 0x1_0001;
     pub(crate) const SILENT_REASON: &str = "nothing was heard from the peer for too long";
     /// The reason beside [`IDLE_CODE`] where the peer was not even heard once.
     pub const UNANSWERED_REASON: &str = "nothing was heard from the peer since the handshake";
     /// The code for a packet that could not be understood.
     pub const MALFORMED_CODE: u64 = 0x1_0002;
-    /// The code for an ACK of what was never sent, and for other violations of the protocol.
+    /// The code for an ACK of packets that were never sent, and for other violations of the
+    /// protocol.
     pub const VIOLATION_CODE: u64 = 0x1_0003;
     /// The code for keys that are worn out.
     pub const WORN_OUT_CODE: u64 = 0x1_0004;
-    /// The code for objects that are bytes on one side and only a length on the other
+    /// The code for objects with bytes on one host and only a length on the other
     /// ([`Payload`](crate::config::Payload)).
     pub const PAYLOAD_CODE: u64 = 0x1_0005;
     pub(crate) const PAYLOAD_REASON: &str = "one side's objects are bytes, the other's only a length";
-    /// The code of an endpoint that has as many sessions as it has memory for.
+    /// The code of an endpoint without memory for more sessions.
     pub const BUSY_CODE: u64 = 0x1_0006;
     pub(crate) const BUSY_REASON: &str = "there are as many sessions as there is memory for";
     /// The code for data of which nothing arrives, although the peer answers.
@@ -110,7 +111,7 @@ pub mod close {
     pub const DATA_CODE_OFFSET: u64 = 0x1_0100;
 }
 
-/// What a new connection is made from.
+/// The parts of a new connection.
 pub(crate) struct ConnectionStart {
     /// The result of the handshake.
     pub established: Box<Established>,
@@ -156,8 +157,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A session as the handshake left it. An initiator [opens its first path](Self::open_first); a
-    /// responder waits for the peer's first packet.
+    /// Makes a session after its handshake. An initiator [opens its first path](Self::open_first);
+    /// a responder waits for the peer's first packet.
     pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: ConnectionStart) -> Self {
         let ConnectionStart { established, application, params, controller, random } = beginning;
         let max_datagram =
@@ -207,8 +208,8 @@ impl Connection {
         self.contents.incoming()
     }
 
-    /// Takes over what the endpoint's clock skipped. What the owner calls with the driver's time
-    /// needs it.
+    /// Sets the time that the endpoint's clock skipped. It corrects the driver's time in calls of
+    /// the owner.
     pub(crate) const fn keep_time(&mut self, steady: SteadyClock) {
         self.session.keep_time(steady);
     }
@@ -228,7 +229,7 @@ impl Connection {
         self.pending_events.answer(answer);
     }
 
-    /// Whether datagrams or results wait that the owner was not told of.
+    /// Whether datagrams or results wait that the owner does not know of.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
         self.contents.datagrams().has_news()
     }
@@ -243,12 +244,13 @@ impl Connection {
         self.peer_paths.next_id()
     }
 
-    /// Connection ids by which this side receives no more, so that the endpoint can forget them.
+    /// Returns a connection id that is no longer used to receive, so that the endpoint can forget
+    /// it.
     pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
         self.peer_paths.next_id_over()
     }
 
-    /// All connection ids that the endpoint knows, so that it can forget them.
+    /// Returns all connection ids that the endpoint knows, so that it can forget them.
     pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.peer_paths.ids()
     }
@@ -268,7 +270,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// How far each relay has come that may lead to the peer. Not for the hot path.
+    /// Returns the state of each relay that may lead to the peer. Too slow to call per packet.
     pub(crate) fn relays(&self, now: Instant) -> impl Iterator<Item = RelayAttempt> + '_ {
         self.candidates.relays(now)
     }
@@ -314,7 +316,7 @@ impl Connection {
         !self.session.is_open()
     }
 
-    /// Whether the peer proved that it holds the keys.
+    /// Whether the peer has proved that it has the keys.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.session.is_confirmed()
@@ -326,17 +328,18 @@ impl Connection {
         self.paths.iter().any(|path| path.send.totals.acked > 0)
     }
 
-    /// Whether the endpoint refused the connection, so that its owner never learns of it.
+    /// Whether the endpoint refused the connection, so that the owner gets no event about it.
     pub(crate) const fn is_rejected(&self) -> bool {
         self.session.is_rejected()
     }
 
-    /// Marks the owner as told that the connection is over. Returns whether this is the first time.
+    /// Marks the owner as informed that the connection is over. Returns whether this is the first
+    /// time.
     pub(crate) const fn tell_over(&mut self) -> bool {
         self.session.tell_over()
     }
 
-    /// Ends the connection and tells the peer. Data in flight are forgotten.
+    /// Ends the connection, and sends the peer a CLOSE. Data in flight are given up.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         self.close_at(self.session.own_time(now), code, reason);
     }
@@ -346,7 +349,7 @@ impl Connection {
         self.close_within(now, code, reason, self.slowest_timeout() * 3);
     }
 
-    /// Ends the connection and tells the peer once.
+    /// Ends the connection, and sends the peer one CLOSE.
     pub(crate) fn dismiss(&mut self, now: Instant, code: u64, reason: &str) {
         self.close_within(now, code, reason, Duration::ZERO);
     }
@@ -365,8 +368,8 @@ impl Connection {
         self.close_at(now, code, reason);
     }
 
-    /// Refuses a peer that the owner does not admit. The peer is told as soon as it has shown that
-    /// it is no replay.
+    /// Refuses a peer that the owner does not admit. The peer gets a CLOSE as soon as it has proved
+    /// that its HELLO is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.session.reject(now, code, reason);
     }
@@ -399,7 +402,7 @@ impl Connection {
         if self.session.is_open() { self.scheduler.deadline() } else { self.session.closing_deadline() }
     }
 
-    /// Handles what is due at `now`.
+    /// Runs all timers that are due at `now`.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.session.wake_closing(now);
         while self.session.is_open()
@@ -429,7 +432,7 @@ impl Connection {
         }
     }
 
-    /// Handles what is due for the connection as a whole.
+    /// Runs the connection's own timer.
     fn wake_whole(&mut self, now: Instant) {
         let silence = self.session.silence(now);
         match silence {
@@ -457,8 +460,8 @@ impl Connection {
         self.scheduler.reconsider();
     }
 
-    /// Ends a connection whose peer answers, while none of the data arrives. A peer that is silent
-    /// for half of the idle timeout is no such peer: that timeout ends its connection.
+    /// Ends a connection whose peer answers, while no data arrive there. If the peer was silent for
+    /// half of the idle timeout, that timeout ends the connection instead.
     fn end_standstill(&mut self, now: Instant) {
         let timeout = self.config.idle_timeout;
         if self.contents.standstill().is_longer_than(now, timeout)

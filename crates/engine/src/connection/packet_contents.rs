@@ -1,4 +1,4 @@
-//! What packets carry, and what became of it. That is streams and objects, datagrams, and the names
+//! The contents of packets, and their fate. That is streams and objects, datagrams, and the names
 //! of dropped paths.
 
 use super::closed_paths::ClosedPaths;
@@ -40,7 +40,7 @@ impl PacketContents {
         &mut self.out
     }
 
-    /// The receiving side, updated with the streams that this side has opened.
+    /// The receiving side, after it is told which streams this side has opened.
     pub const fn incoming(&mut self) -> &mut Incoming {
         self.incoming.opened_here(self.out.opened());
         &mut self.incoming
@@ -69,12 +69,12 @@ impl PacketContents {
         &mut self.standstill
     }
 
-    /// Why no more data are sent, if not for want of window.
+    /// Returns why no more data are sent, if the window is not the reason.
     pub fn blocked_by(&self) -> Option<crate::data::Blocked> {
         self.out.blocked_by()
     }
 
-    /// The number one above the highest path id of this side that the peer is known to know.
+    /// The number one above the highest path id of this side that the peer has confirmed.
     pub const fn known_ids(&self) -> u32 {
         self.closed_paths.known()
     }

@@ -249,7 +249,7 @@ impl Connection {
     }
 }
 
-/// The controller hears of CE marks.
+/// Reports CE marks to the controller.
 fn tell_marks(now: Instant, path: &Path, progress: &NewlyAcked, controller: &mut dyn Controller) {
     let in_flight = path.send.in_flight;
     let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);

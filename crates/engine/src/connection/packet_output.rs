@@ -17,12 +17,12 @@ use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, PACKET_OVERHEAD_LEN, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
 
-/// Room for a CLOSE without its reason: type, code, length.
+/// The largest CLOSE without its reason, in bytes: type, code, length.
 const MAX_CLOSE_LEN: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MAX_CHALLENGE_LEN: usize = 128;
-/// Packets that a responder sends at most before one of them is acknowledged. RFC 5681 section 3.1
-/// begins with 2 to 4.
+/// The most packets that a responder sends before one is acknowledged. RFC 5681 section 3.1 begins
+/// with 2 to 4.
 const MAX_EARLY_PACKETS: usize = 4;
 /// The least time between two hints.
 const HINT_INTERVAL: Duration = Duration::from_millis(40);
@@ -263,14 +263,14 @@ impl Connection {
         (may && self.contents.has_data()).then(|| path.id())
     }
 
-    /// Arms the timer for what was sent on a path.
+    /// Arms a path's timer after a packet was sent.
     fn arm(&mut self, id: PathId) {
         if let Some(path) = self.paths.quietly(id).sure() {
             self.scheduler.arm(path);
         }
     }
 
-    /// A path goes to the end of the queue of those that may send data.
+    /// Moves a path to the end of the queue of paths that may send data.
     fn stays_ready(&mut self, id: PathId) {
         if let Some(path) = self.paths.quietly(id).sure() {
             self.scheduler.make_ready(path);

@@ -1,4 +1,4 @@
-//! What a packet is for, and what is left of a run of packets for the same.
+//! The purpose of a packet, and the rest of a run of packets with the same purpose.
 
 use byway_wire::PathId;
 
@@ -31,7 +31,7 @@ pub(super) struct RunRemainder {
     pub path: PathId,
     /// The size of each packet in bytes.
     pub size: usize,
-    /// How many more packets the run may have.
+    /// The most packets that the run may still have.
     pub most: usize,
     pub purpose: Purpose,
 }

@@ -12,18 +12,19 @@ use byway_wire::relay::ReturnHop;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use smallvec::SmallVec;
 
-/// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
+/// The shortest time between probes of a choked path. Four RTTs, if longer, take its place
+/// (readings, Harp 11).
 const CHOKE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Pacing goes this much faster than window over RTT, in percent, so that the window and not the
 /// pacer is the limit.
 const PACING_PERCENT: u64 = 125;
 
-/// Where a path is in its life. A dropped path is gone from the table.
+/// The state of a path. A dropped path is removed from the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
     /// Nothing sent on the path was acknowledged yet.
     Probing,
-    /// The path answers, and the controller does not use it yet.
+    /// The path answers, and the controller does not use the path yet.
     Available,
     /// The path carries data.
     Active,
@@ -31,7 +32,7 @@ pub enum PathState {
     Choked,
 }
 
-/// Where a path comes from.
+/// The origin of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathOrigin {
     /// The path of the handshake.
@@ -42,15 +43,15 @@ pub enum PathOrigin {
     Return,
 }
 
-/// Whether a path was changed since its queues, timer and allowance were last seen to.
+/// Whether a path was changed since its queues, timer and allowance were last updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeMark {
     /// The path was not changed.
     #[default]
     Settled,
-    /// The path was changed, and the controller was not told.
+    /// The path was changed, and the controller does not know.
     Changed,
-    /// The path was changed, and the controller was told of it.
+    /// The path was changed, and the controller knows.
     Judged,
 }
 
@@ -77,37 +78,36 @@ impl PendingFrames {
     }
 }
 
-/// Whether the address at the other end is known to be the peer's. Until then no more is sent there
-/// than came from there.
+/// Whether the address at the other end is proved to be the peer's. Until then, no more bytes are
+/// sent to it than came from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressValidation {
-    /// The peer proved that it receives at the address.
+    /// The peer has proved that it receives at the address.
     Valid,
     /// The peer has yet to return this challenge from the address. So many more bytes may be sent
     /// there.
     Unproven {
         /// The content of the PATH_CHALLENGE for the address.
         challenge: [u8; 8],
-        /// Bytes received from the address, less those sent to it.
+        /// Bytes received from the address, minus bytes sent to it.
         credit: u64,
     },
 }
 
-/// Where the peer's newest packets come from, while it has not shown that it receives there.
+/// The source of the peer's newest packets, while the peer has not proved that it receives there.
 #[derive(Debug)]
 pub struct Migration {
     /// The route to the new address.
     pub route: Route,
     /// The content of the PATH_CHALLENGE for the new address.
     pub challenge: [u8; 8],
-    /// Bytes received from the new address, less those sent to it.
+    /// Bytes received from the new address, minus bytes sent to it.
     pub credit: u64,
     /// When the address may be challenged again, or another one instead.
     pub again_at: Instant,
 }
 
-/// A path that this side sends on. What is looked at before anything is sent stands first, together
-/// with the beginning of the facts.
+/// A path on which this host sends. The fields that are read before a packet is sent come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Path {
@@ -123,11 +123,11 @@ pub struct Path {
     pub mark: ChangeMark,
     /// Frames that the path should send soon, other than data.
     pub pending: PendingFrames,
-    /// The bytes of a full packet that the controller was last told.
+    /// The size of a full packet in bytes that the controller knows.
     pub told_size: usize,
-    /// What the controller allows the path to send.
+    /// The amount that the controller allows the path to send.
     pub allowance: Allowance,
-    /// The most bytes in flight under it.
+    /// The most bytes in flight under the allowance.
     pub window_limit: u64,
     /// The facts of the path: packet numbers, RTT, packets in flight.
     pub send: SendPath,
@@ -149,7 +149,7 @@ pub struct Path {
     pub address: AddressValidation,
     /// A new address of the peer that is being validated. `None`: there is none.
     pub moving: Option<alloc::boxed::Box<Migration>>,
-    /// Why the path exists: the handshake, a candidate, or a path back.
+    /// The origin of the path: the handshake, a candidate, or the way back of a peer's path.
     pub origin: PathOrigin,
     /// When the path began.
     pub began: Instant,
@@ -162,7 +162,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// What to do about a path that is not preferred, see [`TcpResting::step`]. A path over UDP
+    /// Returns the step for a path that is not preferred, see [`TcpResting::step`]. A path over UDP
     /// never ends for this reason.
     pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> RestAction {
         let in_use = self.is_governed();
@@ -216,7 +216,8 @@ impl Path {
         self.send.id
     }
 
-    /// Bytes per second that it has carried since the controller took it; zero if it never did.
+    /// Returns the bytes per second that the path has carried since the controller took it; zero if
+    /// it never did.
     #[must_use]
     pub fn goodput(&self, now: Instant) -> u64 {
         let Some(used) = self.used else { return 0 };
@@ -224,7 +225,7 @@ impl Path {
         self.send.totals.acked_bytes.saturating_mul(1_000) / millis
     }
 
-    /// When the path must be looked at next.
+    /// Returns the time of the path's next timer.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let release = self.paced.then(|| self.send.pacer.ready_at(self.send.pacer.burst()));
@@ -260,7 +261,7 @@ impl Path {
         matches!(self.state, PathState::Active | PathState::Choked)
     }
 
-    /// Sets what the controller allows the path from now on.
+    /// Sets the amount that the controller allows the path to send.
     pub fn set_allowance(&mut self, now: Instant, allowance: Allowance) {
         self.allowance = allowance;
         self.window_limit = match allowance.rate {
@@ -276,7 +277,7 @@ impl Path {
         self.send.pacer.set_rate(now, rate, packet);
     }
 
-    /// Whether the path's allowance is unchanged, and everything pending on it is queued.
+    /// Whether the path's allowance is unchanged, and all its pending frames are queued.
     pub(super) fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
         let unasked = !self.urgent && self.pending.any();
         if unasked || self.is_governed() && self.send.mtu.wanted(now).is_some() {

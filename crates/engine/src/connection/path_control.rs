@@ -22,7 +22,7 @@ const USED_SHARE: u64 = 4;
 const KERNEL_ALLOWANCE: Allowance =
     Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, spare: false, delay_limit: None };
 
-/// A session's controller, and the paths that it does not govern.
+/// A session's controller, and the paths whose congestion the kernel controls.
 #[derive(Debug)]
 pub(super) struct Governor {
     controller: Box<dyn Controller>,
@@ -51,7 +51,8 @@ impl Governor {
         }
     }
 
-    /// A path that goes by `carriage` may now carry data.
+    /// Registers a path that may now carry data: with the controller, or as a TCP path that the
+    /// kernel controls.
     pub fn take(&mut self, path: PathId, carriage: PathTransport, opened: &Opened) {
         if carriage == PathTransport::Connection && !self.controller.governs_connections() {
             self.kernels.push(path);
@@ -60,20 +61,20 @@ impl Governor {
         }
     }
 
-    /// The list for the one-way delays of an ACK entry, without those of the entry before.
+    /// Returns the list for the one-way delays of an ACK entry, emptied.
     #[inline]
     pub fn empty_delays(&mut self) -> &mut Vec<Delay> {
         self.delays.clear();
         &mut self.delays
     }
 
-    /// The last one-way delay of the ACK entry, if it gave any.
+    /// Returns the last one-way delay of the ACK entry, if it had any.
     pub fn last_delay(&self) -> Option<Delay> {
         self.delays.last().copied()
     }
 
-    /// Tells the controller what an ACK entry acknowledged. `latest`: when the latest of these
-    /// packets was sent, and whether the application limited it.
+    /// Passes the packets that an ACK entry acknowledged to the controller. `latest`: when the
+    /// latest of these was sent, and whether the application limited it.
     #[inline]
     pub fn tell_progress(
         &mut self,
@@ -114,7 +115,7 @@ impl Governor {
         !self.kernels.is_empty() && self.kernels.contains(&path)
     }
 
-    /// The controller, if it governs this path. `None`: the kernel does.
+    /// Returns the controller, if it governs this path. `None`: the kernel does.
     #[inline]
     fn of(&mut self, path: PathId) -> Option<&mut dyn Controller> {
         if self.is_kernels(path) { None } else { Some(self.controller.as_mut()) }

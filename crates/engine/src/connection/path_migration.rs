@@ -50,7 +50,7 @@ impl Connection {
         self.proven(now, id);
     }
 
-    /// Permits as many bytes to an unproven address as arrived from it.
+    /// Allows as many bytes to an unproved address as have arrived from it.
     pub(super) fn credit_way(&mut self, now: Instant, id: PathId, source: &PacketSource, bytes: usize) {
         let Self { peer_paths, paths, .. } = self;
         let Some(receiving) = peer_paths.get_mut(id).sure() else { return };

@@ -119,8 +119,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Whether a path leads by this local socket or connection, or one of the peer's still comes by
-    /// it.
+    /// Whether any path of either host uses this local socket or connection.
     pub(crate) fn goes_by(&self, local: Local) -> bool {
         self.paths.iter().any(|path| path.route.local == local) || self.peer_paths.come_by(local)
     }
@@ -130,8 +129,8 @@ impl Connection {
         self.paths.iter().any(|path| path.route.local.is_connection())
     }
 
-    /// Handles a relay's notice that it does not forward. Returns the relay, if one of this side's
-    /// paths uses it.
+    /// Handles a relay's notice that it does not forward. Returns the relay, if a path of this host
+    /// uses it.
     pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<SocketAddr> {
         let (id, relay, verdict) = self.paths.iter().find_map(|path| match &path.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), hop.relay(), verdict)),
@@ -287,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// Has paths rest where one that is preferred answers. Ends those over TCP after a while.
+    /// Lets paths rest where a preferred path answers. Ends resting paths over TCP after a while.
     fn see_to_resting(&mut self, now: Instant) {
         if !self.paths.has_connections() {
             return;
@@ -306,7 +305,8 @@ impl Connection {
         }
     }
 
-    /// Stops data on a path until it is activated again. Packets in flight are waited for.
+    /// Stops data on a path until it is activated again. ACKs for packets in flight are still
+    /// handled.
     fn rest(&mut self, id: PathId) {
         self.paths.judge_all();
         self.paths.set_state(id, PathState::Available);
@@ -444,8 +444,8 @@ impl Connection {
         true
     }
 
-    /// Sees to all that was changed in this call: paths first, then what the controller wants, then
-    /// the connection's own timer.
+    /// Updates all that this call changed: first the paths, then the controller's wishes, then the
+    /// connection's own timer.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
         if !(self.paths.is_settled() && self.scheduler.is_settled()) {
@@ -605,7 +605,7 @@ impl Connection {
     }
 }
 
-/// Applies what the controller now allows a path.
+/// Applies the controller's present allowance to a path.
 fn refresh(
     now: Instant,
     path: &mut Path,

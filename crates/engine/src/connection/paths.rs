@@ -43,9 +43,9 @@ pub(super) struct Paths {
     marked: VecDeque<PathId>,
     /// Whether the controller may allow any path something else than before.
     all: bool,
-    /// How many go over TCP connections.
+    /// Number of paths over TCP connections.
     connections: usize,
-    /// How many are available.
+    /// Number of available paths.
     available: usize,
     routes: u64,
     ways: u64,
@@ -134,8 +134,8 @@ impl Paths {
         removed
     }
 
-    /// Enters that a path is in another state of its life. Available paths are counted, so a path
-    /// becomes available, or ceases to be, by this alone.
+    /// Sets the state of a path, and keeps the count of available paths. No other function makes a
+    /// path available or ends that.
     pub fn set_state(&mut self, id: PathId, state: PathState) {
         let Some(path) = self.marked(id, ChangeMark::Changed) else { return };
         let before = core::mem::replace(&mut path.state, state);
@@ -158,7 +158,7 @@ impl Paths {
     }
 
     /// Sets which direct paths carry data while they answer: those over UDP, or those over TCP.
-    /// Returns whether others did before.
+    /// Returns whether this is a change.
     pub fn prefer(&mut self, carriage: PathTransport) -> bool {
         core::mem::replace(&mut self.preferred, carriage) != carriage
     }
@@ -187,7 +187,7 @@ impl Paths {
         self.table.get(id)
     }
 
-    /// All paths, in the order of their ids.
+    /// Returns all paths, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Path> {
         self.table.iter()
     }
@@ -197,7 +197,7 @@ impl Paths {
         self.table.next_after(last)
     }
 
-    /// How many paths live.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -208,7 +208,8 @@ impl Paths {
         self.marked(id, ChangeMark::Changed)
     }
 
-    /// A path, to be changed after the controller was told of it. Its allowance is asked again.
+    /// Returns a path for a change of which the controller knows. The path's allowance is asked for
+    /// again.
     #[inline]
     pub fn judge(&mut self, id: PathId) -> Option<&mut Path> {
         self.marked(id, ChangeMark::Judged)
@@ -219,7 +220,7 @@ impl Paths {
         self.all = true;
     }
 
-    /// Changes all paths in the order of their ids. `change` returns whether it did.
+    /// Changes all paths in the order of their ids. `change` returns whether it changed the path.
     pub fn edit_each(&mut self, mut change: impl FnMut(&mut Path) -> bool) {
         let Self { table, marked, .. } = self;
         for path in table.iter_mut() {
@@ -264,8 +265,8 @@ impl Paths {
         (connections, available) == (self.connections, self.available)
     }
 
-    /// Asserts that ids are unique, that what is counted is so, and that each changed path stands
-    /// in the queue of those. Looks at all paths, if they are few.
+    /// Asserts that ids are unique, counts are right, and each changed path is in the queue of
+    /// changed paths. Examines all paths, if they are few.
     #[cfg(debug_assertions)]
     fn check(&self) {
         const MAX_CHECKED_PATHS: usize = 64;
@@ -300,7 +301,7 @@ impl Paths {
         self.marked.is_empty() && !self.all
     }
 
-    /// Whether all paths are to be looked at. Resets the request.
+    /// Whether all paths are to be updated. Resets the request.
     #[inline]
     pub const fn take_all(&mut self) -> bool {
         core::mem::replace(&mut self.all, false)

@@ -11,7 +11,7 @@ use crate::seal::{ReplayWindow, connection_id};
 use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, Duration, Local, PathId};
 
-/// How many new path ids a receiver expects above the highest that it has seen.
+/// The number of new path ids that a receiver accepts above the highest seen.
 pub const PATH_LOOKAHEAD: u32 = 64;
 /// The age, before the newest packet of all, up to which a path's latest packet shows that the path
 /// still brings packets.
@@ -24,7 +24,7 @@ pub(super) const MAX_PATHS: usize = 1024;
 pub(super) struct PeerPath {
     pub facts: ReceivePath,
     pub replay: ReplayWindow,
-    /// The source of the path's newest packet, and this side's path back to it.
+    /// The source of the path's newest packet, and this host's path back to it.
     pub source: PacketSource,
     pub way: Option<PathId>,
     /// The value of [`Paths::routes`](super::paths::Paths::routes) when the path back was last
@@ -53,10 +53,10 @@ impl PeerPath {
     }
 }
 
-/// What is known of a path that the peer dropped.
+/// The former state of a path that the peer dropped.
 #[derive(Debug)]
 pub(super) enum DroppedPath {
-    /// The path was over already, or its id is one that the peer may not use yet.
+    /// The path had already ended, or the peer may not use its id yet.
     Before,
     /// No packet of the path ever arrived.
     Unseen,
@@ -156,14 +156,14 @@ impl PeerPaths {
         self.table.iter_mut().filter(by_it).for_each(|receiving| receiving.is_cut = true);
     }
 
-    /// Handles the loss of a path of this side: it serves no path of the peer's any more.
+    /// Handles the loss of this side's path `way`: removes it from all paths of the peer.
     pub fn on_way_gone(&mut self, way: PathId) {
         for receiving in self.table.iter_mut().filter(|receiving| receiving.way == Some(way)) {
             receiving.way = None;
         }
     }
 
-    /// Notes that the peer uses this id, or has dropped it.
+    /// Notes that the peer uses the path `id`, or has dropped it.
     fn seen(&mut self, id: PathId) {
         let Self { ended, table, forgettable, .. } = self;
         ended.on_seen(id, |old| {
@@ -173,7 +173,7 @@ impl PeerPaths {
         });
     }
 
-    /// A connection id by which this side receives that the endpoint does not know yet.
+    /// Returns the next connection id for received packets that the endpoint does not know yet.
     pub fn next_id(&mut self) -> Option<(ConnectionId, PathId)> {
         if self.told >= self.ended.next().saturating_add(PATH_LOOKAHEAD) {
             return None;
@@ -183,12 +183,13 @@ impl PeerPaths {
         Some((connection_id(&self.secret, id), id))
     }
 
-    /// A connection id by which this side receives no more, so that the endpoint can forget it.
+    /// Returns a connection id that is no longer used to receive, so that the endpoint can forget
+    /// it.
     pub fn next_id_over(&mut self) -> Option<ConnectionId> {
         self.forgettable.pop_front().map(|id| connection_id(&self.secret, id))
     }
 
-    /// All connection ids that the endpoint knows, so that it can forget them.
+    /// Returns all connection ids that the endpoint knows, so that it can forget them.
     pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         let floor = self.ended.floor();
         let old = self.table.iter().map(|receiving| receiving.facts.id).take_while(move |id| id.0 < floor);

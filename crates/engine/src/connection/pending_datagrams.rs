@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// A datagram that waits to be sent, with its owner's mark.
+/// A datagram that waits to be sent, with the owner's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueuedDatagram {
     /// The number that the owner gave the datagram.

@@ -1,4 +1,4 @@
-//! What waits to be told: to the owner, to the endpoint about relays, and to the peer about relays.
+//! Queued events: for the owner, for the endpoint about relays, and for the peer about relays.
 
 use super::relay_states::RelayId;
 use alloc::collections::VecDeque;
@@ -17,7 +17,8 @@ const MAX_ANSWER_LEN: usize = 192;
 /// An event of a connection, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer proved that it has the keys. Work that the handshake permits may begin.
+    /// The peer has proved that it has the keys, so that the HELLO was no replay. Work for the peer
+    /// may begin.
     Confirmed,
     /// A path may carry data.
     PathUp(PathId),
@@ -53,9 +54,9 @@ pub enum Event {
         /// Whether the report is authentic.
         proven: bool,
     },
-    /// Every relay was tried, and the controller wishes for more paths, or
-    /// [asks once all are probed](byway_control::Controller::asks_once_probed). What else there is
-    /// may be [added](crate::Endpoint::add_relay).
+    /// Every relay was tried, and the controller wishes for more paths, or [asks once all are
+    /// probed](byway_control::Controller::asks_once_probed). The owner may
+    /// [add](crate::Endpoint::add_relay) more relays.
     RelaysUsedUp,
     /// The connection is over.
     Closed {
@@ -71,7 +72,7 @@ pub enum Event {
 /// A message about relays for the endpoint: from the peer, or from this side.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayEvent {
-    /// The peer offers a relay through which it would reach this side.
+    /// The peer offers a relay through which it would reach this host.
     Offered(RelayOffer),
     /// The peer's consent to be reached through a relay that was offered.
     Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
@@ -83,7 +84,7 @@ pub(crate) enum RelayEvent {
     Release(RelayId),
     /// The peer is silent where something was waited for. One of both may have another address.
     Silence,
-    /// Addresses at which the peer is seen, or its answer with them.
+    /// The addresses at which relays see the peer, as a question or an answer.
     Addresses { is_answer: bool, token: [u8; 8], addresses: Vec<SocketAddr> },
 }
 
@@ -97,7 +98,7 @@ pub(crate) enum RelayMessage {
         consent: Vec<u8>,
     },
     Refuse(u32),
-    /// Addresses of this side, as they stand in the frame.
+    /// Addresses of this host, as the frame holds them.
     Addresses {
         is_answer: bool,
         token: [u8; 8],
@@ -141,8 +142,8 @@ impl PendingEvents {
         self.events.pop_front()
     }
 
-    /// Asks the endpoint for something of a relay. Such requests are at most as many as the relays
-    /// that are tried at once.
+    /// Queues a request about relays for the endpoint. There are at most as many as relays that are
+    /// tried at once.
     pub fn want(&mut self, news: RelayEvent) {
         self.relays.push_back(news);
     }

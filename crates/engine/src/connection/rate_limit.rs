@@ -1,5 +1,4 @@
-//! What the owner lets a connection send at most, whatever its paths could carry: one bucket over
-//! all of them.
+//! The owner's rate limit for a connection: one token bucket for all its paths.
 
 use crate::path::pacer::Pacer;
 use byway_wire::packet::BASE_DATAGRAM;
@@ -43,7 +42,7 @@ impl RateLimit {
         self.until
     }
 
-    /// Ends the wait for the bucket, if its time has come.
+    /// Ends the wait for tokens, if its time has come.
     pub fn wake(&mut self, now: Instant) {
         self.until = self.until.filter(|until| *until > now);
     }

@@ -7,11 +7,12 @@ use byway_wire::{Duration, Instant};
 /// The detour that is never too far. On a short direct path, twice its RTT would exclude every
 /// relay.
 const ALLOWED_DETOUR: Duration = Duration::from_millis(20);
-/// How long a direct RTT counts at least, and at most twice as long. Together they cover the last
-/// minute.
+/// Half of the minimum's window: an RTT counts for this time at least, and for twice this time at
+/// most.
 const HALF_WINDOW: Duration = Duration::from_secs(30);
 
-/// Within which RTT a probe must be answered, with RTT₀ as it is (mPath's τ). Literally 2 RTT₀.
+/// Returns the RTT within which a probe must be answered (mPath's τ), where RTT₀ is `rtt`.
+/// Literally it is 2 RTT₀.
 pub(super) fn limit(rule: Tau, rtt: Duration) -> Duration {
     match rule {
         Tau::Direct(percent) => rtt * percent / 100,
@@ -42,7 +43,7 @@ impl MinRtt {
         self.now = Some(self.now.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The least, if anything was noted within the last minute.
+    /// Returns the smallest RTT of the last minute, if there is one.
     pub fn get(&self, now: Instant) -> Option<Duration> {
         let fresh = self.began.is_some_and(|began| now.since(began) < HALF_WINDOW * 2);
         let least = [self.now, self.before].into_iter().flatten().min();

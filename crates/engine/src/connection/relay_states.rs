@@ -1,22 +1,24 @@
-//! What an owner learns of relays and of paths that ended.
+//! The states of relays and of ended paths, as an owner sees them.
 
 use byway_wire::Duration;
 use byway_wire::relay::Reason;
 
-/// A relay's state in a connection, and what is known of it.
+/// A relay's state in a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayAttempt {
     /// The relay that was tried.
     pub relay: RelayId,
     /// The state of the relay.
     pub standing: RelayState,
-    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
+    /// RTT of the latest probe that the relay answered, without the queueing delay that packets of
+    /// every path had then.
     pub rtt: Option<Duration>,
     /// Whether that RTT is within the limit for relays (mPath's τ). False if no probe was answered.
     pub in_time: bool,
-    /// Bytes per second that it carried at best while it was in use; zero if it never was.
+    /// The highest rate in bytes per second that the relay carried while in use; zero if it never
+    /// was.
     pub goodput: u64,
-    /// How often the relay's path fell silent since a probe of it was last answered.
+    /// Number of times that the relay's path fell silent since it last answered a probe.
     pub silences: u32,
 }
 
@@ -24,16 +26,16 @@ pub struct RelayAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RelayId(pub u32);
 
-/// How far a relay has come.
+/// The state of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayState {
-    /// Nothing was sent to it yet.
+    /// No packet was sent to the relay yet.
     Untried,
     /// The relay is greeted, offered to the peer or probed.
     Trying,
     /// The relay's probe was answered in time.
     Available,
-    /// The relay answered its probe late. It is used if no other relay is left.
+    /// The relay answered its probe late. It is used only if no other relay is left.
     Reserve,
     /// The relay carries data, or did until the controller choked it.
     InUse,
@@ -57,7 +59,7 @@ pub enum PathEndReason {
     Unanswered,
     /// The TCP connection brought no answer for long, and another path does.
     Held,
-    /// The path went over TCP, and was not needed for long, because UDP works.
+    /// The path went over TCP, and was long unused, because UDP works.
     Rested,
     /// The controller dropped the path.
     GivenUp,
@@ -73,11 +75,11 @@ pub enum PathEndReason {
     Opened,
 }
 
-/// Why a direct path that the peer opened brings no answer, for people.
+/// Why a direct path that the peer opened does not answer, for people.
 pub(crate) const UNOPENED_TEXT: &str = "a NAT or firewall on the way does not let it in";
 
 impl PathEndReason {
-    /// The reason in words, for people.
+    /// Returns the reason in words, for people.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -14,13 +14,13 @@ use byway_wire::{Duration, Instant, PathId};
 #[cfg(debug_assertions)]
 use smallvec::SmallVec;
 
-/// Time after which what is due already is looked at, never in a loop that cannot end.
+/// The shortest delay of a timer, so that a timer that is due at once cannot make an endless loop.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 
 /// The most entries of a queue that an assertion looks at.
 #[cfg(debug_assertions)]
 const MAX_CHECKED_ENTRIES: usize = 64;
-/// The most paths of which each is looked at after every call.
+/// The largest number of paths with which an assertion examines each path after every call.
 #[cfg(debug_assertions)]
 const MAX_CHECKED_PATHS: usize = 8;
 
@@ -90,7 +90,7 @@ impl Scheduler {
         }
     }
 
-    /// How many paths may send data.
+    /// Returns the number of paths that may send data.
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -111,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// How many paths have something pending.
+    /// Returns the number of paths with pending frames.
     pub fn urgent(&self) -> usize {
         self.urgent.len()
     }
@@ -123,7 +123,7 @@ impl Scheduler {
         self.urgent.pop_front()
     }
 
-    /// A path that stood first among those that may send data waits for its socket.
+    /// Sets a path that may send data aside until its full socket has room.
     pub fn hold_ready(&mut self, id: PathId) {
         self.held[0].push(id);
         #[cfg(debug_assertions)]
@@ -151,7 +151,7 @@ impl Scheduler {
         self.check();
     }
 
-    /// A path is gone, and with it what is left of a run on it.
+    /// Removes a path from the queues and timers, with the rest of a run on it.
     pub fn forget(&mut self, path: &Path) {
         let id = path.id();
         self.rest = self.rest.filter(|rest| rest.path != id);
@@ -186,7 +186,7 @@ impl Scheduler {
         self.timers.next()
     }
 
-    /// The next owner whose deadline has come, and the deadline it was armed with.
+    /// Returns the next owner of a timer that is due, and the deadline for which it was armed.
     pub fn next_due(&mut self, now: Instant) -> Option<(Instant, TimerOwner)> {
         self.timers.pop(now)
     }
@@ -259,8 +259,8 @@ impl Scheduler {
 
     // Assertions.
 
-    /// Asserts that no path stands twice for one thing, and that the connection's own deadline
-    /// stands in the heap. Looks through queues and heap, if they are short.
+    /// Asserts that no path is twice in a queue, and that the heap holds the connection's own
+    /// deadline. Examines short queues and heaps only.
     #[cfg(debug_assertions)]
     fn check(&self) {
         let [held_ready, held_urgent] = &self.held;

@@ -7,14 +7,14 @@ use crate::data::Incoming;
 use crate::route::Through;
 use byway_wire::{Duration, Instant, Writer};
 
-/// The assumed RTT of the direct path until its sender tells it (mPath section 2.1: the
+/// The assumed RTT of the direct path until its sender reports it (mPath section 2.1: the
 /// inter-continental average).
 const DEFAULT_RTT: Duration = Duration::from_millis(250);
 /// The least time before τ is worked out again: that takes a look at every path.
 const TAU_LIFETIME: Duration = Duration::from_millis(20);
 /// Time without a packet after which a path explains no hole.
 const MAX_ARRIVAL_AGE: Duration = Duration::from_secs(2);
-/// The smallest delay τ, unless it follows only the direct path's RTT.
+/// The smallest delay τ, except under a rule with only the direct path's RTT.
 const MIN_TAU: Duration = Duration::from_millis(60);
 
 /// When holes are named to the sender.
@@ -25,7 +25,7 @@ pub(super) struct Snacks {
     tau: Duration,
     /// The longest RTT of the paths in use.
     longest: Duration,
-    /// Until when τ need not be worked out again.
+    /// The time until which the computed τ is valid.
     until: Instant,
 }
 
@@ -53,7 +53,7 @@ impl Snacks {
         self.due |= incoming.snack_deadline(tau).is_some_and(|at| at <= now);
     }
 
-    /// Writes the holes that are due. Returns whether any were looked for.
+    /// Writes the holes that are due. Returns whether it searched for any.
     pub fn write(
         &mut self,
         now: Instant,
@@ -76,7 +76,7 @@ impl Snacks {
         self.tau
     }
 
-    /// The longest RTT of the paths in use, as their senders report it.
+    /// Returns the longest RTT of the paths in use, as their senders report it.
     pub fn longest_round_trip(&mut self, now: Instant, peer_paths: &PeerPaths) -> Duration {
         if self.until <= now {
             self.look(now, peer_paths);

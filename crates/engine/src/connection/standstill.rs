@@ -3,15 +3,15 @@
 
 use byway_wire::{Duration, Instant};
 
-/// How many times in a row data are lost, or wait in vain, before that is a standstill. A path that
-/// yields sends little, and loses less often.
+/// The number of losses or vain waits in a row that make a standstill. A path that yields sends
+/// little, and fails less often.
 const MIN_FAILURES: u32 = 10;
 
 /// Detects that streams and objects make no progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standstill {
-    /// When the first data were sent of which nothing was acknowledged, and how often such data
-    /// failed since.
+    /// The sending time of the first data since the last ACK, and the number of failures since
+    /// then.
     since: Option<Instant>,
     failures: u32,
     /// Whether data were lost since [`on_failure`](Self::on_failure) was called.
@@ -30,8 +30,8 @@ impl Standstill {
         self.lost = true;
     }
 
-    /// Packets were lost, the first of which was sent then. `waits`: data wait in a connection that
-    /// repeats them by itself.
+    /// Notes lost packets, of which the first was sent at `sent_at`. `waits`: data wait in a
+    /// connection that repeats them by itself.
     pub fn on_failure(&mut self, sent_at: Instant, waits: bool) {
         if core::mem::take(&mut self.lost) || waits {
             self.since.get_or_insert(sent_at);
@@ -39,7 +39,7 @@ impl Standstill {
         }
     }
 
-    /// Whether nothing got through for `time`, although it was tried often enough.
+    /// Whether no data got through for `time`, despite enough attempts.
     pub fn is_longer_than(&self, now: Instant, time: Duration) -> bool {
         self.failures >= MIN_FAILURES && self.since.is_some_and(|since| since + time <= now)
     }

@@ -1,4 +1,4 @@
-//! What a person or a test may want to know about a connection and its paths.
+//! The status of a connection and its paths, for people and tests.
 
 use super::Connection;
 pub use super::ended_paths::{ArrivalStatus, EndedPath};
@@ -28,7 +28,7 @@ pub struct PathStatus {
     pub is_rtt_measured: bool,
     /// The smallest RTT of the latest 15 to 30 s.
     pub min_rtt: Duration,
-    /// How long the newest acknowledged packet waited in queues: its one-way delay less the
+    /// Time that the newest acknowledged packet waited in queues: its one-way delay minus the
     /// smallest. `None`: not measured.
     pub queueing: Option<Duration>,
     /// Bytes in flight.
@@ -50,7 +50,7 @@ pub struct PathStatus {
 pub struct ConnectionStatus {
     /// The paths that this side sends on.
     pub paths: Vec<PathStatus>,
-    /// Why nothing more is sent, if that is not for want of window.
+    /// Why no more data are sent, if the window is not the reason.
     pub blocked: Option<Blocked>,
     /// Whether the limit of [`set_cap`](Connection::set_cap) holds data back.
     pub capped: bool,
@@ -65,7 +65,8 @@ impl Connection {
         self.peer_paths.iter().filter_map(|receiving| self.arrival(receiving)).collect()
     }
 
-    /// How a path that the peer sends on stands. `None`: no route leads back to its source.
+    /// Returns the status of a path on which the peer sends. `None`: no route leads back to its
+    /// source.
     pub(super) fn arrival(&self, receiving: &PeerPath) -> Option<ArrivalStatus> {
         let way = receiving.way.and_then(|way| self.paths.get(way));
         Some(ArrivalStatus {
@@ -86,7 +87,7 @@ impl Connection {
         self.paths.ended()
     }
 
-    /// Looks at everything. Not for the hot path.
+    /// Returns the status of the connection and all its paths. Not for the hot path.
     #[must_use]
     pub fn status(&self) -> ConnectionStatus {
         let paths = self.paths.iter().map(|path| PathStatus {

@@ -3,21 +3,21 @@
 
 use byway_wire::{Duration, Instant};
 
-/// How long what is preferred must answer before others rest: one answer may be chance.
+/// Time that a preferred path must answer before other paths rest: one answer may be chance.
 const STEADY_TIME: Duration = Duration::from_secs(2);
-/// How long a path over TCP may rest. Then it ends, and with it the connection.
+/// Time that a path over TCP may rest. Then the path and its connection end.
 const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the preferred path has answered, and how long this path has rested.
+/// Measures for how long the preferred path has answered, and for how long this path has rested.
 #[derive(Debug, Default)]
 pub(super) struct TcpResting {
-    /// Since when the preferred path answers. `None`: it does not.
+    /// The time since which the preferred path answers. `None`: it does not answer.
     steady: Option<Instant>,
-    /// Since when the path rests. `None`: it does not.
+    /// The time since which the path rests. `None`: it does not rest.
     resting: Option<Instant>,
 }
 
-/// What to do about a path that is not preferred.
+/// The step for a path that is not preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestAction {
     Nothing,
@@ -28,8 +28,8 @@ pub(super) enum RestAction {
 }
 
 impl TcpResting {
-    /// What to do now. `answers`: whether a preferred path to the same destination is in use and
-    /// answers. `in_use`: whether this path is.
+    /// Returns the next step. `answers`: whether a preferred path to the same destination is in use
+    /// and answers. `in_use`: whether this path is in use.
     pub fn step(&mut self, now: Instant, answers: bool, in_use: bool) -> RestAction {
         if !answers {
             (self.steady, self.resting) = (None, None);

@@ -7,11 +7,11 @@ use alloc::collections::BinaryHeap;
 use byway_wire::{Duration, Instant, PathId};
 use core::cmp::Reverse;
 
-/// An owner whose next deadline is this much later than the old one is at rest. Most paths repeat
-/// what is lost within a second.
+/// The delay of a deadline from which its owner counts as resting. Most paths repeat lost data
+/// within a second.
 const REST_TIME: Duration = Duration::from_secs(1);
 
-/// In a heap of this size or less, a deadline that is not the first is looked for.
+/// The largest heap that is searched for a deadline that is not the first.
 const MAX_SEARCHED_DEADLINES: usize = 64;
 
 /// The owner of a deadline.
@@ -25,12 +25,12 @@ pub enum TimerOwner {
     Receive(PathId),
 }
 
-/// The earliest deadline that is armed for one owner, who keeps it.
+/// The earliest deadline for which an owner is armed. The owner keeps this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Armed(Instant);
 
 impl Armed {
-    /// Whether its owner wakes by `at`.
+    /// Whether the owner wakes by `at`.
     #[must_use]
     pub fn covers(self, at: Option<Instant>) -> bool {
         at.is_none_or(|at| self.0 <= at)
@@ -56,7 +56,7 @@ impl<K: Ord> Default for Timers<K> {
 }
 
 impl<K: Ord + Copy> Timers<K> {
-    /// Wakes `owner` at `at` or earlier. `None`: it need not wake.
+    /// Arms `owner` to wake at `at` or earlier. `None`: it need not wake.
     pub fn arm(&mut self, owner: K, armed: &mut Armed, at: Option<Instant>) {
         let Some(at) = at else { return };
         if at < armed.0 {
@@ -67,7 +67,7 @@ impl<K: Ord + Copy> Timers<K> {
         }
     }
 
-    /// Frees `owner` of its deadline, if it is the first of all or there are few.
+    /// Cancels the deadline of `owner`, if it is the first of all, or the heap is small.
     pub fn disarm(&mut self, owner: K, armed: &mut Armed) {
         if *armed != Armed::default() && self.take(owner, *armed) {
             *armed = Armed::default();
@@ -98,8 +98,8 @@ impl<K: Ord + Copy> Timers<K> {
         true
     }
 
-    /// The next owner due at `now`, with the deadline it was armed with. [`claim`] tells whether
-    /// that deadline still holds.
+    /// Returns the next owner due at `now`, with the deadline for which it was armed. [`claim`]
+    /// tells whether that deadline is still valid.
     pub fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
         if self.next()? > now {
             return None;
@@ -107,8 +107,8 @@ impl<K: Ord + Copy> Timers<K> {
         self.heap.pop().map(|Reverse(due)| due)
     }
 
-    /// Whether the deadline for which `owner` is armed stands in the heap. If the heap is large, it
-    /// is only compared with the earliest. For assertions.
+    /// Whether the heap holds the deadline of `owner`. A large heap is only compared with its
+    /// earliest deadline. For assertions.
     #[cfg(debug_assertions)]
     #[must_use]
     pub fn holds(&self, owner: K, armed: Armed) -> bool {

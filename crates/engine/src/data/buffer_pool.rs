@@ -1,4 +1,4 @@
-//! Buffers that nobody uses, kept for the next who needs one of that size.
+//! Unused buffers, kept for the next use of their size.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ impl BufferPool {
         self.bytes
     }
 
-    /// A buffer of capacity `size`, with what was left in it; `None` if there is none.
+    /// Returns a buffer of capacity `size`, with its old contents. `None`: there is none.
     pub fn take(&mut self, size: usize) -> Option<Vec<u8>> {
         let buffer = self.by_size.get_mut(&size)?.pop()?;
         self.bytes -= size;

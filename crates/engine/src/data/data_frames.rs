@@ -1,9 +1,10 @@
-//! What packets carry of the application's data, and what a peer may not do with it.
+//! The application's data in packets, and the errors of a peer that violates their rules.
 
 use byway_wire::{ObjectId, PathId, StreamId};
 use thiserror::Error;
 
-/// Bytes of flow control that an object costs beside its own: about what a receiver keeps for one.
+/// Bytes of flow control that an object costs in addition to its data: about the receiver's state
+/// for one.
 pub const OBJECT_COST: u64 = 512;
 
 /// Something whose bytes have offsets.
@@ -24,7 +25,7 @@ pub enum Carried {
         id: StreamId,
         /// The offset of the bytes in the stream.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: u32,
         /// Whether these bytes are the last of the stream.
         fin: bool,
@@ -35,12 +36,12 @@ pub enum Carried {
         id: ObjectId,
         /// The offset of the bytes in the object.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: u32,
         /// Whether these bytes are the last of the object.
         fin: bool,
     },
-    /// How many streams the peer may open.
+    /// The number of streams that the peer may open.
     MaxStreams,
     /// The connection's flow-control limit.
     MaxData,
@@ -50,7 +51,7 @@ pub enum Carried {
     ResetStream(StreamId),
     /// STOP_SENDING: this side wants no more of a stream.
     StopSending(StreamId),
-    /// An unreliable datagram, with its owner's mark.
+    /// An unreliable datagram, with the owner's mark.
     Datagram(u64),
     /// PATH_DROPPED: this side gave up a path. The session deals with it, not the data layer.
     PathDropped(PathId),
@@ -72,11 +73,12 @@ impl ProtocolError {
     pub const FLOW_CONTROL: u64 = 0x03;
     /// The code for more streams or objects at once than allowed.
     pub const STREAM_LIMIT: u64 = 0x04;
-    /// The code for a frame of a stream that its receiver would have to open, and did not.
+    /// The code for a frame of a stream that its receiver would have to open, and did not open.
     pub const STREAM_STATE: u64 = 0x05;
     /// The code for a stream's or object's end that moves, and for data beyond the end.
     pub const FINAL_SIZE: u64 = 0x06;
-    /// The code for data so scattered that remembering it would take more memory than the data.
+    /// The error code for data in too many pieces: the list of received ranges would take more
+    /// memory than the data.
     pub const SCATTERED: u64 = 0x40;
 
     pub(crate) const fn new(code: u64, reason: &'static str) -> Self {

@@ -15,7 +15,7 @@ pub struct RangeSet {
     ranges: VecDeque<(u64, u64)>,
     /// The ranges below, in parts that are never empty.
     below: VecDeque<Vec<(u64, u64)>>,
-    /// How many ranges are in these parts.
+    /// Number of ranges in these parts.
     count_below: usize,
 }
 
@@ -47,7 +47,7 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// The number of ranges in the set, which determines its memory.
+    /// Returns the number of ranges in the set, which determines its memory.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count_below + self.ranges.len()
@@ -307,7 +307,7 @@ impl RangeSet {
         }
     }
 
-    /// Moves ranges from a ring that is too long to a part of their own.
+    /// Moves ranges from a list that is too long to a part of their own.
     #[inline]
     fn shorten(&mut self) {
         if self.ranges.len() > MAX_PIECE_RANGES {

@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-/// What stands at an offset of a stream (`kind` 0) or object (1).
+/// Returns the byte at an offset of a stream (`kind` 0) or object (1).
 fn byte(kind: u64, id: u32, offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8 ^ (id as u8).wrapping_mul(31) ^ kind as u8
 }
@@ -85,15 +85,15 @@ struct TestEnds {
     out: Outgoing,
     inc: Incoming,
     in_flight: Vec<Packet>,
-    /// What was called lost and may still be acknowledged.
+    /// Data that were reported lost, and may still be acknowledged.
     late: Vec<SmallVec<[Carried; 2]>>,
     reads: Vec<ReadRequest>,
     writing: Vec<Vec<u8>>,
     written: BTreeMap<StreamId, u64>,
     read: BTreeMap<StreamId, u64>,
-    /// Streams whose write was cut short: not tried again before there is word of room.
+    /// Streams whose write was cut short. They are not tried again before an event reports room.
     stalled: Vec<StreamId>,
-    /// Streams that there is word to read of.
+    /// Streams for which an event reports bytes to read.
     readable: Vec<StreamId>,
     /// Streams at whose end or reset the receiver has come.
     over: Vec<StreamId>,

@@ -27,16 +27,16 @@ pub enum ConnectError {
     /// No address of the peer fits any local socket.
     #[error("no local socket can reach any address of the peer")]
     NoRoute,
-    /// Nobody answered at any address.
+    /// No address answered.
     #[error("the peer does not answer")]
     NoAnswer,
-    /// Nobody answered, and the system reports that the network or host is unreachable.
+    /// No address answered, and the system reports that the network or host is unreachable.
     #[error("the peer cannot be reached from here")]
     Unreachable,
     /// The peer is of another version.
     #[error("the peer runs an incompatible version of byway")]
     Version,
-    /// Another host, with another key, answers at the address.
+    /// A host with another key answers at the address.
     #[error("the host at that address has another key")]
     WrongKey,
     /// The peer has the largest permitted number of connections.
@@ -55,7 +55,7 @@ struct Target {
     sent: u32,
     sent_at: Instant,
     dead: bool,
-    /// Why the relay on the route does not forward. `None`: it did not say so.
+    /// Why the relay on the route does not forward. `None`: it gave no reason.
     refused: Option<Reason>,
 }
 
@@ -176,8 +176,8 @@ impl Attempt {
         }
     }
 
-    /// A relay says why it does not forward. Returns the relay, if it is one of these routes', and
-    /// whether this is news for the owner.
+    /// Handles a relay's notice that it does not forward. Returns the relay, if one of the routes
+    /// uses it, and whether the owner does not know this yet.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<(core::net::SocketAddr, bool)> {
         let judged = self.targets.iter_mut().find_map(|target| match &target.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (target, verdict)),

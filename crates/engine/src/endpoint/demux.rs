@@ -373,7 +373,7 @@ impl Endpoint {
         self.greetings.connections().next().is_some()
     }
 
-    /// Routes to these addresses on the present TCP connections and local sockets.
+    /// Returns routes to these addresses over the present TCP connections and local sockets.
     pub(super) fn routes_now(&self, addresses: &[SocketAddr]) -> Vec<Route> {
         let leads = |(_, peer): &(Local, SocketAddr)| addresses.contains(peer);
         let over_tcp =
@@ -409,8 +409,8 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Tells whether more addresses of the peer may be [added](Self::add_address) soon. While that
-    /// is so, an attempt does not fail for lack of a route that works.
+    /// Sets whether more addresses of the peer may be [added](Self::add_address) soon. While they
+    /// may, an attempt does not fail for lack of a route.
     pub fn expect_addresses(&mut self, handle: Handle, are_expected: bool) {
         if let Some(ConnectionSlot::Attempt(attempt)) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)

@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::{ConnectionId, PathId};
 
-/// The number of places. Ids are keyed hashes, so that those of 256 paths rarely share one; where
-/// they do, the map of all ids tells.
+/// The number of places. Ids are keyed hashes, so those of 256 paths rarely share a place. If they
+/// do, the map of all ids is used.
 const PLACE_COUNT: usize = 1024;
 
 /// The last result for each hash of a connection id. All are also in the main table.

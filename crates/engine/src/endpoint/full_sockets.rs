@@ -14,7 +14,7 @@ pub(super) struct SocketWaiters {
 }
 
 impl SocketWaiters {
-    /// Which sockets are full.
+    /// Returns the full sockets.
     pub const fn full(&self) -> &FullSockets {
         &self.full
     }
@@ -29,7 +29,7 @@ impl SocketWaiters {
         self.full.set(change.local, !change.room);
     }
 
-    /// Notes that a connection has nothing more to send, perhaps because it `waits` for a full
+    /// Notes that a connection has no more packets to send, perhaps because it `waits` for a full
     /// socket.
     #[inline]
     pub fn note(&mut self, handle: Handle, waits: impl FnOnce() -> bool) {

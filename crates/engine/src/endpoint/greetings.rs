@@ -28,25 +28,25 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time between two greetings for the silence of peers. A host with many silent peers
 /// greets its relays no more often.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Seconds by which a relay's clock may differ from what was learnt of it before.
+/// The largest error in seconds of a relay's clock, compared with its earlier replies.
 const MAX_CLOCK_STEP_SECONDS: u64 = 5;
 /// Seconds of a day. A cookie is good on its day (UTC) and on the next.
 const DAY_SECONDS: u64 = 86_400;
 /// Time after which an offer without an answer is repeated, up to `MAX_OFFERS` times.
 const OFFER_INTERVAL: Duration = Duration::from_millis(1000);
 const MAX_OFFERS: u32 = 8;
-/// How long a greeting continues after a refusal. Refusals are not authenticated, so the relay may
-/// still answer.
+/// Time for which a greeting continues after a refusal. Refusals are not authenticated, so the
+/// relay may still accept.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1000);
-/// Time after which a consent is passed on again, long before it runs out
+/// Time after which a consent is sent again, long before it expires
 /// ([`byway_wire::relay::CONSENT_LIFE`]).
 const CONSENT_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long a relay may take to accept a TCP connection.
+/// Time that a relay may take to accept a TCP connection.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// TCP connections that are asked for at once.
 const MAX_DIALS: usize = 16;
-/// Packets by which one word is checked at most. The next one follows after [`RETRY_INTERVAL`], and
-/// twice as long each time.
+/// The most packets that check one relay word. The next one follows after [`RETRY_INTERVAL`], and
+/// each pause is twice as long.
 const MAX_CHECK_PACKETS: u32 = 3;
 /// The most relays greeted at once, for all purposes.
 const MAX_GREETINGS: usize = 4096;
@@ -59,7 +59,7 @@ pub(super) struct AnsweredRelay {
     pub cookie: u64,
     /// The day of the cookie, in days of Unix time.
     cookie_day: u64,
-    /// The address of this side as the relay saw it. `consent`: the consent of this side.
+    /// The address of this host as the relay saw it. `consent`: this host's consent.
     pub address: SocketAddr,
     pub consent: Consent,
     /// When the consent was last passed on. `None`: never.
@@ -74,15 +74,15 @@ pub(super) enum GreetingPurpose {
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
     /// To be reached through the relay, as a peer asked.
     Receive { handle: Handle, offer: u32 },
-    /// To be reached through it by whoever is told. `word`: the number of the word to be checked at
-    /// the relay first, if one is.
+    /// To register, so that others reach this host through the relay. `word`: the number of the
+    /// relay word to check there first, if any.
     Standing { word: Option<usize> },
 }
 
-/// The packet by which a word is checked.
+/// The packet that checks a relay word.
 pub(super) type CheckToken = [u8; 16];
 
-/// A test of this side's word at its relay: a packet that the relay must send back.
+/// A test of this host's relay word at its relay: a packet that the relay must send back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordCheck {
     pub token: CheckToken,
@@ -114,18 +114,18 @@ pub(super) struct Greeting {
     pub purpose: GreetingPurpose,
     pub known: Option<AnsweredRelay>,
     pub check: Option<WordCheck>,
-    /// Makes requests about the location of a receiver: of this side, or of the peer to send to.
-    /// `None`: the relay is not asked for any.
+    /// The key for requests to the relay about a receiver's location: this host's, or that of the
+    /// peer to send to. `None`: the relay is not asked.
     pub location_key: Option<Arc<LocationKey>>,
     /// The cookie with which the relay was last asked about a location. `None`: it was not asked.
     asked_with: Option<u64>,
-    /// Whether the relay was ever asked. The first question follows at once, and others after a
-    /// while: a relay may give another cookie each time.
+    /// Whether the relay was ever asked. The first question is sent at once and later ones after a
+    /// while, as a relay may send a new cookie each time.
     has_asked: bool,
     /// Whether the relay answered the last request with a location.
     pub is_located: bool,
-    /// Whether this greeting registers the location of this side. Of those by which this side
-    /// stands at one relay, one does.
+    /// Whether this greeting registers this host's location. Of all greetings of this host at one
+    /// relay, one does.
     registers: bool,
     nonce: [u8; 8],
     sent_at: Instant,
@@ -133,13 +133,14 @@ pub(super) struct Greeting {
     tries: u32,
     /// The relay's reason for refusing the greeting, not authenticated. `None`: it did not refuse.
     refused: Option<Reason>,
-    /// How often the relay was offered to the peer. `offer_at`: when it may be offered again.
+    /// Number of times that the relay was offered to the peer. `offer_at`: when it may be offered
+    /// again.
     offered: u32,
     offer_at: Instant,
 }
 
 impl Greeting {
-    /// The word of the relay that is to remember where this side is.
+    /// Returns the relay word of the relay that is to remember this host's location.
     fn standing_word(&self) -> Option<usize> {
         match self.purpose {
             GreetingPurpose::Standing { word } if self.location_key.is_some() => word,
@@ -147,8 +148,8 @@ impl Greeting {
         }
     }
 
-    /// What is to be asked about a location by the next greeting, if anything is. The relay's
-    /// cookie must be known.
+    /// Returns the next greeting's request about a location, if there is one. The relay's cookie
+    /// must be known.
     const fn action(&self) -> Option<LocationAction> {
         match self.purpose {
             _ if self.location_key.is_none() || self.known.is_none() => None,
@@ -158,7 +159,7 @@ impl Greeting {
         }
     }
 
-    /// Whether the relay is yet to be asked with the cookie that it gave last.
+    /// Whether the relay is still to be asked with its latest cookie.
     fn is_to_ask(&self) -> bool {
         self.action().is_some() && self.asked_with != self.known.map(|known| known.cookie)
     }
@@ -177,8 +178,8 @@ impl Greeting {
         matches!(self.purpose, GreetingPurpose::Send { handle: by, id: number, .. } if by == handle && number == id)
     }
 
-    /// Takes what a relay answered, and is due again when a keep-alive is. Returns whether the
-    /// consent is to be passed on.
+    /// Handles a relay's reply. The greeting is due again at the next keep-alive. Returns whether
+    /// the consent is to be sent to the peer.
     fn answered(&mut self, now: Instant, local: Local, mut known: AnsweredRelay, nonce: [u8; 8]) -> bool {
         // A socket bound to all addresses may have others beside it, each for one address: what the
         // relay sends comes by the one of the address that it saw.
@@ -205,7 +206,8 @@ impl Greeting {
         }
     }
 
-    /// Does what is due for the check of its word. When it is due next, if it goes on.
+    /// Runs the check of the greeting's relay word, if it is due. Returns when it is due next, if
+    /// it continues.
     fn check_on(&mut self, now: Instant, turn: &mut DueGreetings) -> Option<Instant> {
         let check = self.check.as_mut()?;
         if check.next_at > now {
@@ -254,12 +256,12 @@ impl Greeting {
 #[derive(Debug, Default)]
 pub(super) struct DueGreetings {
     pub sent: Option<Transmit>,
-    /// To be offered to their peers.
+    /// Relays to offer to their peers.
     pub offers: Vec<Greeting>,
     pub failed: Vec<(Greeting, Failure)>,
-    /// Whose words are to be checked by a packet.
+    /// Greetings whose relay words are to be checked by a packet.
     pub checks: Vec<Greeting>,
-    /// Whose checks brought no answer at all.
+    /// Greetings whose checks were not answered.
     pub unheard: Vec<Greeting>,
 }
 
@@ -273,7 +275,7 @@ pub(super) struct Greetings {
     next: u32,
     /// When something may be due.
     due: Option<Instant>,
-    /// How many words are being checked.
+    /// Number of relay words that are being checked.
     checking: usize,
 }
 
@@ -335,7 +337,7 @@ impl Greetings {
         }
     }
 
-    /// A local socket may be at another address: what was greeted by it is greeted again.
+    /// Greets relays again by a local socket, as its address may have changed.
     pub fn again_by(&mut self, now: Instant, local: Local) {
         for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
             (greeting.tries, greeting.next_at) = (0, now);
@@ -349,8 +351,8 @@ impl Greetings {
         self.hasten(now, RENEWAL_INTERVAL, |it| it.address == relay && it.grant == grant);
     }
 
-    /// A peer is silent, and either side may be at another address: relays that are asked for its
-    /// location, and those that lead to this side, are greeted again.
+    /// Greets relays again after a peer's silence, as either host may have a new address: those
+    /// asked for its location, and those that lead to this host.
     pub fn on_silence(&mut self, now: Instant, handle: Handle) {
         self.hasten(now, RENEWAL_INTERVAL, |it| {
             let is_offer = matches!(it.purpose, GreetingPurpose::Receive { .. });
@@ -359,7 +361,7 @@ impl Greetings {
         self.hasten(now, SILENCE_INTERVAL, |it| matches!(it.purpose, GreetingPurpose::Standing { .. }));
     }
 
-    /// A local socket is gone. Another way to the same relay registers this side in its place.
+    /// Handles the loss of a local socket: another socket registers this host with the same relay.
     pub fn on_local_down(&mut self, now: Instant, local: Local) {
         for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
             (greeting.registers, greeting.asked_with) = (false, None);
@@ -367,7 +369,7 @@ impl Greetings {
         self.replace_registering(now);
     }
 
-    /// Has the other ways to relays greeted at which no way registers this side any more.
+    /// Greets relays by other sockets, if the socket that registered this host there is gone.
     fn replace_registering(&mut self, now: Instant) {
         let registering = self.all.iter().filter(|it| it.registers);
         let served: Vec<usize> = registering.filter_map(Greeting::standing_word).collect();
@@ -404,8 +406,8 @@ impl Greetings {
         self.all.iter().any(|greeting| greeting.local == local && greeting.known.is_some())
     }
 
-    /// The greetings of a relay that did not answer yet: the grant of each, its purpose, and with
-    /// what it asks for a location.
+    /// Returns the greetings of a relay that were not answered yet: the grant of each, its purpose,
+    /// and the key with which it asks for a location.
     pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose, Option<Arc<LocationKey>>)> {
         let wanted = |it: &&Greeting| {
             it.address == relay && it.known.is_none() && !matches!(it.purpose, GreetingPurpose::Send { .. })
@@ -419,7 +421,7 @@ impl Greetings {
         over_udp.filter_map(|greeting| Some(greeting.known?.address))
     }
 
-    /// Whether a relay has answered through which other hosts may reach this side.
+    /// Whether other hosts can reach this host through the relay, by its last answer.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         let stands =
             |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing { .. });
@@ -449,7 +451,7 @@ impl Greetings {
         self.all.iter().filter(move |greeting| greeting.is_offer(handle, offer))
     }
 
-    /// Relays that are greeted in order to send to a peer, and in order to be reached by it.
+    /// Returns the number of relays that are greeted to send to a peer, and to be reached by it.
     pub fn count(&self, handle: Handle) -> (usize, usize) {
         let of = self.all.iter().filter(|greeting| greeting.purpose.handle() == Some(handle));
         of.fold((0, 0), |(send, receive), greeting| match greeting.purpose {
@@ -544,7 +546,7 @@ impl Greetings {
         turn
     }
 
-    /// Begins to check the word of a greeting that was answered.
+    /// Begins to check the relay word of a greeting that was answered.
     pub fn begin_check(&mut self, now: Instant, number: u32, token: CheckToken) {
         let check = WordCheck { token, sent: 0, next_at: now, refused: None };
         if let Some(greeting) = self.all.iter_mut().find(|greeting| greeting.number == number) {
@@ -553,12 +555,13 @@ impl Greetings {
         }
     }
 
-    /// Whether a word is being tested, so that packets through relays may be tests.
+    /// Whether a relay word is being checked, so that packets through relays may be checks.
     pub const fn is_checking(&self) -> bool {
         self.checking > 0
     }
 
-    /// A packet came back through a relay. The greeting whose word it was to check, if it was.
+    /// Handles a packet that came back through a relay. Returns the greeting whose relay word it
+    /// checked, if it did.
     pub fn on_checked(&mut self, packet: &[u8]) -> Option<Greeting> {
         let checked = |it: &&mut Greeting| it.check.is_some_and(|check| check.token == packet);
         let greeting = self.all.iter_mut().find(checked)?;
@@ -567,8 +570,8 @@ impl Greetings {
         Some(greeting.clone())
     }
 
-    /// Handles a notice by which a relay seems to refuse a word that is checked. Returns whether it
-    /// is one. As for [greetings](Self::on_notice), the packet may come back after all.
+    /// Handles a notice by which a relay seems to refuse a relay word. Returns whether it is one.
+    /// As for [greetings](Self::on_notice), the packet may still come back.
     pub fn on_check_refused(&mut self, now: Instant, notice: &Notice) -> bool {
         let consent = |it: &Greeting| it.known.map(|known| known.consent.tag.to_be_bytes());
         let is_asked = |it: &&mut Greeting| it.grant == notice.grant && consent(it) == Some(notice.echo);
@@ -623,7 +626,7 @@ impl Greetings {
         Some((greeting.clone(), told))
     }
 
-    /// Whether a greeting that was answered is the one that registers this side at its relay.
+    /// Whether an answered greeting is to register this host at its relay.
     fn may_register(&self, index: usize) -> bool {
         let own = self.all.get(index).and_then(Greeting::standing_word);
         own.is_some() && !self.all.iter().any(|it| it.registers && it.standing_word() == own)
@@ -657,13 +660,14 @@ impl Greetings {
         Some((greeting.clone(), told))
     }
 
-    /// Of the relays that a peer asked for under this number one answered: the others need not.
+    /// Ends the other greetings for a relay that a peer offered under this number, since one was
+    /// answered.
     pub fn settle(&mut self, handle: Handle, offer: u32) {
         self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
     }
 
-    /// Handles a notice by which a relay proves that it does not tell or take a location. Returns
-    /// the greeting that asked, and whether the reason is news.
+    /// Handles an authentic notice that a relay does not give or take a location. Returns the
+    /// greeting that asked, and whether the reason is new.
     pub fn on_unlocated(
         &mut self,
         now: Instant,
@@ -704,7 +708,7 @@ impl Greetings {
         true
     }
 
-    /// Handles the peer's consent to a relay that it was offered.
+    /// Handles the peer's consent to a relay that was offered to it.
     pub fn on_consent(&mut self, handle: Handle, offer: u32, at: (SocketAddr, Consent)) -> Option<Greeting> {
         let greeting = self.all.iter_mut().find(|greeting| greeting.number == offer)?;
         match &mut greeting.purpose {
@@ -714,8 +718,8 @@ impl Greetings {
         Some(greeting.clone())
     }
 
-    /// The peer cannot be reached through a relay that it was offered, which is therefore greeted
-    /// no more.
+    /// Handles the peer's refusal of a relay that was offered to it. The relay is no longer
+    /// greeted.
     pub fn on_refused(&mut self, handle: Handle, offer: u32) -> Option<Greeting> {
         let waits = |it: &Greeting| {
             it.number == offer

@@ -5,24 +5,24 @@
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant, Meter, NetworkPrefix};
 
-/// How many HELLOs may come at once before cookies are asked for.
+/// The most HELLOs in a burst before cookies are required.
 const BURST_HELLOS: u32 = 64;
-/// How many more HELLOs are computed on at once if their senders showed a cookie.
+/// The most additional HELLOs in a burst whose senders showed a cookie.
 const MAX_COOKIE_HELLOS: u32 = 1_024;
-/// Once cookies are asked for, one network has the rate of all divided by this number. So no single
-/// network uses up what there is.
+/// The divisor of the whole rate for one network, once cookies are required. So no single network
+/// uses up the rate.
 const NETWORK_DIVISOR: u32 = 4;
 /// The most HELLOs of one network that may arrive at once.
 const NETWORK_BURST_HELLOS: u32 = 16;
-/// The most networks with a meter of their own.
+/// The most networks with a rate limit of their own.
 const MAX_NETWORKS: usize = 1_024;
 
-/// What to do with an unread HELLO.
+/// The reaction to an unread HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HelloDecision {
     /// The HELLO is computed on.
     None,
-    /// Compute on the HELLO only if its sender shows a cookie.
+    /// Compute on the HELLO only if its sender shows a valid cookie.
     Cookie,
     /// The HELLO is dropped.
     Drop,
@@ -35,7 +35,7 @@ pub(super) struct HelloLimiter {
     pace: Duration,
     /// The meter of all senders.
     all: Meter,
-    /// The rate limits of networks whose senders proved that they receive there.
+    /// The rate limits of networks whose senders have proved that they receive there.
     networks: BTreeMap<NetworkPrefix, Meter>,
 }
 

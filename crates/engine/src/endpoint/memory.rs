@@ -37,8 +37,8 @@ pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
 }
 
 impl Endpoint {
-    /// How many sessions may be confirmed: what each has at least comes to no more than half of the
-    /// memory.
+    /// Returns the most sessions that may be confirmed. Their smallest windows together take at
+    /// most half of the memory.
     fn most_sessions(&self) -> usize {
         let shared = self.config.shared_memory.zip(self.config.least_window());
         shared.map_or(usize::MAX, |(shared, least)| (shared / 2 / least.max(1) as usize).max(1))
@@ -55,7 +55,7 @@ impl Endpoint {
         own < 2 || may_take(own, self.most_sessions().saturating_sub(self.confirmed))
     }
 
-    /// A session came, went, or wants more: the windows of all are set again.
+    /// Sets the windows of all sessions again, after a session came, went, or wants more memory.
     pub(super) fn share_memory(&mut self) {
         let Some((shared, least)) = self.config.shared_memory.zip(self.config.least_window()) else { return };
         let mut sessions = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(level(10, &[share(u64::MAX, u64::MAX), share(u64::MAX, 0)]), 0);
     }
 
-    /// However they come and whatever they take and leave, what is granted stays within the total.
+    /// Whatever sessions come and take, their grants together stay within the total.
     #[test]
     fn what_is_granted_in_all_stays_within_the_total() {
         let mut random = crate::random::Random::new([3; 32]);

@@ -53,15 +53,15 @@ use unconfirmed_peers::UnconfirmedPeers;
 const COOKIE_THRESHOLD: usize = 64;
 /// The most handshake answers that wait to be sent.
 const MAX_ANSWERS: usize = 256;
-/// The shortest delay of a timer. What is due earlier is handled together.
+/// The shortest delay of a timer. Earlier events are handled together.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 /// The most direct routes tried to one peer.
 const MAX_DIRECT_ROUTES: usize = 16;
 
-/// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing
-/// before [`EndpointEvent::Accepted`].
+/// The decision who may connect, made once per HELLO for this host. The HELLO may be a replay:
+/// spend and write nothing before [`EndpointEvent::Accepted`].
 pub trait Admission: Send {
-    /// Decides about `peer`. `said`: the data of its application.
+    /// Decides about `peer`. `said`: the data of the peer's application.
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
 }
 
@@ -89,13 +89,13 @@ pub struct EndpointConfig {
     pub seed: [u8; 32],
     /// The settings of each connection.
     pub connection: Config,
-    /// Decides who may connect. `None`: nobody may.
+    /// The decision who may connect. `None`: nobody may connect.
     pub admission: Option<Box<dyn Admission>>,
     /// The application data for peers that connect.
     pub greeting: Vec<u8>,
 }
 
-/// Whom to connect to, and how.
+/// The peer to connect to, and its addresses and relays.
 pub struct Connect {
     /// The public key of the peer.
     pub peer: PublicKey,
@@ -112,9 +112,9 @@ pub struct Connect {
 pub enum EndpointEvent {
     /// An attempt became a connection.
     Connected(Handle),
-    /// An attempt to connect failed. Its handle is invalid.
+    /// An attempt to connect failed, and its handle is no longer valid.
     Failed(Handle, ConnectError),
-    /// A peer connected, and proved that it is no replay.
+    /// A peer connected, and proved that its HELLO is no replay.
     Accepted(Handle),
     /// A connection is over. Call [`Endpoint::forget`] after its last events were taken.
     Closed(Handle),
@@ -122,23 +122,23 @@ pub enum EndpointEvent {
     RelayTrouble(Handle, SocketAddr, RelayTrouble),
     /// A relay with which this side is [registered](Endpoint::stand_at) leads to this side.
     Reachable(Reachable),
-    /// A relay with which this side is registered does not work. The number is the id of the word's
-    /// grant.
+    /// A relay at which this host is registered does not work. The number is the id of the relay
+    /// word's grant.
     StandingTrouble(SocketAddr, u32, RelayTrouble),
 }
 
-/// How a relay leads to this side.
+/// A relay through which other hosts reach this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reachable {
     /// The address of the relay.
     pub relay: SocketAddr,
-    /// The id of the word's grant.
+    /// The id of the relay word's grant.
     pub grant: u32,
-    /// The address of this side, as the relay saw it.
+    /// The address of this host, as the relay saw it.
     pub address: SocketAddr,
-    /// The consent of this side.
+    /// The consent that lets peers use the relay to this host.
     pub consent: Consent,
-    /// Whether the relay tells senders where this side is, also after its address has changed.
+    /// Whether the relay gives senders this host's location, also after its address has changed.
     pub is_remembered: bool,
 }
 
@@ -153,7 +153,7 @@ pub struct DropCounters {
     pub forged: u64,
     /// Packets seen before.
     pub replayed: u64,
-    /// How many HELLOs were not answered.
+    /// Number of HELLOs that were not answered.
     pub hellos: u64,
 }
 
@@ -168,14 +168,14 @@ struct ConnectionEntry {
     /// Limits how often the peer may offer relays.
     offers: Meter,
     addresses: Vec<SocketAddr>,
-    /// How many of `addresses` were added after the beginning.
+    /// Number of `addresses` that were added after the beginning.
     added: usize,
     /// The network from which the peer began the session. `None`: this side began it.
     network: Option<NetworkPrefix>,
     dirty: bool,
-    /// Whether the connection is in the list of those with datagrams for their owner.
+    /// Whether the connection is in the list of connections with datagrams for their owner.
     listed: bool,
-    /// Whether the connection is in the list of those with stream events for their owner.
+    /// Whether the connection is in the list of connections with stream events for their owner.
     streams_listed: bool,
     armed: Armed,
 }
@@ -199,12 +199,12 @@ pub struct Endpoint {
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
     waiting: UnconfirmedPeers,
-    /// How many connections have a peer that proved to be no replay.
+    /// Number of connections whose peer has proved that its HELLO is no replay.
     confirmed: usize,
     hello_limiter: HelloLimiter,
     greetings: Greetings,
     openings: Openings,
-    /// Words that are tested at the relays with which this side is registered.
+    /// Relay words that are checked at the relays at which this host is registered.
     standing: Vec<Word>,
     answers: VecDeque<(Route, Vec<u8>)>,
     /// Connections that may have something to send, in turn.
@@ -302,7 +302,7 @@ impl Endpoint {
         }
     }
 
-    /// Closes a connection and tells the peer.
+    /// Closes a connection, and sends the peer a CLOSE.
     pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
@@ -313,8 +313,8 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Ends a connection whose place is needed. The peer is told once, and the place is free at the
-    /// next [`wake`](Machine::wake).
+    /// Ends a connection whose place is needed. The peer gets one CLOSE, and the place is free at
+    /// the next [`wake`](Machine::wake).
     pub fn dismiss(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
         if let Some(ConnectionSlot::Connection { connection, .. }) =
@@ -325,8 +325,8 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// From which network the peer began this session; `None` if this side began it. The peer has
-    /// shown that it receives there.
+    /// Returns the network from which the peer began this session. The peer has proved that it
+    /// receives there. `None`: this host began the session.
     #[must_use]
     pub fn network_of(&self, handle: Handle) -> Option<NetworkPrefix> {
         self.entries.get(&handle)?.network
@@ -392,7 +392,7 @@ impl Endpoint {
         self.entries.insert(handle, entry);
     }
 
-    /// Routes from every local socket to every address that it can reach.
+    /// Returns routes from every local socket to every address that it can reach.
     fn direct_routes(&self, addresses: &[SocketAddr]) -> Vec<Route> {
         let mut routes = Vec::new();
         for address in addresses {
@@ -442,8 +442,7 @@ impl Endpoint {
         }
     }
 
-    /// Brings an entry up to date after anything happened to it: new connection ids, its deadline,
-    /// its end.
+    /// Updates an entry after any event: its connection ids, its deadline, its end.
     fn settle(&mut self, now: Instant, handle: Handle) {
         while let Some(ConnectionSlot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)

@@ -16,16 +16,16 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
-/// The number that stands in packets that open a way.
+/// The number in packets that open a NAT.
 pub(super) type OpeningToken = [u8; 8];
 
 /// Packets to each address. More of a peer's addresses than this are left out: see
 /// [`MAX_LISTED_ADDRESSES`](byway_wire::frame::MAX_LISTED_ADDRESSES).
 const MAX_PACKETS: u32 = 5;
-/// Time between the first two packets to an address. It doubles with each.
+/// Time between the first two packets to an address. Each further pause is twice as long.
 const PACKET_INTERVAL: Duration = Duration::from_millis(100);
-/// Time after which a session that goes by relays alone asks its peer first: most direct paths
-/// answer before.
+/// Time after which a session with only relayed paths asks its peer first. Most direct paths answer
+/// earlier.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// Time after which a question without an answer is repeated, up to `MAX_REPEATS` times.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const MAX_REPEATS: u32 = 2;
 /// `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(160);
-/// Time between two looks at whether a session still has a direct path.
+/// Time between two checks whether a session still has a direct path.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The most peers for which ways are opened at once.
 const MAX_PEERS: usize = 64;
@@ -48,7 +48,7 @@ struct AskedPeer {
     repeats: u32,
     /// Whether an answer is waited for: each question takes one.
     is_waiting: bool,
-    /// How often all was in vain.
+    /// Number of times that no direct path opened.
     failures: u32,
 }
 
@@ -63,7 +63,7 @@ struct OpenedPeer {
     next_at: Instant,
 }
 
-/// What an asked peer is due for.
+/// A question that is due for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DueQuestion {
     pub handle: Handle,
@@ -79,7 +79,7 @@ pub(super) struct Openings {
 }
 
 impl Openings {
-    /// Has a peer asked for a direct path, if none leads to it soon.
+    /// Begins to ask a peer to open its NAT for a direct path, unless a path opens soon.
     pub fn begin(&mut self, now: Instant, handle: Handle, token: OpeningToken) {
         let next_at = now + FIRST_DELAY;
         self.asked.insert(handle, AskedPeer { token, next_at, repeats: 0, is_waiting: false, failures: 0 });
@@ -134,7 +134,7 @@ impl Openings {
         self.asked.iter().find(|(_, peer)| peer.token == token).map(|(handle, _)| *handle)
     }
 
-    /// Opens the way for a peer at these addresses, each by a local socket.
+    /// Opens this host's NAT for a peer at these addresses, each by a local socket.
     pub fn open(
         &mut self,
         now: Instant,

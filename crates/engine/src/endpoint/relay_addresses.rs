@@ -24,8 +24,8 @@ pub enum AddressProblem {
     Loopback,
 }
 
-/// Why a relay cannot be at `address`, if it cannot. One on loopback can be shared only with a peer
-/// that `is_here` too.
+/// Returns why a relay cannot be at `address`. `None`: it can. A relay on loopback can be shared
+/// only with a peer that `is_here` too.
 pub(super) fn unfit(address: SocketAddr, is_here: bool) -> Option<AddressProblem> {
     if address.port() == 0 {
         return Some(AddressProblem::Port);

@@ -10,17 +10,16 @@ use byway_wire::relay::{Consent, LocationKey, Reason, Word};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
-/// How many relays a connection has at most. A relay counts once for each local socket that reaches
-/// it.
+/// The most relays of a connection. A relay counts once for each local socket that reaches it.
 pub const MAX_RELAYS: usize = 4096;
 
-/// How a relay leads to a peer, from a ticket.
+/// The route through a relay to a peer, from a ticket.
 #[derive(Clone, Debug)]
 pub struct RelayRoute {
-    /// The relay's word: its addresses and the grant.
+    /// The relay word: the relay's addresses and the grant.
     pub word: Word,
-    /// The peer's address as the relay saw it, and the consent of the peer. `None`: only the relay
-    /// knows them.
+    /// The peer's address as the relay saw it, and the peer's consent. `None`: only the relay knows
+    /// them.
     pub reach: Option<(SocketAddr, Consent)>,
     /// Asks the relay where the peer is. `None`: the relay is not asked.
     pub location_key: Option<Arc<LocationKey>>,
@@ -44,7 +43,7 @@ pub enum RelayTrouble {
     /// The session has the largest permitted number of relays.
     #[error("there are as many relays as there is room for")]
     TooMany,
-    /// The host is already greeting as many relays as it may.
+    /// The host is already greeting the most relays that it may.
     #[error("too many relays are greeted at once")]
     Busy,
     /// No relay can be at the address.
@@ -58,7 +57,7 @@ struct Pooled {
     word: Word,
     local: Local,
     address: SocketAddr,
-    /// The peer's address and consent behind the relay, if they are known beforehand.
+    /// The peer's address and consent behind the relay, if the ticket has them.
     reach: Option<(SocketAddr, Consent)>,
     location_key: Option<Arc<LocationKey>>,
     /// When the relay was last asked for. `trouble`: why it did not work then.
@@ -76,7 +75,7 @@ pub(super) struct GreetingRequest {
     pub location_key: Option<Arc<LocationKey>>,
 }
 
-/// How far a relay has come by which a connection's peer may be reached.
+/// The state of a relay that may lead to a connection's peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayStatus {
     /// The address of the relay.
@@ -87,13 +86,15 @@ pub struct RelayStatus {
     pub standing: RelayState,
     /// Why the relay is [unusable](RelayState::Unusable). `None`: it did not answer two probes.
     pub trouble: Option<RelayTrouble>,
-    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
+    /// RTT of the latest probe that the relay answered, without the queueing delay that packets of
+    /// every path had then.
     pub rtt: Option<Duration>,
     /// Whether that RTT is within the limit for relays (mPath's τ). False if no probe was answered.
     pub in_time: bool,
-    /// Bytes per second that it carried at best while it was in use; zero if it never was.
+    /// The highest rate in bytes per second that the relay carried while in use; zero if it never
+    /// was.
     pub goodput: u64,
-    /// How often the relay's path fell silent since a probe of it was last answered.
+    /// Number of times that the relay's path fell silent since it last answered a probe.
     pub silences: u32,
 }
 
@@ -110,12 +111,12 @@ impl RelayPool {
         self.0.get_mut(usize::try_from(id.0).ok()?)
     }
 
-    /// The word of the relay with this id.
+    /// Returns the relay word of the relay with this id.
     pub fn word(&self, id: RelayId) -> Option<&Word> {
         self.get(id).map(|pooled| &pooled.word)
     }
 
-    /// All words, once for each local socket, with the routes that are known beforehand.
+    /// Returns all relay words, once for each local socket, with the routes that the ticket has.
     pub fn words(&self) -> impl Iterator<Item = (&Word, Option<RelayRoute>)> {
         self.0.iter().map(|pooled| {
             let Pooled { word, reach, location_key, .. } = pooled;
@@ -126,7 +127,7 @@ impl RelayPool {
         })
     }
 
-    /// The ids of all relays, with the local sockets that reach them.
+    /// Returns the ids of all relays, with the local sockets that reach them.
     pub fn numbers(&self) -> impl Iterator<Item = (RelayId, Local)> + '_ {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }

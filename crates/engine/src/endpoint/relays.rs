@@ -25,7 +25,8 @@ use byway_wire::relay::{Consent, Greeted, Hop, LocationKey, Notice, OPENING_LEN,
 use byway_wire::{Dscp, Ecn, Instant, Local, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// The most relays that are greeted for an attempt to connect: it may find its peer through them.
+/// The most relays that are greeted for an attempt to connect, which may find its peer through
+/// them.
 const MAX_AWAITED_RELAYS: usize = 16;
 /// A peer may make `OFFERS_PER_INTERVAL` offers of relays in each `probe_interval` of the
 /// configuration, and up to `MAX_BURST_OFFERS` offers at once. For each offer, this host sends a
@@ -80,7 +81,7 @@ impl Endpoint {
         Ok(addresses)
     }
 
-    /// For each local socket, the relay's first address that it can reach.
+    /// Returns, for each local socket, the relay's first address that the socket can reach.
     fn ways_to_relay(&self, relays: &[SocketAddr]) -> Vec<(Local, SocketAddr)> {
         let reachable = |bound: &SocketAddr| fit(relays).find(|relay| relay.is_ipv4() == bound.is_ipv4());
         let sockets = self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?)));
@@ -127,7 +128,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a relay has answered through which others may [reach](Self::stand_at) this side.
+    /// Whether a relay at which this host is [registered](Self::stand_at) has answered.
     #[must_use]
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         self.greetings.stands_at(relay)
@@ -190,7 +191,7 @@ impl Endpoint {
         turn.sent
     }
 
-    /// Sends a packet from this side to itself, through the relay with which it is registered.
+    /// Sends a packet from this host to itself, through the relay at which it is registered.
     fn send_check(&mut self, greeting: &Greeting) {
         let GreetingPurpose::Standing { word: Some(number) } = greeting.purpose else { return };
         let (Some(known), Some(check)) = (greeting.known, greeting.check) else { return };
@@ -201,7 +202,7 @@ impl Endpoint {
     }
 
     /// Handles a packet that came through a relay. Returns whether it was a
-    /// [test](Self::send_check) of a word.
+    /// [check](Self::send_check) of a relay word.
     pub(super) fn on_checked(&mut self, packet: &[u8]) -> bool {
         let greeting = self.greetings.on_checked(packet);
         greeting.iter().for_each(|greeting| self.on_reachable(greeting));
@@ -259,7 +260,8 @@ impl Endpoint {
         }
     }
 
-    /// A relay has answered a greeting. `told`: whether the consent is to be passed on.
+    /// Handles a relay's answer to a greeting. `told`: whether the consent is to be sent to the
+    /// peer.
     fn on_answered(&mut self, now: Instant, greeting: &Greeting, told: bool) {
         let Some(known) = greeting.known else { return };
         match greeting.purpose {
@@ -296,7 +298,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Handles a connection's wish about relays, or its peer's message about them.
+    /// Handles a connection's request about relays, or its peer's message about them.
     pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayEvent) {
         match news {
             RelayEvent::Greet(id) => self.greet_pooled(now, handle, id),
@@ -320,7 +322,7 @@ impl Endpoint {
         }
     }
 
-    /// Has the peer asked for a direct path, if none leads to it soon.
+    /// Asks the peer to open its NAT for a direct path, unless one opens soon.
     pub(super) fn ask_for_direct_path(&mut self, now: Instant, handle: Handle) {
         if self.connection(handle).is_some_and(Connection::takes_addresses) {
             let token = self.random.unguessable();
@@ -348,7 +350,7 @@ impl Endpoint {
         Some(Transmit { local, remote, ecn, dscp, size: OPENING_LEN, segment: OPENING_LEN, phantom: 0 })
     }
 
-    /// Tells a peer at which addresses relays see this side.
+    /// Sends a peer the addresses at which relays see this host.
     fn tell_addresses(&mut self, handle: Handle, is_answer: bool, token: OpeningToken) {
         let mut addresses: Vec<SocketAddr> = self.greetings.outside_addresses().collect();
         addresses.sort_unstable();
@@ -365,7 +367,7 @@ impl Endpoint {
         self.tell_peer(handle, RelayMessage::Addresses { is_answer, token, encoded });
     }
 
-    /// Handles a peer's addresses: opens the way for it, or tries them as direct paths.
+    /// Handles a peer's addresses: opens this host's NAT for them, or tries them as direct paths.
     fn on_addresses(
         &mut self,
         now: Instant,
@@ -401,8 +403,8 @@ impl Endpoint {
         self.tell_addresses(handle, true, token);
     }
 
-    /// Handles a packet with which a peer opened its NAT. The peer can be reached where it came
-    /// from.
+    /// Handles a packet with which a peer opened its NAT. The packet's source becomes an address of
+    /// the peer.
     pub(super) fn on_opening(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
         let opening = Opening::read(packet).ok();
         let handle = opening.and_then(|opening| self.openings.peer_of(opening.token));
@@ -457,7 +459,7 @@ impl Endpoint {
         connection.is_some_and(|it| it.status().paths.iter().any(|path| path.route.remote.ip().is_loopback()))
     }
 
-    /// Tells a peer how it may reach this side through a relay that it offered.
+    /// Sends a peer the consent to reach this host through a relay that it offered.
     fn consent(&mut self, handle: Handle, offer: u32, known: &AnsweredRelay) {
         let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
         self.tell_peer(handle, RelayMessage::Consent { offer, address, consent });
@@ -501,7 +503,7 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Handles a notice by which a relay tells no location. Returns whether it is one.
+    /// Handles a notice by which a relay refuses a location. Returns whether it is such a notice.
     fn on_unlocated(&mut self, now: Instant, notice: &Notice) -> bool {
         let nonce = self.random.unguessable();
         let Self { entries, greetings, .. } = self;
@@ -560,8 +562,7 @@ impl Endpoint {
         }
     }
 
-    /// Greets a relay in order to send by it. If it is greeted already and known, it is used at
-    /// once.
+    /// Greets a relay in order to send through it. A relay that is already known is used at once.
     fn greet_pooled(&mut self, now: Instant, handle: Handle, id: RelayId) {
         let Some(wanted) = self.entries.get_mut(&handle).and_then(|entry| entry.pool.ask(now, id)) else {
             return;
@@ -593,8 +594,8 @@ impl Endpoint {
         self.touch(handle); // an attempt may have waited for it
     }
 
-    /// How far each relay has come by which a connection's peer may be reached. Not for the hot
-    /// path.
+    /// Returns the state of each relay that may lead to a connection's peer. Too slow to call per
+    /// packet.
     #[must_use]
     pub fn relays(&self, now: Instant, handle: Handle) -> Vec<RelayStatus> {
         let Some(entry) = self.entries.get(&handle) else { return Vec::new() };
@@ -607,13 +608,12 @@ fn is_connection(entry: Option<&ConnectionEntry>) -> bool {
     entry.is_some_and(|entry| matches!(entry.slot, ConnectionSlot::Connection { .. }))
 }
 
-/// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this
-/// host.
+/// Returns the addresses that a relay may have. A loopback address is valid: it means this host.
 fn fit(relays: &[SocketAddr]) -> impl Iterator<Item = &SocketAddr> {
     relays.iter().filter(|relay| unfit(**relay, true).is_none())
 }
 
-/// What to say of a relay to which nothing leads.
+/// Returns the trouble of a relay to which no route leads.
 fn why_no_way(relays: &[SocketAddr]) -> RelayTrouble {
     let why: Option<Vec<AddressProblem>> = relays.iter().map(|relay| unfit(*relay, true)).collect();
     why.and_then(|why| why.first().copied()).map_or(RelayTrouble::NoRoute, RelayTrouble::Unfit)

@@ -5,17 +5,17 @@ use super::handle::Handle;
 use alloc::vec::Vec;
 use byway_wire::NetworkPrefix;
 
-/// How many peers may wait at once.
+/// The most peers that may wait at once.
 const MAX_PEERS: usize = 1024;
 /// Places of one network.
 const MAX_NETWORK_PEERS: usize = 64;
 
-/// What a peer is to this side, as far as its first message shows.
+/// The standing of a peer with this host, from its first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerPriority {
-    /// The owner does not want it. It has a place to be told so.
+    /// The owner refuses the peer. The peer has a place until it gets the refusal.
     Refused,
-    /// The owner wants it.
+    /// The owner accepts the peer.
     Welcome,
     /// The owner wants the peer, which has a confirmed connection already.
     Known,
@@ -29,7 +29,7 @@ struct UnconfirmedPeer {
     standing: PeerPriority,
 }
 
-/// What is to be done with a newcomer.
+/// The decision about a new peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewcomerDecision {
     /// The newcomer has a place.
@@ -40,7 +40,7 @@ pub(super) enum NewcomerDecision {
     Full,
 }
 
-/// Connections whose peers have yet to show that they are no replay.
+/// Connections whose peers have yet to prove that their HELLO is no replay.
 #[derive(Debug, Default)]
 pub(super) struct UnconfirmedPeers(Vec<UnconfirmedPeer>);
 
@@ -53,7 +53,7 @@ impl UnconfirmedPeers {
         self.0.push(UnconfirmedPeer { handle, network, standing });
     }
 
-    /// Removes a connection, if it waits.
+    /// Removes a connection, if it is waiting.
     pub(super) fn remove(&mut self, handle: Handle) {
         if let Some(at) = self.0.iter().position(|place| place.handle == handle) {
             self.0.swap_remove(at);

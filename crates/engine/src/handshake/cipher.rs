@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Bytes of a key.
 const KEY_LEN: usize = 32;
-/// Zero bytes of a nonce before its number (The Noise Protocol Framework, section 12.3).
+/// Zero bytes of a nonce before the number (The Noise Protocol Framework, section 12.3).
 const ZEROS_LEN: usize = 4;
 
 /// ChaCha20-Poly1305 (RFC 8439) for snow.
@@ -21,7 +21,8 @@ impl ChaChaPoly {
         Some(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, self.0.as_slice()).ok()?))
     }
 
-    /// `plain` sealed into the beginning of `out`. `None`: `out` is too short.
+    /// Seals `plain` into the beginning of `out`, with `number` as the nonce and `said` as
+    /// associated data. Returns the sealed length. `None`: `out` is too short.
     fn seal(&self, number: u64, said: &[u8], plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let (body, rest) = out.split_at_mut_checked(plain.len())?;
         body.copy_from_slice(plain);
@@ -30,7 +31,8 @@ impl ChaChaPoly {
         Some(plain.len() + tag.as_ref().len())
     }
 
-    /// Decrypts `sealed` into the beginning of `out`. `None`: it is not authentic.
+    /// Opens `sealed` into the beginning of `out`, with `number` as the nonce and `said` as
+    /// associated data. Returns the length. `None`: it is not authentic.
     fn open(&self, number: u64, said: &[u8], sealed: &[u8], out: &mut [u8]) -> Option<usize> {
         let mut sealed = Zeroizing::new(Vec::from(sealed));
         let plain = self.key()?.open_in_place(nonce(number), Aad::from(said), &mut sealed).ok()?;

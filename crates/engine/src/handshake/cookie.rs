@@ -1,4 +1,5 @@
-//! Proof that somebody receives at an address, without remembering whom one asked.
+//! Cookies: they prove that a host receives at an address, and the endpoint remembers no request
+//! for that.
 
 use core::hash::Hasher;
 use core::net::{IpAddr, SocketAddr};
@@ -52,7 +53,7 @@ fn period(now: Instant) -> u64 {
     now.as_nanos() / (nanos(COOKIE_LIFETIME) / 2)
 }
 
-/// Compares without telling by the time it takes how many bytes agree.
+/// Compares two cookies in constant time.
 fn same(left: &[u8; COOKIE_LEN], right: &[u8; COOKIE_LEN]) -> bool {
     u128::from_ne_bytes(*left) ^ u128::from_ne_bytes(*right) == 0
 }

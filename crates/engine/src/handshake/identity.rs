@@ -1,4 +1,4 @@
-//! Who somebody is: an X25519 key pair.
+//! The identity of a host: an X25519 key pair.
 
 use core::fmt;
 
@@ -41,7 +41,7 @@ impl Identity {
         Self { secret, public }
     }
 
-    /// The public key, which others know.
+    /// Returns the public key, by which others know the host.
     #[must_use]
     pub const fn public(&self) -> PublicKey {
         self.public

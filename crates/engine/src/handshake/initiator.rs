@@ -14,7 +14,7 @@ use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD, PublicKey};
 use crate::seal::{Secret, Suites};
 
-/// How many RETRYs of an attempt are answered with a HELLO immediately. A further RETRY only
+/// The most RETRYs of an attempt that are answered with a HELLO at once. A further RETRY only
 /// changes the cookie of the next scheduled HELLO. So forged RETRYs (27 bytes) cannot make this
 /// side send HELLOs (1200 bytes) without end.
 const MAX_ANSWERED_RETRIES: u32 = 16;
@@ -22,12 +22,12 @@ const MAX_ANSWERED_RETRIES: u32 = 16;
 /// The effect of a packet on an attempt to connect.
 #[derive(Debug)]
 pub enum HandshakeProgress {
-    /// The peer answered: these are the keys.
+    /// The peer answered, and these are the keys.
     Established(Box<Established>),
-    /// The peer wants proof that this side receives at its address. Send [`Initiator::hello`] now,
-    /// on the route on which the RETRY came, since the cookie is valid for no other address.
+    /// The peer wants proof that this host receives at its address. Send [`Initiator::hello`] now,
+    /// on the route of the RETRY, since the cookie is valid for no other address.
     SendHello,
-    /// Somebody, the peer or not, gave a new cookie; it goes with the next scheduled HELLO.
+    /// A RETRY, perhaps not the peer's, gave a new cookie. The next scheduled HELLO carries it.
     Waiting,
     /// The packet claims that the peer refuses, but is not authenticated. Report it only if the
     /// attempt fails.

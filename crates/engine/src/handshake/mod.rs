@@ -64,8 +64,7 @@ pub enum HandshakeError {
     /// The packet was not made by the peer, or was changed on the route.
     #[error("handshake packet is forged or damaged")]
     Forged,
-    /// The peer, and no one else, answered something that makes no sense, such as a suite that was
-    /// not offered.
+    /// The peer itself sent an invalid answer, such as a suite that was not offered.
     #[error("peer breaks the protocol")]
     Protocol,
     /// The attempt has succeeded already; the packet is late.

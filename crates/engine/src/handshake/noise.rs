@@ -83,7 +83,7 @@ impl Noise {
         Ok(payload)
     }
 
-    /// Who the peer is; known to the responder after message 1.
+    /// Returns the peer's key. The responder knows it after message 1.
     pub(super) fn peer(&self) -> Option<PublicKey> {
         Some(PublicKey(self.0.get_remote_static()?.try_into().ok()?))
     }

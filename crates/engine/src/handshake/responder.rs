@@ -23,21 +23,20 @@ pub type HelloDigest = [u8; 32];
 /// The response to a HELLO. No answer is larger than the HELLO.
 #[derive(Debug)]
 pub enum HelloResponse {
-    /// Send these bytes, a RETRY: the sender must first show that it receives at its address.
+    /// Send these bytes, a RETRY: the sender must first prove that it receives at its address.
     Retry(Vec<u8>),
-    /// Somebody made this HELLO for us. If it may talk to us, send the bytes and keep the keys.
+    /// The HELLO is for this host. If its sender is admitted, send the bytes and keep the keys.
     Reply {
-        /// The REPLY. The same HELLO again is to be answered with these very bytes, and without
-        /// another call.
+        /// The REPLY. The same HELLO again gets these very bytes, without another call.
         bytes: Vec<u8>,
         /// The session, unconfirmed: the HELLO may be a replay until a data packet opens.
         established: Box<Established>,
         /// [`digest`] of the HELLO.
         digest: HelloDigest,
-        /// Whether the HELLO carried a good cookie, so that its address needs no more proof.
+        /// Whether the HELLO carried a valid cookie, so that its address needs no more proof.
         validated: bool,
     },
-    /// Send these bytes, a REFUSE, which tell the reason.
+    /// Send these bytes, a REFUSE with the reason.
     Refuse {
         /// The bytes of the REFUSE.
         bytes: Vec<u8>,
@@ -68,13 +67,14 @@ impl Responder {
         Self { identity, suites, cookies: Cookies::new(cookie_key), seed, answered: 0, computed: 0 }
     }
 
-    /// How many HELLOs so far needed computations on the curve, whether answered or not.
+    /// Returns the number of HELLOs so far that needed computations on the curve, whether answered
+    /// or not.
     #[must_use]
     pub const fn computed(&self) -> u64 {
         self.computed
     }
 
-    /// Whether a HELLO from `remote` has a valid cookie, which shows that its sender receives
+    /// Whether a HELLO from `remote` has a valid cookie, which proves that its sender receives
     /// there.
     #[must_use]
     pub fn shows_cookie(&self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! What a handshake yields.
+//! The result of a handshake.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,11 +12,11 @@ use crate::seal::{Opener, Sealer, Secret, Suite};
 /// replay. The peer's first data packet proves that the peer is there. Until then the responder
 /// sends no data and hides the connection from the application.
 pub struct Established {
-    /// Seals what this side sends.
+    /// Seals the packets that this host sends.
     pub sealer: Sealer,
-    /// Opens what this side receives.
+    /// Opens the packets that this host receives.
     pub opener: Opener,
-    /// Who the peer is.
+    /// The peer's public key.
     pub peer: PublicKey,
     /// The application data in the peer's message. They are authentic, but only as trustworthy as
     /// the peer.

@@ -16,8 +16,8 @@ use super::*;
 use crate::seal::{Opener, Sealer, Secret, Suite, Suites};
 
 const NOW: Instant = Instant::from_millis(123_456);
-/// First byte, version, reply id, cookie length (no cookie), length: what stands before the Noise
-/// message of a HELLO.
+/// Bytes before the Noise message of a HELLO: first byte, version, reply id, cookie length (no
+/// cookie), and length.
 const HELLO_FIXED: usize = 13;
 
 fn remote() -> SocketAddr {
@@ -58,7 +58,7 @@ fn established(progress: Result<HandshakeProgress, HandshakeError>) -> Box<Estab
     }
 }
 
-/// Whether what `sealer` seals opens at `opener`.
+/// Whether `opener` opens a packet that `sealer` sealed.
 fn connects(sealer: &mut Sealer, opener: &mut Opener) -> bool {
     let mut packet = [0; 64];
     let epoch = sealer.epoch(NOW);
@@ -113,7 +113,7 @@ fn payloads_travel_unreadable() {
     );
 }
 
-/// Freezes the handshake: what two peers of one version say, and the keys that come of it.
+/// Freezes the handshake: the messages of two peers of one version, and the resulting keys.
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let run = || {

@@ -30,18 +30,18 @@ const MIN_REROUTE_WINDOWS: u32 = 3;
 /// A packet whose RTT exceeds the smallest by at most this, in ns, waited in no queue in either
 /// direction.
 const IDLE_RTT_SLACK_NANOS: i64 = 500_000;
-/// The shortest time between two such packets from which a skew is computed: over a second, what
-/// they may have waited is an error of 500 ppm at most.
+/// The shortest time between two such packets for which a skew is computed. Over a second, their
+/// queueing causes an error of 500 ppm at most.
 const MIN_SKEW_SPAN: Duration = Duration::from_secs(1);
-/// Two skews in a row must agree within this part of the latter, and within what packets may have
-/// waited, before one is believed.
+/// The largest relative difference of two successive skews, apart from the error by queueing, at
+/// which the second is believed.
 const SKEW_AGREEMENT: f64 = 0.25;
 /// Part of the largest packet's bytes from which on a packet counts as full. The line sends a short
 /// one faster, so that their RTTs do not compare.
 const FULL_SHARE: f64 = 0.75;
 /// The fastest that clocks are set right: chrony slews by up to 83,333 ppm, ntpd by 500.
 const MAX_SLEW_PPM: i64 = 100_000;
-/// A jump beyond this, and beyond what any queue can do, is a clock step.
+/// The smallest jump that is a clock step, if no queue can explain it.
 const STEP_NANOS: i64 = 500_000_000;
 
 /// Follows the offset between the clocks of the sender and the receiver of a path. One-way delay
@@ -50,9 +50,9 @@ const STEP_NANOS: i64 = 500_000_000;
 pub struct DelayClock {
     /// The last raw difference of stamps in µs modulo 2^32, and the same unwrapped, in ns.
     last: Option<(u32, i64)>,
-    /// Time from that packet's sending to its ACK, in ns.
+    /// Time from the sending of that packet to its ACK, in ns.
     away: i64,
-    /// The offset taken off at `level_at`, and how it moves in ns per second.
+    /// The offset that is subtracted at `level_at`, and its change in ns per second.
     level: i64,
     level_at: Instant,
     skew: f64,
@@ -121,7 +121,7 @@ impl DelayClock {
         Some(delay - self.level_now(now))
     }
 
-    /// Notes that the path of the ACKs changed. What is compared with the RTT then jumps once.
+    /// Notes that the path of the ACKs changed, so that the difference of delay and RTT jumps once.
     pub const fn way_back_changed(&mut self) {
         self.window = None;
         self.rebias = true;
@@ -132,8 +132,8 @@ impl DelayClock {
         (self.least_rtt, self.idle, self.measured_skew) = (None, None, None);
     }
 
-    /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's,
-    /// modulo 2^32 µs.
+    /// Converts a delay on this path's scale to the receiver's view: the receiver's stamp minus the
+    /// sender's, modulo 2^32 µs.
     #[must_use]
     pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
         let (raw, unwrapped) = self.last?;
@@ -164,8 +164,8 @@ impl DelayClock {
         rtt <= before + IDLE_RTT_SLACK_NANOS
     }
 
-    /// Takes one-way delay minus RTT of a packet that met no queue. What this differs by from the
-    /// level is drift, at any pace: nothing else is left that it could be.
+    /// Adjusts the drift by a packet that met no queue. `difference` is its one-way delay minus the
+    /// RTT, whose deviation from the level can only be drift.
     fn follow(&mut self, now: Instant, difference: i64) {
         let Some((since, before)) = self.idle else {
             self.idle = Some((now, difference));
@@ -277,7 +277,7 @@ mod tests {
     /// Bytes of a packet.
     const FULL: u32 = 1_400;
 
-    /// A path whose receiver's clock runs `ppm` fast and stands `offset` µs ahead.
+    /// A path whose receiver's clock runs `ppm` fast, and is `offset` µs ahead.
     struct Model {
         ppm: i64,
         offset: i64,
@@ -432,8 +432,7 @@ mod tests {
         assert!(moved < 500_000, "moved by {moved} ns");
     }
 
-    /// A queue of 3 ms stands on the way back for half a minute. That is less than what counts as
-    /// another way.
+    /// A queue of 3 ms on the way back, for half a minute, does not count as another route back.
     #[test]
     fn a_queue_on_the_way_back_is_not_followed() {
         let (mut clock, model) = (DelayClock::default(), Model { ppm: 0, offset: 5 });

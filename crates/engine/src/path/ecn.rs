@@ -20,7 +20,7 @@ enum EcnState {
     Trial,
     /// Some packets came back without a CE mark, so the path does not mark everything.
     Capable,
-    /// The path marks every packet, so its marks mean nothing.
+    /// The path marks every packet, so the marks mean nothing.
     Mangled,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of one path. A path holds facts: packet numbers, round-trip time, one-way delay,
+//! The facts about one path. A path holds facts: packet numbers, round-trip time, one-way delay,
 //! bytes in flight, losses and datagram size. The congestion controller and the scheduler decide
 //! what follows from these facts.
 

@@ -7,11 +7,11 @@ use byway_wire::{Duration, Instant};
 
 /// Lost probes after which a size is given up (RFC 8899 section 5.1.2, MAX_PROBES).
 const MAX_PROBES: u8 = 3;
-/// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1,
+/// Time after a failed search until a larger size is tried again (RFC 8899 section 5.1.1,
 /// PMTU_RAISE_TIMER).
 const RAISE_INTERVAL: Duration = Duration::from_secs(600);
-/// How long the base size is kept after a black hole: if it was an outage, the size comes back
-/// soon.
+/// Time for which the base size is kept after a black hole. If it was an outage, the larger size
+/// returns soon.
 const BLACK_HOLE_TIME: Duration = Duration::from_secs(10);
 /// Losses of packets above the least size after which the base size is used again (RFC 8899 section
 /// 4.3). Packets that are lost together count as one loss. An acknowledged packet of the
@@ -20,9 +20,9 @@ const BLACK_HOLE_LOSSES: u8 = 3;
 /// The least size in bytes: the UDP payload of the largest packet that every IPv4 host takes (RFC
 /// 791 section 3.1). It is used once smaller packets pass and those of the base size do not.
 const MIN_DATAGRAM: usize = 548;
-/// The time whose bytes on its path a frame holds, so that it delays the next one little.
+/// The time that a frame takes on its path, so that it hardly delays the next one.
 const FRAME_TIME: Duration = Duration::from_millis(1);
-/// The most bytes of a frame. A driver takes four of these at once.
+/// The largest frame in bytes. A driver takes four of these at once.
 const MAX_FRAME_BYTES: usize = 65_535 / 4;
 /// Limits of the frames of `Mtu::of_hops`: the bytes that the path delivers in `HOPS_TIME`, and at
 /// most `MAX_HOPS_FRAME_BYTES` bytes. Relays accept frames of at most 9 KiB, which include the
@@ -47,15 +47,15 @@ pub struct Mtu {
     probe: Option<(usize, u64)>,
     failures: u8,
     next_at: Instant,
-    /// Losses of large packets since one came through, when the last was noticed, and the size of
-    /// the smallest of them.
+    /// Losses of large packets since one came through. The next fields: when the last was noticed,
+    /// and the size of the smallest.
     suspicions: u8,
     suspected_at: Instant,
     suspected_size: usize,
     /// When a smaller packet came through after those losses. It may only show that an outage is
     /// over. A large packet that left later and is lost shows that it is the size.
     small_passed_at: Option<Instant>,
-    /// Of frames: how long the path takes for one, and the smallest.
+    /// The time that the path takes for one frame, and the smallest frame.
     span: Duration,
     least: usize,
 }
@@ -81,7 +81,7 @@ impl Mtu {
         }
     }
 
-    /// Frames of a TCP connection. They begin with the base size.
+    /// Returns the state for frames of a TCP connection, which begin with the base size.
     #[must_use]
     pub const fn of_frames() -> Self {
         Self {
@@ -226,8 +226,8 @@ impl Mtu {
         }
     }
 
-    /// Whether enough large packets were lost, one after the other, for a small one to show whether
-    /// it is their size.
+    /// Whether so many large packets in a row were lost that a small packet must show whether the
+    /// size is the cause.
     #[must_use]
     pub const fn is_suspected(&self) -> bool {
         self.suspicions >= BLACK_HOLE_LOSSES
@@ -238,8 +238,8 @@ impl Mtu {
         (self.suspicions, self.suspected_size, self.small_passed_at) = (0, usize::MAX, None);
     }
 
-    /// Small packets pass, and those of the size in use do not: down to the least size, and search
-    /// upward from there at once. The base size comes first.
+    /// Goes down to the smallest size, as only small packets pass, and searches upward at once,
+    /// from the base size.
     fn narrow(&mut self, now: Instant) {
         self.trust();
         self.current = MIN_DATAGRAM.min(self.limit);

@@ -94,8 +94,8 @@ impl Pacer {
     }
 }
 
-/// How many tokens accrue in `nanos` nanoseconds at `rate` bytes per second. The product nearly
-/// always fits into 64 bits, and then a 64-bit division is enough, which is fast in hardware.
+/// Returns the tokens that accrue in `nanos` nanoseconds at `rate` bytes per second. A fast 64-bit
+/// division suffices for nearly all products.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
         Some(product) if product < 1 << (64 - TOKEN_SHIFT) => (product << TOKEN_SHIFT) / 1_000_000_000,
@@ -112,8 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the rate, a sender that always sends when it may gets that rate, and never a
-        /// larger burst.
+        /// At any rate, a sender that sends whenever it may gets that rate, and no larger bursts.
         #[test]
         fn the_rate_is_kept(rate in 2_000u64..2_000_000_000, packet in 200u64..9000) {
             let mut now = Instant::from_millis(5);

@@ -19,13 +19,13 @@ const BEYOND_LIMIT_ACK_PACKETS: u32 = 4;
 /// limit the rate.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
 const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
-/// How long a hole may stay before it counts as lost, until the sender has told an RTT.
+/// Time after which a hole counts as lost, until the sender has reported an RTT.
 const DEFAULT_HOLE_TIMEOUT: Duration = Duration::from_millis(25);
 /// The most ranges of received numbers that are kept. Older ones have been acknowledged many times.
 const MAX_RANGES: usize = 48;
 /// The most arrivals remembered for the next ACK's stamps.
 const MAX_STAMPS: usize = 256;
-/// How long a hole that was judged lost is remembered, in case its packets still arrive.
+/// Time for which a lost hole is remembered, in case its packets still arrive.
 const LOST_HOLE_LIFETIME: Duration = Duration::from_secs(4);
 /// The most undecided holes. Beyond it the oldest is judged lost at once.
 const MAX_HOLES: usize = 128;
@@ -58,8 +58,8 @@ pub struct ReceivePath {
     largest_at: Instant,
     largest_stamp: u32,
     holes: Vec<Hole>,
-    /// How many holes at the front of `holes` were judged lost. Mostly all holes are judged, and
-    /// then none has to be looked at.
+    /// Number of holes at the front of `holes` that were judged lost. Mostly all are, and then none
+    /// need be examined.
     judged: usize,
     /// When the oldest ranges are to be forgotten, or earlier.
     forget_at: Instant,
@@ -70,7 +70,7 @@ pub struct ReceivePath {
     beyond_limit: bool,
     unacked: u32,
     ack_at: Option<Instant>,
-    /// How long an ACK waits, where that is set.
+    /// The delay of an ACK, if it is fixed.
     ack_after: Option<Duration>,
     report: Vec<(u64, u64)>,
 }
@@ -80,7 +80,7 @@ pub struct ReceivePath {
 pub struct PacketArrival {
     /// The packet's number.
     pub number: u64,
-    /// When it arrived.
+    /// The arrival time of the packet.
     pub at: Instant,
     /// The sender's stamp in µs, modulo 2^32 ([`byway_wire::packet`]).
     pub stamp: u32,
@@ -138,7 +138,7 @@ impl ReceivePath {
         self.hint = Some(hint);
     }
 
-    /// The smoothed RTT that the path's sender reported. `None`: it reported none.
+    /// Returns the smoothed RTT that the path's sender reported. `None`: it reported none.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.hint.map(|hint| Duration::from_micros(hint.srtt_micros))
@@ -282,8 +282,8 @@ impl ReceivePath {
         }
     }
 
-    /// Which holes are losses by now: three later packets (more, where packets come late) or a
-    /// quarter RTT.
+    /// Finds the holes that are lost by now: after three later packets (more on a path that
+    /// reorders), or a quarter RTT.
     fn judge(&mut self, now: Instant) {
         if self.holes.is_empty() {
             return;
@@ -405,8 +405,8 @@ impl ReceivePath {
         written
     }
 
-    /// Stamps of what arrived since the last ACK, from the largest number down without a gap among
-    /// received numbers, equal ones together.
+    /// Collects the stamps of packets received since the last ACK, down from the largest number
+    /// without a gap, with equal stamps merged.
     fn stamp_runs(&mut self, runs: &mut Vec<(u64, u32)>) {
         runs.clear();
         if !self.fresh.is_sorted_by(|a, b| a.0 < b.0) {

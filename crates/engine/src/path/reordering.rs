@@ -1,21 +1,20 @@
-//! How much reordering may explain a hole in a path's packet numbers, before the hole counts as a
-//! loss. The limits are a number of later packets and a time. The receiver reports holes beyond
-//! either limit. Without a report, the sender applies such limits itself.
+//! The limits of reordering: beyond them, a hole in a path's packet numbers counts as a loss. The
+//! limits are a number of later packets and a time. The receiver reports holes beyond either limit.
+//! Without a report, the sender applies such limits itself.
 
 use crate::config::Pnack;
 use byway_wire::Duration;
 
 /// Later packets that make a hole a loss, as long as none came late (RFC 9002 section 6.1.1).
 pub const REORDER_PACKETS: u64 = 3;
-/// How many later packets make a hole a loss, at most, where packets came late.
+/// The most later packets that make a hole a loss, on a path that reorders.
 const MAX_REORDER_PACKETS: u64 = 300;
 /// A path that delivered some packets late waits longer before packets count as lost. The
 /// additional time is at most this constant, or two RTTs if they are longer. RFC 8985 section 6.2
 /// allows one RTT. Radio links delay packets by tens of milliseconds.
 const MAX_LATENESS: Duration = Duration::from_millis(60);
 
-/// How much later than expected packets came that were believed lost, with a quarter for those to
-/// come.
+/// The delay by which packets that were believed lost arrived late, plus a quarter for later ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReorderDelay(Duration);
 
@@ -38,7 +37,7 @@ impl ReorderDelay {
     }
 }
 
-/// Which holes are losses to a receiver.
+/// The rule by which a receiver judges holes as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReorderTolerance {
     packets: u64,
@@ -57,7 +56,7 @@ impl ReorderTolerance {
         Self { packets, most_packets, lateness: ReorderDelay(Duration::ZERO) }
     }
 
-    /// How many later packets make a hole a loss.
+    /// Returns the number of later packets that make a hole a loss.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets

@@ -9,7 +9,7 @@ use byway_wire::{Duration, Instant, PathId};
 const INITIAL_RTT: Duration = Duration::from_millis(250);
 /// Timer granularity (RFC 9002 section 6.1.2).
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
-/// How long a minimum RTT is valid before it must be measured again.
+/// Time for which a minimum RTT is valid before it must be measured again.
 const MIN_WINDOW: Duration = Duration::from_secs(30);
 
 /// The estimate of a path's RTT.
@@ -101,14 +101,14 @@ impl Rtt {
         self.minimum
     }
 
-    /// The larger of the last sample and the smoothed RTT: what loss detection counts with.
+    /// Returns the larger of the last sample and the smoothed RTT, for loss detection.
     #[must_use]
     pub fn conservative(&self) -> Duration {
         self.smoothed.max(self.latest)
     }
 
-    /// How long to wait for an ACK before a probe: RFC 9002 section 6.2.1, with the peer's longest
-    /// delay of an ACK.
+    /// Returns the time to wait for an ACK before a probe: RFC 9002 section 6.2.1, with the peer's
+    /// longest delay of an ACK.
     #[must_use]
     pub fn probe_timeout(&self, ack_delay: Duration) -> Duration {
         self.smoothed + (self.variation * 4).max(TIMER_GRANULARITY) + ack_delay

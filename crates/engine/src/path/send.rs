@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// ACKs over which the wait for an ACK is averaged.
 const ACK_WAIT_SAMPLES: u64 = 64;
-/// The longest such wait that counts, whatever a receiver says.
+/// The longest wait of an ACK that counts, whatever the receiver reports.
 const MAX_ACK_WAIT_MICROS: u64 = ACK_DELAY.as_micros() as u64;
 /// The longest timeout to which timeouts back off while there is something to send: a path that
 /// lives again is found soon.
@@ -54,9 +54,9 @@ pub struct SendPath {
     timed_out_at: Instant,
     last_sent_at: Instant,
     delivered: (u64, Instant),
-    /// How long packets wait at the receiver for their ACK, on average.
+    /// The mean time that packets wait at the receiver for their ACK.
     ack_wait_micros: u64,
-    /// When the last ACK came, and the bytes in flight before it.
+    /// The time of the last ACK, and the bytes in flight before it.
     before_ack: (Instant, u64),
     sent_packets: SentPackets,
     /// Totals for people and figures.
@@ -69,7 +69,7 @@ pub struct SendPath {
     pub rtt: Rtt,
     largest_acked: Option<u64>,
     lateness: ReorderDelay,
-    /// Packets that the receiver reports as lost, and CE marks that it reports.
+    /// Number of packets that the receiver reports as lost, and of CE marks that it reports.
     reported: (u64, u64),
     rate: Option<u64>,
     /// The latest and the smallest one-way delay on the present route, on the same scale.
@@ -88,7 +88,7 @@ pub struct Totals {
     pub acked: u64,
     /// Bytes acknowledged.
     pub acked_bytes: u64,
-    /// Packets believed lost, without those that arrived after all.
+    /// Packets believed lost, without those that arrived late.
     pub lost: u64,
     /// Bytes of the packets believed lost.
     pub lost_bytes: u64,
@@ -101,7 +101,7 @@ pub struct Totals {
 pub struct Outbound<'a> {
     /// Bytes (UDP payload).
     pub bytes: u32,
-    /// Whether the peer must acknowledge it.
+    /// Whether the peer must acknowledge the packet.
     pub eliciting: bool,
     /// Whether the packet counts as in flight.
     pub counted: bool,
@@ -111,18 +111,19 @@ pub struct Outbound<'a> {
     pub packet_data: &'a [Carried],
 }
 
-/// What an ACK entry newly acknowledged.
+/// The packets that an ACK entry newly acknowledged.
 #[derive(Clone, Debug, Default)]
 pub struct NewlyAcked {
     /// Packets newly acknowledged.
     pub packets: u32,
     /// Bytes newly acknowledged.
     pub bytes: u64,
-    /// When the latest newly acknowledged packet was sent, and whether the application limited it.
+    /// The sending time of the latest newly acknowledged packet, and whether the application
+    /// limited it.
     pub latest: Option<(Instant, bool)>,
-    /// The RTT sample of the entry. `None`: it gives none.
+    /// The RTT sample of the entry. `None`: it has none.
     pub rtt: Option<Duration>,
-    /// How many CE marks are new.
+    /// Number of new CE marks.
     pub ce: u32,
     /// The sending times of packets that were falsely believed lost.
     pub undone: SmallVec<[Instant; 4]>,
@@ -131,7 +132,7 @@ pub struct NewlyAcked {
 /// Packets found lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DetectedLosses {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u32,
     /// Bytes of the lost packets.
     pub bytes: u64,
@@ -185,8 +186,8 @@ impl SendPath {
         }
     }
 
-    /// A TCP connection carries its packets, or one to a relay and one on from there; their owner
-    /// sets its rate.
+    /// Sets that a TCP connection carries the packets, or one to a relay and one from there. The
+    /// owner of these connections sets the path's rate.
     pub fn set_carried_whole(&mut self) {
         (self.transport, self.mtu) = (PathTransport::Connection, Mtu::of_hops());
     }
@@ -197,7 +198,7 @@ impl SendPath {
         self.transport
     }
 
-    /// Whether the path was silent for so long that it counts as gone, if another path answers.
+    /// Whether the path was silent for so long that it counts as lost, if another path answers.
     #[must_use]
     pub fn is_as_good_as_gone(&self) -> bool {
         self.transport.is_as_good_as_gone(self.timeouts)
@@ -239,8 +240,8 @@ impl SendPath {
         self.rate
     }
 
-    /// Whether the bytes in flight are those of the packets that count and of which nothing was
-    /// heard. With many packets it looks only whether there are any. For assertions.
+    /// Whether the bytes in flight are those of the unacknowledged packets. With many packets, it
+    /// checks only whether there are any. For assertions.
     #[must_use]
     pub fn balances(&self) -> bool {
         const MAX_COUNTED_PACKETS: u64 = 64;
@@ -252,8 +253,8 @@ impl SendPath {
         counted.map(|(_, packet)| u64::from(packet.bytes)).sum::<u64>() == self.in_flight
     }
 
-    /// By how much the latest one-way delay exceeds the smallest on this route. `None`: none was
-    /// measured.
+    /// Returns the difference of the latest one-way delay and the smallest on this route. `None`:
+    /// not measured.
     #[must_use]
     pub fn queueing(&self) -> Option<Duration> {
         let (latest, least) = self.one_way?;
@@ -433,7 +434,7 @@ impl SendPath {
         window.saturating_add(window.saturating_mul(wait) / rtt)
     }
 
-    /// How long a packet takes to be acknowledged on a path that does not reorder much.
+    /// Returns the time until a packet is acknowledged on a path with little reordering.
     fn expected(&self) -> Duration {
         let rtt = self.rtt.conservative();
         rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
@@ -449,8 +450,7 @@ impl SendPath {
         }
     }
 
-    /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for
-    /// its sake.
+    /// Whether too many ACK-only packets were sent after an unacknowledged packet.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.sent_packets.is_crowded()
@@ -500,7 +500,7 @@ impl<I: Iterator<Item = (u64, u32)>> Stamps<I> {
         }
     }
 
-    /// The next packet's stamp; none once those that came before the last ACK are reached.
+    /// Returns the next packet's stamp. `None`: the packet arrived before the last ACK.
     fn take(&mut self) -> Option<u32> {
         let stamp = self.run.or_else(|| self.rest.next());
         self.run = stamp;

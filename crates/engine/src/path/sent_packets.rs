@@ -37,7 +37,8 @@ pub struct SentPacket {
     pub counted: bool,
     /// Whether the application, and not the window, limited sending.
     pub app_limited: bool,
-    /// Bytes delivered on the path when it was sent, and since when: for the delivery rate.
+    /// Bytes delivered on the path when the packet was sent, and the time of that count, for the
+    /// delivery rate.
     pub delivered: (u64, Instant),
     /// The first item of data in the packet.
     pub first: Option<Carried>,
@@ -65,8 +66,8 @@ pub struct SentPackets {
     oldest: Option<Instant>,
     /// The items of data after the first, by packet number. Bulk data have none.
     more: VecDeque<(u64, Carried)>,
-    /// Lost packets older than the base, by number; and their numbers once more, close together:
-    /// every ACK's ranges are held against them.
+    /// Lost packets older than the base, by number. Their numbers are also stored close together,
+    /// as every ACK's ranges are compared with them.
     lost: VecDeque<Lost>,
     lost_numbers: VecDeque<u64>,
     outstanding: usize,
@@ -75,11 +76,11 @@ pub struct SentPackets {
 /// The most lost packets that are remembered. Beyond it the oldest is lost for good.
 const MAX_LOST_PACKETS: usize = 1 << 15;
 
-/// Neighbours that are looked at before a number is searched for among all.
+/// Number of neighbours that are examined before a search among all numbers.
 const NEIGHBOUR_COUNT: usize = 8;
 
-/// Packets that nothing is heard of and that ask for nothing, kept behind one that does: with more
-/// of them, it is given up.
+/// The most ACK-only packets that are kept behind an unacknowledged packet. With more, that packet
+/// is given up.
 const MAX_SILENT_PACKETS: usize = 1 << 16;
 
 impl SentPackets {
@@ -121,7 +122,7 @@ impl SentPackets {
         }
     }
 
-    /// The oldest outstanding packet, and when it was sent.
+    /// Returns the oldest outstanding packet, and its sending time.
     #[must_use]
     pub fn oldest(&self) -> Option<(u64, Instant)> {
         if let Some(sent_at) = self.oldest {
@@ -131,14 +132,14 @@ impl SentPackets {
         Some((number, entry.sent_at))
     }
 
-    /// The packet with this number. `None`: it is not remembered.
+    /// Returns the packet with this number. `None`: it is not remembered.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&SentPacket> {
         let index = number.checked_sub(self.base)?;
         self.entries.get(usize::try_from(index).ok()?)
     }
 
-    /// Settles a packet as `fate`; returns what it was before and the packet, if it is still known.
+    /// Sets the fate of a packet. Returns its former fate and the packet, if it is remembered.
     pub fn settle(&mut self, number: u64, fate: PacketState) -> Option<(PacketState, &SentPacket)> {
         let entry = match number.checked_sub(self.base) {
             Some(index) => self.entries.get_mut(usize::try_from(index).ok()?)?,
@@ -195,8 +196,8 @@ impl SentPackets {
         self.lost_numbers.front().copied().unwrap_or(self.base)
     }
 
-    /// Forgets what is settled at the old end; a lost packet only when it was sent before
-    /// `lost_before`.
+    /// Forgets settled packets at the old end. A lost packet is forgotten only if it was sent
+    /// before `lost_before`.
     pub fn trim(&mut self, lost_before: Instant) {
         if self.oldest.is_none() {
             while self.entries.front().is_some_and(|front| front.fate != PacketState::Outstanding)
@@ -216,7 +217,7 @@ impl SentPackets {
         }
     }
 
-    /// Removes the oldest packet's items of data, and keeps them if the packet is lost.
+    /// Removes the data items of the oldest packet, and keeps them if the packet is lost.
     #[cold]
     fn set_aside(&mut self, number: u64, entry: SentPacket) {
         let count = self.more.partition_point(|(owner, _)| *owner <= number);

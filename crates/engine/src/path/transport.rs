@@ -1,14 +1,15 @@
-//! Who sees to congestion and to what is lost on a path: the session, or the kernel.
+//! The transport of a path: whether the session or the kernel controls congestion and repeats lost
+//! data.
 
 use byway_wire::Duration;
 
 /// The shortest timeout on a path without loss. It means that the connection is delayed, not that
 /// data must be sent again.
 const MIN_HELD_UP_TIMEOUT: Duration = Duration::from_secs(1);
-/// The longest such timeout. The RTT of a connection may be many seconds, since it counts what
-/// waits in this host. Three timeouts are half of the usual idle timeout.
+/// The longest such timeout. A connection's RTT may be many seconds, as it includes queues in this
+/// host. Three timeouts are half of the usual idle timeout.
 const MAX_HELD_UP_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many timeouts in a row count as the end of a connection, where another path answers.
+/// Number of timeouts in a row that count as the end of a connection, if another path answers.
 const GONE_TIMEOUTS: u32 = 3;
 
 /// The transport of a path's packets, all the way to the peer.
@@ -17,8 +18,8 @@ pub enum PathTransport {
     /// Datagrams: any may be lost, and only the session finds out.
     #[default]
     Datagrams,
-    /// A TCP connection to the peer. The kernel controls congestion and repeats what is lost, so
-    /// all arrives in order while it lives.
+    /// A TCP connection to the peer. The kernel controls congestion and repeats lost data, so all
+    /// data arrive in order while it lasts.
     Connection,
 }
 
@@ -29,8 +30,7 @@ impl PathTransport {
         self == Self::Datagrams
     }
 
-    /// How long silence lasts before it is a timeout, where `usual` is the probe timeout of RFC
-    /// 9002.
+    /// Returns the silence that makes a timeout, where `usual` is the probe timeout of RFC 9002.
     #[must_use]
     pub fn patience(self, usual: Duration) -> Duration {
         match self {

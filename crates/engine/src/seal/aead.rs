@@ -8,8 +8,7 @@ use thiserror::Error;
 
 use super::Suite;
 
-/// The tag did not match (or, when sealing, the body is beyond what the cipher can seal under one
-/// nonce).
+/// The tag does not match. When sealing: the body exceeds the cipher's limit for one nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("rejected by the cipher")]
 pub struct TagMismatch;

@@ -13,7 +13,7 @@ pub enum OpenError {
     /// The packet is shorter than its header and tag.
     #[error("packet ends before its tag")]
     TooShort,
-    /// Of an epoch whose key is gone: too late.
+    /// The packet belongs to an epoch whose key was erased.
     #[error("packet is of an epoch that is over")]
     OldEpoch,
     /// The peer did not seal the packet for this path and number, or it was changed on the route.
@@ -35,7 +35,7 @@ pub struct Opener {
     /// The key of epoch e is at index e modulo 4. Keys of the next two epochs are ready: if all
     /// packets of one epoch are lost, packets of the epoch after it can still be opened.
     keys: [Option<Key>; 4],
-    /// The secret of epoch `current` + 2, the furthest ahead. Those before it are erased.
+    /// The secret of epoch `current` + 2, the furthest ahead. Earlier secrets are erased.
     furthest: Secret,
     current: u64,
     /// When the previous epoch's key goes.
@@ -114,7 +114,7 @@ impl Opener {
         Ok(body)
     }
 
-    /// The peer has moved on by `ahead` (1 or 2) epochs, and has proved it.
+    /// Advances by `ahead` (1 or 2) epochs, after the peer has proved that it did so.
     #[cold]
     fn advance(&mut self, now: Instant, ahead: u64) {
         for _ in 0..ahead {

@@ -1,6 +1,6 @@
 //! Which packet numbers of a path were opened already.
 
-/// How many packet numbers below the highest are distinguished. Older ones count as seen.
+/// Number of packet numbers below the highest that are distinguished. Older ones count as seen.
 pub const REPLAY_WINDOW: u64 = 4096;
 
 const WINDOW_WORDS: usize = (REPLAY_WINDOW / 64) as usize;

@@ -53,7 +53,7 @@ pub struct EpochLimits {
     pub packets: u64,
     /// Age at which an epoch ends, however little was sent.
     pub age: Duration,
-    /// How long after an epoch's end the receiver still opens its late packets.
+    /// Time after an epoch's end for which the receiver still opens late packets of it.
     pub stragglers: Duration,
 }
 

@@ -7,7 +7,8 @@ use thiserror::Error;
 use super::schedule::nonce;
 use super::{Aead, EpochLimits, Key, Secret, Suite, TagMismatch};
 
-/// Why a packet was not sealed. Each is a mistake of the caller; the packet must not be sent.
+/// Why a packet was not sealed. Each reason is a mistake of the caller; the packet must not be
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
     /// The buffer is shorter than the header and the room for the tag.

@@ -18,9 +18,8 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// The suite that a host prefers, if it alone decides. `aes_in_hardware`: whether the processor
-    /// computes AES in hardware. The caller finds this out, because this crate cannot ask the
-    /// processor.
+    /// Returns the suite that a host prefers by itself. `aes_in_hardware`: whether the processor
+    /// computes AES in hardware, which the caller must find out.
     #[must_use]
     pub const fn preferred(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
@@ -44,15 +43,15 @@ impl Suite {
         }
     }
 
-    /// The largest packet of at most `packet` bytes that this cipher seals without a rest, `header`
-    /// bytes of it not sealed.
+    /// Returns the largest packet of at most `packet` bytes whose sealed part is a multiple of the
+    /// cipher's block. `header` bytes of it are not sealed.
     pub(crate) const fn whole(self, packet: usize, header: usize) -> usize {
         packet - packet.saturating_sub(header + TAG_LEN) % self.block()
     }
 
-    /// How many forged packets an opener may refuse before the connection has to end: the integrity
-    /// limits of RFC 9001 section 6.6. `Null` has no limit, since its checksum protects against
-    /// accidents only.
+    /// Returns the number of forged packets that an opener may refuse before the connection has to
+    /// end: the integrity limits of RFC 9001 section 6.6. `Null` has no limit, since its checksum
+    /// protects against accidents only.
     pub(crate) const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 52,
@@ -69,7 +68,7 @@ pub struct Suites(u8);
 impl Suites {
     /// Both ciphers, for processors with AES instructions.
     pub const SECURE: Self = Self(Suite::Aes256Gcm.to_byte() | Suite::ChaCha20Poly1305.to_byte());
-    /// Only [`Suite::Null`]. **No security**: for simulations.
+    /// The set with only [`Suite::Null`]. **No security**: for simulations.
     pub const INSECURE_SIMULATION: Self = Self(Suite::Null.to_byte());
 
     /// The suites that a host offers: ChaCha20-Poly1305, and AES-256-GCM only with hardware
@@ -111,12 +110,12 @@ impl Suites {
         self.0
     }
 
-    /// A set from its byte. Unknown bits, offers of a newer peer, are kept and never match.
+    /// Makes a set from its byte. Unknown bits, offers of a newer peer, are kept and never match.
     pub(crate) const fn from_byte(byte: u8) -> Self {
         Self(byte)
     }
 
-    /// The one suite that this byte names, if it names exactly one that is known.
+    /// Returns the suite that this byte names, if it names exactly one known suite.
     pub(crate) fn single(byte: u8) -> Option<Suite> {
         [Suite::Aes256Gcm, Suite::ChaCha20Poly1305, Suite::Null]
             .into_iter()

@@ -24,7 +24,7 @@ fn every(packets: u64) -> EpochLimits {
     EpochLimits { packets, ..EpochLimits::default() }
 }
 
-/// A sealed packet as it travels.
+/// A sealed packet as it is sent.
 #[derive(Clone, Debug)]
 struct Packet {
     path: PathId,
@@ -85,7 +85,7 @@ fn what_was_sealed_opens() {
     }
 }
 
-/// Freezes the key schedule, the nonce and the ciphers: peers of one version agree on them.
+/// Freezes the key schedule, the nonce and the ciphers, on which peers of one version agree.
 #[test]
 fn sealed_packets_in_hex() {
     let hex = |suite| {

@@ -6,7 +6,7 @@ use crate::data::data_frames::ProtocolError;
 #[derive(Debug)]
 pub(super) struct ConnectionWindow {
     window: u64,
-    /// The largest window, where it is a [share](ConnectionWindow::share) of an endpoint's memory.
+    /// The largest window, if it is a [share](ConnectionWindow::share) of an endpoint's memory.
     most: u64,
     /// The initial window in bytes.
     least: u64,
@@ -14,7 +14,7 @@ pub(super) struct ConnectionWindow {
     more_at: u64,
     /// Distinct bytes and costs that came.
     came: u64,
-    /// How many of these bytes the owner has taken.
+    /// Number of these bytes that the owner has taken.
     taken: u64,
     /// The limit that was last sent to the peer, in bytes since the connection began.
     told: u64,
@@ -30,8 +30,7 @@ impl ConnectionWindow {
         Self { window, most, least, more_at, came: 0, taken: 0, told: window, again: false, bytes: 0 }
     }
 
-    /// Begins with a window of `least` bytes, before anything comes, and has the one that it has at
-    /// most.
+    /// Starts with a window of `least` bytes, and keeps the present window as the largest.
     pub fn sharing(&mut self, least: u64) {
         *self = Self { most: self.most, ..Self::new(least) };
         self.set_window(least);
@@ -94,8 +93,7 @@ impl ConnectionWindow {
         self.again || (self.taken + self.window).saturating_sub(self.told) >= self.window / 8
     }
 
-    /// Returns the limit to tell the peer, in bytes since the connection began, and notes it as
-    /// told.
+    /// Returns the limit for the peer, in bytes since the connection began, and marks it as sent.
     pub fn tell(&mut self) -> u64 {
         self.again = false;
         self.told = self.told.max(self.taken + self.window);

@@ -1,4 +1,4 @@
-//! What this side receives: streams and objects.
+//! The received data: streams and objects.
 //!
 //! Received bytes fill the flow-control window until the application has read them (streams) or
 //! written them to disk (objects). So a slow application slows the sender. Memory stays within four
@@ -141,8 +141,8 @@ impl Incoming {
         self.streams.on_over(count);
     }
 
-    /// Begins with a window of `least` bytes, before anything arrives. It is
-    /// [set](Self::set_window) again as others come and go.
+    /// Starts with a window of `least` bytes. The endpoint [changes](Self::set_window) it as other
+    /// connections come and go.
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
         self.window.sharing(least);
@@ -151,8 +151,8 @@ impl Incoming {
         self
     }
 
-    /// Of a memory that is shared with others: what it was [granted, and what it has a use
-    /// for](ConnectionWindow::share).
+    /// Returns the memory that the connection was granted of a shared total, and [the memory that
+    /// it can use](ConnectionWindow::share).
     pub(crate) fn share(&self) -> (u64, u64) {
         self.window.share()
     }
@@ -454,7 +454,7 @@ impl Incoming {
         !self.events.is_empty()
     }
 
-    /// Reads a stream in order. `None`: there is no such stream. Nothing read and not finished:
+    /// Reads a stream in order. `None`: there is no such stream. If no byte was read,
     /// [`InEvent::StreamReadable`] follows when bytes arrive.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
         let (read, over) = self.streams.read(id, buffer)?;
@@ -478,12 +478,12 @@ impl Incoming {
         Some((piece, read))
     }
 
-    /// A buffer of [`Incoming::take`] that its owner is done with. It may be kept for other bytes.
+    /// Takes back a buffer of [`Incoming::take`], for reuse.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         self.streams.give_back(buffer);
     }
 
-    /// Stops a stream: its unread bytes are dropped, and the peer is told.
+    /// Stops a stream: drops its unread bytes, and sends the peer the code.
     pub fn stop(&mut self, id: StreamId, code: u64) {
         if let Some(dropped) = self.streams.stop(id, code) {
             self.window.take(dropped);
@@ -509,7 +509,7 @@ impl Incoming {
     }
 }
 
-/// Writes what the peer must be told: limits, refusals and holes.
+/// Writes frames for the peer: limits, refusals and holes.
 impl Incoming {
     /// Whether [`Incoming::fill`] would write something into an empty packet.
     #[must_use]
@@ -554,7 +554,8 @@ impl Incoming {
         self.holes.deadline(tau, self.window.is_half_full())
     }
 
-    /// Names the holes that are due at `now`; returns whether any was. What does not fit stays due.
+    /// Writes the holes that are due at `now`. Returns whether any was due. Holes that do not fit
+    /// stay due.
     pub fn write_snacks(&mut self, now: Instant, tau: Duration, writer: &mut Writer<'_>) -> bool {
         let (all, mut wrote) = (self.window.is_half_full(), false);
         while let Some(region) = self.holes.take_due(now, tau, all) {

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub(super) struct InObject {
     /// The bytes of the object that have arrived.
     pub extent: Extent,
-    /// The incomplete blocks by their offset. They do not overlap.
+    /// The incomplete blocks by their offsets. Blocks do not overlap.
     pub blocks: BTreeMap<u64, Block>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Block {
     pub data: Vec<u8>,
     /// The ranges of received bytes, counted from the block's start.
     have: RangeSet,
-    /// How many bytes of the block have been received.
+    /// Number of bytes of the block that have been received.
     pub filled: u64,
 }
 
@@ -53,7 +53,7 @@ impl Block {
         Self { end, serial, data, have: RangeSet::new(), filled: 0 }
     }
 
-    /// Copies `bytes`, all of them new, to the offset `at` of the block.
+    /// Copies `bytes`, which are all new, to the offset `at` of the block.
     pub fn put(&mut self, at: usize, bytes: &[u8]) {
         if at >= self.data.len() {
             self.data.resize(at, 0);

@@ -35,7 +35,7 @@ pub(super) struct Objects {
     forgotten: BTreeMap<ObjectId, DiscardedObject>,
     /// Ids of objects that are complete or were given up for good.
     closed: RangeSet,
-    /// How many may be incomplete.
+    /// The most objects that may be incomplete.
     most: usize,
 }
 
@@ -44,7 +44,7 @@ impl Objects {
         Self { live: BTreeMap::new(), forgotten: BTreeMap::new(), closed: RangeSet::new(), most }
     }
 
-    /// How many live or are counted.
+    /// Returns the number of objects that are incomplete or discarded.
     pub fn len(&self) -> usize {
         self.live.len() + self.forgotten.len()
     }
@@ -72,7 +72,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The object with this id, made if it is new.
+    /// Returns the object with this id, and makes it if it is new.
     pub fn begun(&mut self, id: ObjectId) -> &mut InObject {
         self.live.entry(id).or_default()
     }
@@ -87,14 +87,14 @@ impl Objects {
         self.live.get_mut(&id)?.blocks.remove(&start)
     }
 
-    /// Marks an object as complete. Returns what was gathered of it.
+    /// Marks an object as complete. Returns its state, if it was incomplete.
     pub fn complete(&mut self, id: ObjectId) -> Option<InObject> {
         self.closed.insert(id.0.into(), u64::from(id.0) + 1);
         self.live.remove(&id)
     }
 
-    /// The owner wants no more of an object: from now on it is only counted. Returns what was
-    /// gathered of it, if it lived.
+    /// Discards an object for the owner: from now on its bytes are only counted. Returns its state,
+    /// if it was incomplete.
     pub fn forget(&mut self, id: ObjectId) -> Option<InObject> {
         let mut object = self.live.remove(&id);
         let begun = object.is_some();
@@ -108,7 +108,7 @@ impl Objects {
         self.forgotten.keys().next().copied().filter(|_| self.forgotten.len() > MAX_FORGOTTEN_OBJECTS)
     }
 
-    /// Stops counting a discarded object. Returns what was known of it.
+    /// Stops counting a discarded object. Returns its received ranges.
     pub fn bury(&mut self, id: ObjectId) -> Option<Extent> {
         let forgotten = self.forgotten.remove(&id)?;
         self.closed.insert(id.0.into(), u64::from(id.0) + 1);

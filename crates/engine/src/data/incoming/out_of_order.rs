@@ -1,5 +1,5 @@
-//! What arrived of everything together, as far as it is scattered: the ranges that describe it, and
-//! the bytes beyond holes.
+//! Counts the data that arrived out of order: the ranges that describe them, and the bytes beyond
+//! holes.
 
 use crate::data::data_frames::ProtocolError;
 use crate::data::ranges::RangeSet;
@@ -44,7 +44,7 @@ impl OutOfOrder {
         runs
     }
 
-    /// Notes that the missing bytes of these ranges are no longer wanted.
+    /// Notes that the missing bytes of `received` are no longer wanted.
     pub fn give_up(&mut self, received: &RangeSet) {
         let beyond = received.iter().map(|(start, end)| end - start).sum::<u64>() - received.prefix();
         self.beyond -= beyond.min(self.beyond);
@@ -60,7 +60,8 @@ impl OutOfOrder {
         (self.beyond, self.most)
     }
 
-    /// Whether the ranges of `things` streams and objects take no more memory than their data may.
+    /// Checks that the ranges of `things` streams and objects take no more memory than their data
+    /// may.
     pub fn check(&self, things: usize, memory: usize) -> Result<(), ProtocolError> {
         if self.ranges > things + MIN_EXTRA_RANGES.max(memory / 512) {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "data too scattered"));
@@ -68,7 +69,7 @@ impl OutOfOrder {
         Ok(())
     }
 
-    /// How many ranges are remembered.
+    /// Returns the number of remembered ranges.
     #[cfg(test)]
     pub const fn ranges(&self) -> usize {
         self.ranges

@@ -1,4 +1,4 @@
-//! What the owner is handed: bytes for the disk, events, and what a read gave.
+//! Results for the owner: bytes for the disk, events, and the results of reads.
 
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, StreamId};
@@ -30,8 +30,8 @@ pub struct Arrival {
 /// An event of received streams and objects, for the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InEvent {
-    /// The first frame of a stream came (also on streams that this side opened, when the peer first
-    /// answers).
+    /// The first frame of a stream came. Of a stream that this side opened, it is the peer's first
+    /// answer.
     StreamOpened(StreamId),
     /// A stream has bytes to read, or has ended. The event repeats only after a read has taken
     /// everything.
@@ -43,10 +43,10 @@ pub enum InEvent {
         /// The peer's code for the reason.
         code: u64,
     },
-    /// All of an object arrived, and all of it was handed out by
+    /// All bytes of an object have arrived, and
     /// [`Incoming::next_write`](super::Incoming::next_write) (or
-    /// [`Incoming::next_arrival`](super::Incoming::next_arrival)) before. The object is forgotten
-    /// with this.
+    /// [`Incoming::next_arrival`](super::Incoming::next_arrival)) has handed them out. The object
+    /// is then forgotten.
     ObjectComplete {
         /// The number of the object.
         id: ObjectId,
@@ -60,6 +60,6 @@ pub enum InEvent {
 pub struct StreamRead {
     /// Bytes put into the buffer.
     pub length: usize,
-    /// Whether the stream ends after these bytes. It is then forgotten.
+    /// Whether the stream ends after these bytes, and is then forgotten.
     pub finished: bool,
 }

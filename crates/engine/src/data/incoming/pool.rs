@@ -44,7 +44,7 @@ impl Pool {
         (self.lent + size <= self.budget).then(|| self.lend(size))
     }
 
-    /// A buffer with just these bytes.
+    /// Returns a buffer that contains `bytes`.
     pub fn exact(&mut self, bytes: &[u8]) -> Vec<u8> {
         let length = bytes.len();
         let mut buffer = self.lend(if self.is_small(length) { BufferPool::fitting(length) } else { length });
@@ -52,8 +52,8 @@ impl Pool {
         buffer
     }
 
-    /// A quarter of a standard buffer or less gets its own size: many small objects must not take a
-    /// block each.
+    /// Whether a buffer is at most a quarter of a block. Such a buffer gets its own size, so that
+    /// many small objects do not take a block each.
     const fn is_small(&self, length: usize) -> bool {
         length <= self.block / 4
     }

@@ -1,4 +1,4 @@
-//! Bounds of what is received.
+//! The limits of received streams and objects.
 
 /// The smallest initial window of a stream in bytes, even with many streams.
 const MIN_START_BYTES: usize = 2 << 10;
@@ -16,11 +16,11 @@ pub struct IncomingLimits {
     pub stream_start: usize,
     /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,
-    /// How many streams of the peer may be open at once. The peer is told a total since the
+    /// The most streams of the peer that may be open at once. The peer is told a total since the
     /// connection began (MAX_STREAMS, RFC 9000 section 4.6): this number, plus one for each stream
     /// that is over in both directions.
     pub streams: usize,
-    /// How many objects may be incomplete at once. The peer must know it:
+    /// The most objects that may be incomplete at once. The peer must know this number:
     /// [`OutgoingLimits::objects`](crate::data::OutgoingLimits::objects).
     pub objects: usize,
 }

@@ -1,4 +1,4 @@
-//! What has arrived of a stream or an object, and where it ends.
+//! The received ranges of a stream or an object, and its size.
 
 use crate::data::data_frames::ProtocolError;
 use crate::data::ranges::RangeSet;
@@ -12,7 +12,8 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Checks the end of a frame against the known size, and notes the size if the frame tells it.
+    /// Checks the end of a frame against the known size, and notes the size if the frame has the
+    /// end.
     pub fn check(&mut self, end: u64, fin: bool) -> Result<(), ProtocolError> {
         const fn wrong(reason: &'static str) -> Result<(), ProtocolError> {
             Err(ProtocolError::new(ProtocolError::FINAL_SIZE, reason))

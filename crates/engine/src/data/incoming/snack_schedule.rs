@@ -49,7 +49,7 @@ impl Holes {
         }
     }
 
-    /// Makes the holes of `id` due at once, because its window is half full.
+    /// Makes the holes of `id` due at once, because the window of `id` is half full.
     pub fn hurry(&mut self, id: DataId) {
         let urgent = &mut self.urgent;
         self.fresh.retain(|region| {

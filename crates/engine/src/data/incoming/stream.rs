@@ -7,8 +7,8 @@ use crate::invariant::Invariant as _;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one
-/// cost no more than others.
+/// The size below which a piece also grows at its front, so that bytes that arrive backwards cost
+/// no more than others.
 const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// Bytes of a piece from which on the next piece gets a buffer that is large from the beginning.
 const BULK_PIECE_BYTES: usize = 16 << 10;
@@ -19,7 +19,7 @@ pub(super) enum Interest {
     /// The owner reads the stream.
     #[default]
     Wanted,
-    /// The owner refuses the stream. The peer is told with this code.
+    /// The owner refuses the stream. The peer gets this code.
     Stopped(u64),
     /// The peer reset the stream, and the owner does not know yet.
     Reset,
@@ -39,10 +39,10 @@ pub(super) struct InStream {
     pub read: u64,
     /// Bytes that wait to be read.
     pub held: u64,
-    /// How far the peer may send.
+    /// The flow-control window of the stream.
     pub window: StreamWindow,
     pub interest: Interest,
-    /// Whether the owner was told of bytes to read, and has not read them all.
+    /// Whether the owner knows of bytes to read, and has not read them all.
     pub told: bool,
 }
 
@@ -81,7 +81,7 @@ impl InStream {
         }
     }
 
-    /// Keeps new bytes until they are read.
+    /// Stores new bytes until they are read.
     pub fn keep(&mut self, offset: u64, bytes: &[u8], buffers: &mut StreamBuffers) {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()

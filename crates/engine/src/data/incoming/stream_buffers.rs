@@ -37,9 +37,9 @@ impl From<&[u8]> for StreamPiece {
 #[derive(Debug, Default)]
 pub(super) struct StreamBuffers {
     free: Vec<Vec<u8>>,
-    /// How many are lent.
+    /// Number of buffers that are lent.
     lent: usize,
-    /// How many may be.
+    /// The most buffers that may be lent.
     most: usize,
 }
 

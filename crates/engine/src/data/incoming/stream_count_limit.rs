@@ -1,4 +1,5 @@
-//! How many streams a peer may open since the connection began (MAX_STREAMS, RFC 9000 section 4.6).
+//! The limit on streams that a peer may open since the connection began (MAX_STREAMS, RFC 9000
+//! section 4.6).
 //!
 //! Each ended stream raises the limit by one, so at most [`most`](StreamLimit::new) are open. A
 //! MAX_STREAMS frame adds at least a quarter of `most`.
@@ -6,9 +7,9 @@
 /// Counts the streams of a peer.
 #[derive(Debug)]
 pub(super) struct StreamLimit {
-    /// How many may be open at once.
+    /// The most streams that may be open at once.
     most: u64,
-    /// How many are over.
+    /// Number of streams that have ended.
     over: u64,
     /// The limit that was last sent to the peer.
     told: u64,
@@ -22,7 +23,8 @@ impl StreamLimit {
         Self { most, over: 0, told: most, again: false }
     }
 
-    /// Whether the peer may have opened the stream with this index, counted from 0 among its own.
+    /// Whether the peer may open the stream with this index, counted from 0 among the peer's
+    /// streams.
     pub const fn allows(&self, index: u64) -> bool {
         index < self.told
     }
@@ -37,7 +39,8 @@ impl StreamLimit {
         self.again || self.over + self.most - self.told >= self.most.div_ceil(4) && self.most > 0
     }
 
-    /// The new limit for the peer: streams opened since the connection began. It counts as sent.
+    /// Returns the new limit for the peer, in streams since the connection began, and marks it as
+    /// sent.
     pub const fn tell(&mut self) -> u64 {
         self.again = false;
         self.told = self.over + self.most;

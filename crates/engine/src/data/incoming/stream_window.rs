@@ -15,7 +15,7 @@ pub(super) struct StreamWindow {
     due: bool,
     /// Whether more than half of the window waits for a hole.
     pressed: bool,
-    /// When the reader was last checked, and its offset at that time.
+    /// The time of the reader's last check, and its offset at that time.
     looked: (Option<Instant>, u64),
     /// The number of the last [round](super::window_tuning::Readers) in which the stream was read.
     pub round: u32,
@@ -50,8 +50,8 @@ impl StreamWindow {
         end <= self.limit
     }
 
-    /// Enters that `held` bytes are held, and whether there is a hole before some of them. Returns
-    /// whether the window is pressed only now.
+    /// Notes that `held` bytes are held, and whether there is a hole before some of them. Returns
+    /// whether the window has just become more than half full because of a hole.
     pub const fn press(&mut self, held: u64, hole: bool) -> bool {
         let pressed = held > self.size / 2 && hole;
         let before = core::mem::replace(&mut self.pressed, pressed);

@@ -27,12 +27,12 @@ pub(super) struct Streams {
     closed: [RangeSet; 2],
     /// The role of this side: initiator or responder.
     role: Role,
-    /// How many the peer may open.
+    /// The limit on streams that the peer may open.
     places: StreamLimit,
-    /// Streams of the peer's that have ended in this direction, and perhaps not in the other.
-    /// `None`: nobody asks for them.
+    /// Streams of the peer that have ended in this direction, and perhaps not in the other. `None`:
+    /// nobody reads them.
     ended: Option<Vec<StreamId>>,
-    /// How many streams this side has opened. The peer may answer on these.
+    /// Number of streams that this host has opened. The peer may answer on these.
     opened_here: u64,
     /// The initial and the largest window of a stream, in bytes.
     window: (u64, u64),
@@ -51,8 +51,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Up to `most` streams of the peer. `window`: bytes of a stream's first window, and of its
-    /// largest.
+    /// Makes the state for at most `most` streams of the peer. `window`: bytes of a stream's first
+    /// window, and of its largest.
     pub fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
         let mut buffers = StreamBuffers::default();
         buffers.set_memory(memory);
@@ -74,8 +74,8 @@ impl Streams {
         }
     }
 
-    /// Says what this side is, and that what is [over](Self::on_over) in this direction may go on
-    /// in the other.
+    /// Sets this host's role. A stream that is [over](Self::on_over) in this direction may go on in
+    /// the other.
     pub fn belong_to(&mut self, role: Role) {
         (self.role, self.ended, self.opened_here) = (role, Some(Vec::new()), 0);
     }
@@ -129,17 +129,17 @@ impl Streams {
         size.clamp(self.window.0, self.window.1)
     }
 
-    /// How many streams live.
+    /// Returns the number of streams that have not ended.
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Bytes of memory that their data take.
+    /// Returns the bytes of memory that the streams' data take.
     pub fn memory(&self) -> usize {
         self.live.values().map(InStream::memory).sum::<usize>() + self.buffers.memory()
     }
 
-    /// The stream, made if it is new, and the pool of buffers. `None`: the stream has ended.
+    /// Returns a stream, made if it is new, and the pool of buffers. `None`: the stream has ended.
     pub fn opened(
         &mut self,
         id: StreamId,
@@ -178,7 +178,7 @@ impl Streams {
         self.live.entry(id).or_insert_with(|| InStream::new(self.window.0))
     }
 
-    /// Whether this side opened the stream, and the peer has not answered on it.
+    /// Whether this host opened the stream, and the peer has not answered on it.
     fn is_unanswered(&self, id: StreamId) -> bool {
         let half = u64::from(id.0 / 2);
         let is_over = self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1);
@@ -191,7 +191,7 @@ impl Streams {
         Some(&stream.extent.received)
     }
 
-    /// Removes a stream that has ended. `None`: it has not.
+    /// Removes a stream that has ended. `None`: it has not ended.
     pub fn take_over(&mut self, id: StreamId) -> Option<InStream> {
         self.live.get(&id).filter(|stream| stream.is_over())?;
         self.close(id)
@@ -219,7 +219,7 @@ impl Streams {
         dropped
     }
 
-    /// Notes that the owner was told of the peer's reset.
+    /// Notes that the owner knows of the peer's reset.
     pub fn told_of_reset(&mut self, id: StreamId) {
         if let Some(stream) = self.live.get_mut(&id).sure() {
             stream.interest = Interest::ResetTold;
@@ -261,8 +261,8 @@ impl Streams {
         (StreamRead { length, finished }, over)
     }
 
-    /// The owner wants no more of a stream, though nothing of it may have come yet. Returns how
-    /// many of its bytes are dropped.
+    /// Stops a stream for the owner, even before its first byte. Returns the number of bytes that
+    /// are dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Option<u64> {
         if self.is_unanswered(id) {
             self.begin(id);
@@ -278,7 +278,7 @@ impl Streams {
         Some(dropped)
     }
 
-    /// The code with which the stream is refused. `None`: it is not refused.
+    /// Returns the code with which the stream is refused. `None`: it is not refused.
     fn stop_code(&self, id: StreamId) -> Option<u64> {
         match self.live.get(&id)?.interest {
             Interest::Stopped(code) => Some(code),

@@ -253,8 +253,8 @@ fn a_stream_nobody_wants_is_refused_and_still_counted() {
     assert!(inc.streams.len() == 0);
 }
 
-/// A stream that this side opened may be refused before the peer's first byte: what comes of it
-/// takes no room, and nobody is told.
+/// A stream that this host opened may be refused before the peer's first byte. The bytes that come
+/// then take no memory, and the owner gets no event.
 #[test]
 fn a_stream_nobody_wants_is_refused_before_the_peer_answers() {
     let mut inc = small().belonging_to(Role::Initiator);

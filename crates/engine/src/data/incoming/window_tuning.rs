@@ -7,14 +7,14 @@ use byway_wire::{Duration, Instant};
 /// Unused promises count only divided by this number: an idle stream seldom gets a window full of
 /// data that nobody reads.
 const PROMISE_DIVISOR: u64 = 8;
-/// Readers together have what is free, divided by this number.
+/// The divisor of the free memory that all readers together get.
 const READERS_DIVISOR: u64 = 3;
 /// Data that is left unread beyond a third of the streams' memory adds to `READERS_DIVISOR`: its
 /// share of the memory, times this factor.
 const HELD_FACTOR: u64 = 80;
 /// The streams' memory divided by this number is the bound beyond which much is left unread.
 const PRESSURE_DIVISOR: u64 = 6;
-/// RTTs for which a window covers what is taken, where much is left unread.
+/// The RTTs of data that a window covers, if much is left unread.
 const PRESSED_WINDOW_RTTS: u32 = 3;
 /// A shorter RTT counts as this one. A window grows if the application reads a quarter of it within
 /// an RTT. A thread may wait 1 to 4 ms for a processor. With an RTT below that, even a fast reader
@@ -27,18 +27,18 @@ const READER_TIMEOUT_RTTS: u32 = 8;
 /// The shortest time after which a stream counts as not being read, for RTTs near 0.
 const MIN_READER_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What windows follow from.
+/// The inputs from which window sizes are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowInputs {
     /// The connection's window in bytes.
     pub memory: u64,
-    /// Bytes of other streams that nobody has read.
+    /// Unread bytes of other streams.
     pub held: u64,
     /// Bytes that all streams may still send, or have in flight, beyond their initial windows.
     pub promised: u64,
-    /// How many streams live.
+    /// Number of streams.
     pub live: u64,
-    /// How many streams are being read.
+    /// Number of streams that are read.
     pub readers: u64,
 }
 
@@ -48,7 +48,7 @@ impl WindowInputs {
         self.memory / 4 * 3
     }
 
-    /// Whether so much is unread that windows follow the readers' rates.
+    /// Whether so many bytes are unread that windows shrink to the readers' rates.
     const fn is_pressed(&self) -> bool {
         self.held > self.streams() / PRESSURE_DIVISOR
     }
@@ -63,15 +63,16 @@ impl WindowInputs {
         free / (READERS_DIVISOR + beyond * HELD_FACTOR / 128) / readers
     }
 
-    /// Bytes of the window that a stream gets with its first data. For a single stream it is large
-    /// enough to not limit the sender in the first round trips.
+    /// Returns the first window of a stream in bytes. A single stream's window is large enough not
+    /// to limit the sender in the first round trips.
     pub const fn first(&self) -> u64 {
         let live = if self.live == 0 { 1 } else { self.live };
         let (share, most) = (self.memory / INITIAL_DIVISOR / live, self.most());
         if share < most { share } else { most }
     }
 
-    /// How much of a window of `size` bytes its reader takes before it is looked at.
+    /// Returns the number of bytes that the reader of a window of `size` bytes takes between two
+    /// checks.
     pub const fn worth_a_look(size: u64) -> u64 {
         size / 4
     }
@@ -128,7 +129,7 @@ impl Readers {
         self.count()
     }
 
-    /// How many are being read.
+    /// Returns the number of streams that are read.
     pub const fn count(&self) -> u64 {
         if self.counts[0] > self.counts[1] { self.counts[0] } else { self.counts[1] }
     }
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(sight().next(4 * MIB, MIB, 100 * MS, 20 * MS), 4 * MIB, "little is left");
     }
 
-    /// Streams grow in turn as far as they may, and are left.
+    /// Streams that grow to their limit and are then left unread leave a share for later streams.
     #[test]
     fn those_that_come_after_forty_that_were_left_have_a_share() {
         let mut sight = sight();
@@ -206,8 +207,8 @@ mod tests {
         assert!(windows[2] > 1_000 && windows[10] > 250 && windows[40] > 70, "{windows:?}");
     }
 
-    /// However many grow and then stop to be read, together or one after another, they never have
-    /// all.
+    /// Streams that grow and are then left unread, together or one after another, never take all
+    /// memory.
     #[test]
     fn streams_that_stop_to_be_read_leave_some() {
         for readers in [1, 3, 40] {

@@ -20,10 +20,10 @@ pub(super) enum DiskEvent {
 #[derive(Debug)]
 pub(super) struct WriteCoalescer {
     pool: Pool,
-    /// Incomplete blocks in the order in which they were begun.
+    /// Incomplete blocks, in the order in which they were begun.
     open: BTreeMap<u64, (ObjectId, u64)>,
     serial: u64,
-    /// Bytes in open blocks, and of their buffers.
+    /// Bytes of data in open blocks, and bytes of the blocks' buffers.
     gathered: u64,
     gathering: usize,
     ready: VecDeque<DiskEvent>,
@@ -114,7 +114,7 @@ impl WriteCoalescer {
         self.ready.push_back(DiskEvent::Complete { id, size });
     }
 
-    /// Ends the gathering of a block that is out of the books of its object already.
+    /// Closes a block that was already removed from its object, and hands out its data.
     pub fn close(&mut self, id: ObjectId, start: u64, block: Block) {
         self.open.remove(&block.serial);
         self.gathered -= block.filled;
@@ -147,7 +147,7 @@ impl WriteCoalescer {
         Some(next)
     }
 
-    /// The next object that is complete, if nothing waits before it.
+    /// Returns the next complete object, if no write waits before it.
     pub fn next_complete(&mut self) -> Option<(ObjectId, u64)> {
         let Some(&DiskEvent::Complete { id, size }) = self.ready.front() else { return None };
         self.ready.pop_front();
@@ -162,7 +162,7 @@ impl WriteCoalescer {
         amount
     }
 
-    /// Drops what is gathered and ready of an object. Returns how many bytes that were.
+    /// Drops the gathered and ready data of an object. Returns the number of bytes dropped.
     pub fn forget(&mut self, id: ObjectId, blocks: BTreeMap<u64, Block>) -> u64 {
         let mut dropped = 0;
         for block in blocks.into_values() {

@@ -1,4 +1,4 @@
-//! What became of the bytes of one stream or object: sent, acknowledged, lost, repeated.
+//! The state of the bytes of one stream or object: sent, acknowledged, lost, repeated.
 
 use crate::data::data_frames::DataId;
 use crate::data::ranges::RangeSet;
@@ -13,7 +13,7 @@ pub(super) struct DeliveryState {
     pub acked: RangeSet,
     /// The bytes that are lost and must be sent again.
     pub lost: RangeSet,
-    /// The offset below which all bytes had their turn in the repetition of the tail.
+    /// The offset below which all bytes were considered for the repetition of the tail.
     pub repeated_to: u64,
     /// Whether the stream or object counts in [`Queues::wanting`].
     wanting: bool,
@@ -39,8 +39,8 @@ impl DeliveryState {
         }
     }
 
-    /// The oldest run in flight that was not repeated yet. What is lost goes out anyway and is none
-    /// of it.
+    /// Returns the oldest range in flight that was not repeated yet. Lost data are not part of it,
+    /// as they are sent again anyway.
     pub fn to_repeat(&self) -> Option<(u64, u64)> {
         self.acked
             .gaps(self.repeated_to, self.sent)
@@ -56,15 +56,14 @@ impl DeliveryState {
         debug_assert!(self.repeated_to <= self.sent, "more is repeated than was sent: {self:?}");
     }
 
-    /// How many bytes were sent and are not acknowledged. Asserts that the peer has none of what is
-    /// lost.
+    /// Counts the bytes in flight. Asserts that no lost byte was acknowledged.
     pub fn recount_in_flight(&self) -> u64 {
         let is_missing = |(start, end)| self.acked.gaps(start, end).eq([(start, end)]);
         debug_assert!(self.lost.iter().all(is_missing), "lost and acknowledged: {self:?}");
         self.sent - self.acked.iter().map(|(start, end)| end - start).sum::<u64>()
     }
 
-    /// How many ranges a recount looks at.
+    /// Returns the number of ranges that a recount examines.
     pub fn ranges(&self) -> usize {
         self.acked.count() + self.lost.count()
     }
@@ -73,13 +72,13 @@ impl DeliveryState {
 /// The queues of streams and objects with bytes to send again.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// Streams and objects with lost data, in the order in which they first had some. Some may have
-    /// none left.
+    /// Streams and objects with lost data, in the order of their first loss. Some may have none
+    /// left.
     again: VecDeque<DataId>,
-    /// How many have lost data: exact.
+    /// Number of streams and objects with lost data, which is exact.
     wanting: usize,
-    /// Streams and objects that sent something new since they were last repeated, in that order.
-    /// Some may be done.
+    /// Streams and objects with new data since their last repetition, in the order of sending. Some
+    /// may be done.
     tail: VecDeque<DataId>,
 }
 
@@ -103,7 +102,7 @@ impl Queues {
         track.wanting = wants;
     }
 
-    /// Whose lost data goes next.
+    /// Returns the stream or object whose lost data are sent next.
     pub fn next_again(&self) -> Option<DataId> {
         self.again.front().copied()
     }
@@ -124,7 +123,7 @@ impl Queues {
         }
     }
 
-    /// Whose tail is repeated next.
+    /// Returns the stream or object whose tail is repeated next.
     pub fn next_tail(&self) -> Option<DataId> {
         self.tail.front().copied()
     }
@@ -163,7 +162,7 @@ impl Queues {
         debug_assert!(tail <= standing(&self.tail, |track| track.in_tail), "some tails are not in the queue");
     }
 
-    /// How many entries a check looks at.
+    /// Returns the number of entries that a check examines.
     #[cfg(debug_assertions)]
     pub fn entries(&self) -> usize {
         self.again.len() + self.tail.len()

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The least bytes of data that are worth a frame, unless fewer are all there is.
 const MIN_DATA_BYTES: usize = 16;
 
-/// How a data frame is cut to the room that is left.
+/// The part of data that fits into a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     /// Bytes of data.
@@ -130,7 +130,7 @@ impl Outgoing {
         FillState::Open
     }
 
-    /// Writes the oldest lost bytes of a stream. `None`: it has none.
+    /// Writes the oldest lost bytes of a stream. `None`: it has no lost bytes.
     fn again_stream(
         &mut self,
         id: StreamId,
@@ -150,7 +150,7 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes the oldest lost bytes of an object. `None`: it has none.
+    /// Writes the oldest lost bytes of an object. `None`: it has no lost bytes.
     fn again_object(
         &mut self,
         id: ObjectId,
@@ -230,7 +230,7 @@ impl Outgoing {
         }
     }
 
-    /// Writes what is next in the repetition of a stream's tail; `None` if nothing is.
+    /// Writes the next part of a stream's tail again. `None`: there is none left.
     fn repeat_stream(
         &mut self,
         id: StreamId,
@@ -254,7 +254,7 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes what is next in the repetition of an object's tail; `None` if nothing is.
+    /// Writes the next part of an object's tail again. `None`: there is none left.
     fn repeat_object(
         &mut self,
         id: ObjectId,

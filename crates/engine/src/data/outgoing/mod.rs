@@ -1,6 +1,6 @@
-//! What this side sends: streams and objects. The application adds data and takes events. The
-//! connection asks for frames ([`Outgoing::fill`]), and reports what was acknowledged or lost.
-//! Queues hold what can be sent, so idle streams cost no time.
+//! The sent data: streams and objects. The application adds data and takes events. The connection
+//! asks for frames ([`Outgoing::fill`]), and reports what was acknowledged or lost. Queues hold
+//! what can be sent, so idle streams cost no time.
 
 mod blocked_reason;
 mod delivery_state;
@@ -48,10 +48,10 @@ pub struct Outgoing {
     spare: Vec<u8>,
     objects: NumberedMap<ObjectId, OutObject>,
     queues: Queues,
-    /// Streams with new bytes within their own limit, in turn.
+    /// Streams with new bytes within their own limits, in turn.
     ready: VecDeque<StreamId>,
-    /// Objects that are not completely sent, in the order in which they were added. The first is
-    /// alive.
+    /// Objects that are not completely sent, in the order in which they were added. The first entry
+    /// is never outdated.
     order: VecDeque<ObjectId>,
     /// Objects not wholly read, in the order added.
     to_read: VecDeque<ObjectId>,
@@ -59,7 +59,7 @@ pub struct Outgoing {
     resets: VecDeque<StreamId>,
     events: VecDeque<OutEvent>,
     stream_limit: u64,
-    /// The peer's limit on distinct bytes and object costs, and what of it is used.
+    /// The peer's limit on distinct bytes and object costs. `used`: the part already used.
     limit: u64,
     used: u64,
     stream_memory: usize,
@@ -145,8 +145,8 @@ impl Outgoing {
         open
     }
 
-    /// How many of `wanted` bytes [`write`](Self::write) takes now; 0 if the stream is not open or
-    /// is finished. If memory or the peer's flow control limit leaves too little room,
+    /// Returns how many of `wanted` bytes [`write`](Self::write) takes now; 0 if the stream is not
+    /// open or is finished. If memory or the peer's flow control limit leaves too little room,
     /// [`OutEvent::Writable`] later reports new room.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
@@ -166,8 +166,8 @@ impl Outgoing {
         taken
     }
 
-    /// Appends to a stream without a copy of many bytes. Returns how many bytes were taken. The
-    /// others stay in `data`.
+    /// Appends to a stream without a copy of many bytes. Returns the number of bytes taken. The
+    /// rest stays in `data`.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> usize {
         let taken = self.room(id, data.len());
         let Some(stream) = self.streams.get_mut(&id).filter(|_| taken > 0) else { return 0 };
@@ -189,7 +189,7 @@ impl Outgoing {
         self.check();
     }
 
-    /// Resets a stream. Its unsent bytes are never sent.
+    /// Resets a stream. Its unsent bytes are dropped.
     pub fn reset(&mut self, id: StreamId, code: u64) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.reset == Reset::None) else {
             return;
@@ -298,7 +298,8 @@ impl Outgoing {
         self.unsent
     }
 
-    /// Bytes held, with those of objects that the owner is reading now. Never more than the limit.
+    /// Returns the bytes held, including those of objects that the owner is reading. Never more
+    /// than the limit.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.stream_memory + self.object_memory
@@ -334,7 +335,7 @@ impl Outgoing {
             || self.next_object() == Ok(())
     }
 
-    /// Why there is nothing to send. `None`: there is something.
+    /// Returns why no data can be sent. `None`: data can be sent.
     #[must_use]
     pub fn blocked_by(&self) -> Option<Blocked> {
         if self.wants_to_send() {
@@ -388,7 +389,7 @@ impl Outgoing {
         self.check();
     }
 
-    /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile.
+    /// Handles a lost packet: its data are sent again, unless they were acknowledged meanwhile.
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
             Carried::Stream { id, offset, length, fin } => {
@@ -444,7 +445,7 @@ impl Outgoing {
         self.check();
     }
 
-    /// How many streams this side has opened.
+    /// Returns the number of streams that this host has opened.
     pub(crate) const fn opened(&self) -> u64 {
         self.opening.opened()
     }
@@ -467,7 +468,8 @@ impl Outgoing {
         self.streams.get_mut(&id).map(|stream| stream.last = true).is_some()
     }
 
-    /// How many of the peer's streams have ended in this direction since the last call.
+    /// Returns the number of the peer's streams that have ended in this direction since the last
+    /// call.
     pub(crate) const fn take_answers_over(&mut self) -> u64 {
         self.opening.take_answers_over()
     }
@@ -515,7 +517,7 @@ impl Outgoing {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Bytes that streams may hold in addition to those held now.
+    /// Returns the bytes that streams may hold in addition to the present ones.
     fn stream_room(&self) -> usize {
         let own = self.limits.share().saturating_sub(self.stream_memory);
         own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
@@ -526,7 +528,7 @@ impl Outgoing {
         self.stream_room() > self.limits.memory / 16
     }
 
-    /// Whether the object whose turn it is can be sent. An error: why not.
+    /// Checks whether the next object can be sent. An error: the reason why not.
     fn next_object(&self) -> Result<(), Blocked> {
         let object = self.order.front().and_then(|id| self.objects.get(*id)).ok_or(Blocked::Application)?;
         object.may_be_sent(self.credit(), self.objects_begun >= self.limits.objects)
@@ -611,8 +613,8 @@ impl Outgoing {
         }
     }
 
-    /// Asserts that sums are within their limits and queues complete. Where there is little, sums
-    /// are counted anew.
+    /// Asserts that sums are within their limits and queues are complete. With little data, the
+    /// sums are counted anew.
     #[cfg(debug_assertions)]
     fn check(&self) {
         let Self { streams, objects, progress, limits, limit, used, .. } = self;
@@ -648,7 +650,7 @@ impl Outgoing {
         self.room.check(streams);
     }
 
-    /// Provides objects that are only a length, as soon as the memory would take their bytes.
+    /// Provides objects that are only a length, as soon as the memory would hold their bytes.
     fn settle_lengths(&mut self) {
         while self.payload == Payload::Length
             && let Some(read) = self.next_read()

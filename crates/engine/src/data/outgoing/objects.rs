@@ -35,12 +35,12 @@ pub(super) struct OutObject {
     pub size: u64,
     /// Bytes per chunk; the last may be shorter.
     chunk_size: u64,
-    /// How much the owner was asked to read.
+    /// Number of bytes that the owner was asked to read.
     asked: u64,
     /// The offset up to which the owner has provided bytes.
     here: u64,
     chunks: VecDeque<Chunk>,
-    /// How many chunks at the front are gone altogether.
+    /// Number of chunks at the front that were removed.
     dropped: u64,
     pub abandoned: bool,
     /// Whether a frame of the object was sent.
@@ -85,7 +85,7 @@ impl OutObject {
         self.asked < self.size
     }
 
-    /// How many chunks were asked for and did not wholly go out yet.
+    /// Returns the number of chunks that were asked for and not completely sent.
     pub const fn unsent(&self) -> usize {
         (self.asked.div_ceil(self.chunk_size) - self.sent_chunks()) as usize
     }
@@ -115,8 +115,8 @@ impl OutObject {
         }
     }
 
-    /// The owner may answer in any order: what follows what is here, and was provided before, is
-    /// here now.
+    /// Advances the end of the provided bytes. The owner may provide chunks in any order, so later
+    /// ones may already be there.
     fn arrived(&mut self) {
         while self.here < self.size
             && let Some(Chunk::Held { length, .. }) =
@@ -134,7 +134,8 @@ impl OutObject {
         }
     }
 
-    /// The held bytes from `offset` to the end of their chunk; empty if not here.
+    /// Returns the held bytes from `offset` to the end of their chunk. Empty: they are not
+    /// provided.
     fn held(&self, offset: u64) -> &[u8] {
         match self.index(offset).and_then(|index| self.chunks.get(index)) {
             Some(Chunk::Held { data, .. }) => {
@@ -144,7 +145,7 @@ impl OutObject {
         }
     }
 
-    /// How many bytes from `offset` on are provided.
+    /// Returns the number of bytes that are provided from `offset` on.
     pub const fn available(&self, offset: u64) -> u64 {
         self.here.saturating_sub(offset)
     }
@@ -195,7 +196,7 @@ impl OutObject {
         !self.track.lost.is_empty() || self.fin_due()
     }
 
-    /// Whether the peer has acknowledged everything that it will get.
+    /// Whether the peer has acknowledged every byte that it will get.
     pub fn is_done(&self) -> bool {
         if self.size == 0 {
             self.abandoned || self.fin == Fin::Acked
@@ -235,8 +236,8 @@ impl OutObject {
         }
     }
 
-    /// Sends nothing new of the object, since its source vanished. Returns the bytes of memory
-    /// freed.
+    /// Abandons the unsent part of the object, since its source vanished. Returns the bytes of
+    /// memory freed.
     pub fn abandon(&mut self) -> usize {
         let (sent, mut freed) = (self.track.sent, 0);
         self.abandoned = true;
@@ -282,7 +283,7 @@ impl OutObject {
         debug_assert!(self.begun || sent == 0 && self.fin == Fin::Due, "what is sent has begun: {self:?}");
     }
 
-    /// How much of the memory it takes. Asserts that each chunk knows what of it is acknowledged.
+    /// Counts the object's memory. Asserts that the acknowledged bytes of each chunk are right.
     pub fn recount_memory(&self) -> usize {
         let mut memory = 0;
         for (index, chunk) in (self.dropped..).zip(&self.chunks) {
@@ -303,7 +304,7 @@ impl OutObject {
         memory
     }
 
-    /// How many ranges and chunks a recount looks at.
+    /// Returns the number of ranges and chunks that a recount examines.
     pub fn parts(&self) -> usize {
         self.track.ranges() + self.chunks.len()
     }

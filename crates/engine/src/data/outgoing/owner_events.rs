@@ -1,4 +1,4 @@
-//! What the owner is told: what to read, what happened, what was done.
+//! Events for the owner: data to read, and data that were delivered.
 
 use byway_wire::{ObjectId, StreamId};
 
@@ -10,7 +10,7 @@ pub struct ReadRequest {
     pub object: ObjectId,
     /// The first byte's offset in the object.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub length: usize,
 }
 
@@ -19,7 +19,7 @@ pub struct ReadRequest {
 pub enum OutEvent {
     /// The peer has all of an object.
     ObjectAcked(ObjectId),
-    /// The peer has acknowledged all of a stream, and its end.
+    /// The peer has acknowledged all bytes of a stream, and its end.
     StreamAcked(StreamId),
     /// The peer wants no more of a stream. It was [`reset`](super::Outgoing::reset) with the same
     /// code.
@@ -29,8 +29,8 @@ pub enum OutEvent {
         /// The peer's code for the reason.
         code: u64,
     },
-    /// A write to this stream was cut short before; it takes bytes again. Told once for each time
-    /// that one was cut short.
+    /// A write to this stream was cut short before, and the stream takes bytes again. There is one
+    /// event for each such write.
     Writable(StreamId),
     /// A stream can be [opened](super::Outgoing::open_next) again, after that was refused.
     MayOpen,

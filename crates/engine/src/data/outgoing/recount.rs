@@ -30,9 +30,9 @@ pub(super) struct Sums {
     pub object_memory: usize,
     /// Pieces of objects that were read, or asked for, and not wholly sent yet.
     pub unsent: usize,
-    /// How many objects have begun.
+    /// Number of objects that have begun.
     pub objects_begun: usize,
-    /// How many streams wait for the peer.
+    /// Number of streams that wait for the peer.
     pub streams_busy: usize,
     /// Bytes that were sent and are not acknowledged.
     pub in_flight: u64,
@@ -69,7 +69,8 @@ impl Live<'_> {
         Sums { stream_memory, object_memory, unsent, objects_begun, streams_busy, in_flight }
     }
 
-    /// Asserts that those with lost data, and those whose tail may be repeated, are in `queues`.
+    /// Asserts that `queues` hold all streams and objects with lost data, and all whose tail may be
+    /// repeated.
     pub fn check_queues(&self, queues: &Queues) {
         let streams = self.streams.values().map(|stream| (&stream.track, stream.wants_again()));
         let objects = self.objects.iter().map(|object| (&object.track, object.wants_again()));
@@ -79,8 +80,8 @@ impl Live<'_> {
         });
     }
 
-    /// Asserts that just the streams with new bytes are `ready`, and just those with a reset that
-    /// the peer must hear of are in `resets`, each once.
+    /// Asserts that `ready` holds exactly the streams with new bytes, and `resets` exactly those
+    /// with an unsent reset, each once.
     pub fn check_streams(&self, ready: &VecDeque<StreamId>, resets: &VecDeque<StreamId>) {
         let has_new = |stream: &OutStream| stream.in_ready && stream.has_new();
         let is_due = |stream: &OutStream| matches!(stream.reset, Reset::Due(_));
@@ -92,8 +93,8 @@ impl Live<'_> {
         debug_assert_eq!(resets.len(), count(is_due), "resets wait for their turn, once");
     }
 
-    /// Asserts that objects that are not sent are in `order`, and those not wholly asked for in
-    /// `to_read`. Objects that were given up may stand there too.
+    /// Asserts that `order` holds the objects that are not sent, and `to_read` those not completely
+    /// asked for. Both may also hold abandoned objects.
     pub fn check_objects(&self, order: &VecDeque<ObjectId>, to_read: &VecDeque<ObjectId>) {
         let waits = |queue: &VecDeque<ObjectId>, flag: fn(&OutObject) -> bool| {
             let standing = queue.iter().filter(|id| self.objects.get(**id).is_some_and(flag)).count();

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use byway_wire::Writer;
 
-/// The least bytes given by value that are worth a piece of their own. Fewer are copied behind
-/// those before.
+/// The smallest bytes given by value that become a piece of their own. Fewer bytes are copied
+/// behind the preceding ones.
 const MIN_PIECE_BYTES: usize = 4 << 10;
 /// The approximate size of pieces into which small writes are copied, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -171,7 +171,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is appended, acknowledged and given up: what is held is what was written.
+        /// After any appends, acknowledgements and drops, the buffer holds exactly the bytes that
+        /// were written.
         #[test]
         fn what_is_held_is_what_was_written(
             steps in proptest::collection::vec((0_u8..5, 0_usize..9_000), 1..200),

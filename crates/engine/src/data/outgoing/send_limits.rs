@@ -1,4 +1,4 @@
-//! Bounds of what is sent.
+//! The limits of sent streams and objects.
 
 /// The limits on sent streams and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct OutgoingLimits {
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,
-    /// How many objects may be begun and not wholly acknowledged: what the peer's
+    /// The most objects that may be begun and not completely acknowledged, as the peer's
     /// [`IncomingLimits::objects`](crate::data::IncomingLimits::objects) allows.
     pub objects: usize,
 }

@@ -3,7 +3,7 @@
 use crate::role::Role;
 use byway_wire::StreamId;
 
-/// Which streams may be opened.
+/// The limit on the streams that this host may open.
 #[derive(Debug)]
 pub(super) struct PeerStreamLimit {
     role: Role,
@@ -13,12 +13,12 @@ pub(super) struct PeerStreamLimit {
     opened: u64,
     /// Whether a stream could not be opened, so that its owner waits for an event.
     refused: bool,
-    /// Streams of the peer's that are over here and were over in the other direction before.
+    /// Number of the peer's streams that ended here after they had ended in the other direction.
     answers_over: u64,
 }
 
 impl PeerStreamLimit {
-    /// A limit before the peer has told one, without opened streams.
+    /// Makes a limit for the time before the peer has sent one. No stream is open.
     pub const fn new() -> Self {
         Self { role: Role::Initiator, limit: u64::MAX, opened: 0, refused: false, answers_over: 0 }
     }
@@ -48,7 +48,7 @@ impl PeerStreamLimit {
         Some(StreamId(2 * index + self.role.first_stream()))
     }
 
-    /// How many streams this side has opened.
+    /// Returns the number of streams that this host has opened.
     pub const fn opened(&self) -> u64 {
         self.opened
     }
@@ -67,12 +67,12 @@ impl PeerStreamLimit {
         told
     }
 
-    /// How many streams of the peer's were over on this side since the last call.
+    /// Returns the number of the peer's streams that ended in both directions since the last call.
     pub const fn take_answers_over(&mut self) -> u64 {
         core::mem::replace(&mut self.answers_over, 0)
     }
 
-    /// A stream of the peer's that was over in the other direction is over here.
+    /// Notes that a stream of the peer ended here, after it had ended in the other direction.
     pub const fn on_answer_over(&mut self) {
         self.answers_over += 1;
     }

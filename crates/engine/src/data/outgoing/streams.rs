@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use byway_wire::Writer;
 
-/// How many bytes a stream may hold: of the memory, and beyond the peer's limit.
+/// The bytes that a stream may hold: its share of the memory, and bytes beyond the peer's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteAllowance {
     /// Bytes of the memory that the stream may take.
@@ -35,13 +35,13 @@ pub(super) enum Reset {
     None,
     /// The stream was given up with this code, of which the peer must still learn.
     Due(u64),
-    /// The word is in flight.
+    /// The reset is in flight.
     Sent(u64),
     /// The peer knows that the stream was given up.
     Acked,
 }
 
-/// Why a write was cut short, and what it waits for.
+/// Why a write was cut short, and the condition for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WriteBlock {
     /// No write was cut short.
@@ -76,7 +76,7 @@ pub(super) struct OutStream {
     pub wait: WriteBlock,
     /// Bytes beyond the peer's limit.
     pub beyond: usize,
-    /// Whether the peer opened the stream and has ended its direction, so that the stream ends with
+    /// Whether the peer opened the stream and ended its own direction, so that the stream ends with
     /// this direction.
     pub last: bool,
 }
@@ -97,8 +97,8 @@ impl OutStream {
         self.kept.len()
     }
 
-    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little
-    /// beyond the peer's limit.
+    /// Returns the bytes that the stream takes from the owner: within its share of the memory, and
+    /// only a little beyond the peer's limit.
     pub fn room(&self, allowance: WriteAllowance) -> usize {
         let ahead = (self.limit + allowance.ahead as u64).saturating_sub(self.end());
         allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))

@@ -1,6 +1,6 @@
-//! How many bytes a stream takes from the application, and which streams are writable. Bytes that
-//! the peer's flow control does not permit yet take at most half of the streams' memory. Otherwise
-//! streams that the peer does not read would block all others.
+//! Limits on the bytes that a stream takes from the application, and the queue of streams that wait
+//! to be writable. Bytes that the peer's flow control does not permit yet take at most half of the
+//! streams' memory. Otherwise streams that the peer does not read would block all others.
 
 use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};
@@ -11,8 +11,8 @@ use byway_wire::StreamId;
 /// the limit moves.
 const MAX_AHEAD_BYTES: usize = 64 << 10;
 
-/// Bytes that a stream may keep beyond the peer's limit, of which it keeps `own` and all together
-/// `beyond`.
+/// Returns the bytes that a stream may hold beyond the peer's limit. It now holds `own` of them,
+/// and all streams together `beyond`.
 fn ahead(own: usize, beyond: usize, most: usize) -> usize {
     (own + most.saturating_sub(beyond)).min(MAX_AHEAD_BYTES)
 }
@@ -20,7 +20,7 @@ fn ahead(own: usize, beyond: usize, most: usize) -> usize {
 /// The bytes that lie beyond the peer's limits, and the streams that wait for memory.
 #[derive(Debug, Default)]
 pub(super) struct WriteLimits {
-    /// Bytes of streams beyond their own limits.
+    /// Bytes of streams beyond the streams' own limits.
     beyond: usize,
     /// Streams of which a write was cut short, and that only wait for memory.
     waiting: VecDeque<StreamId>,
@@ -32,7 +32,7 @@ impl WriteLimits {
         WriteAllowance { share: limits.memory / 4, ahead }
     }
 
-    /// Notes what a stream waits for, unless it is in the queue for memory.
+    /// Notes the condition that a stream waits for, unless it is already in the queue for memory.
     fn wait(&mut self, id: StreamId, stream: &mut OutStream, what: WriteBlock) {
         if stream.wait != WriteBlock::Memory {
             stream.wait = what;
@@ -42,7 +42,8 @@ impl WriteLimits {
         }
     }
 
-    /// Keeps the books after a change to a stream, and queues it if it takes bytes again.
+    /// Updates the counts after a change to a stream, and queues the stream if it takes bytes
+    /// again.
     pub fn settle(&mut self, id: StreamId, stream: &mut OutStream, limits: &OutgoingLimits) {
         let beyond = stream.end().saturating_sub(stream.limit) as usize;
         self.beyond = self.beyond + beyond - core::mem::replace(&mut stream.beyond, beyond);
@@ -51,8 +52,8 @@ impl WriteLimits {
         }
     }
 
-    /// Bytes of `wanted` that a stream takes, where all together take `room`. It waits if that is
-    /// less.
+    /// Returns how many of `wanted` bytes a stream takes, where all streams together take `room`.
+    /// The stream waits if these are fewer.
     pub fn of(
         &mut self,
         id: StreamId,
@@ -69,7 +70,7 @@ impl WriteLimits {
         taken
     }
 
-    /// The next stream that waits for memory, if it takes bytes now. `None`: none waits.
+    /// Returns the next stream that waits for memory, if it takes bytes now. `None`: none waits.
     pub fn next(
         &mut self,
         streams: &mut BTreeMap<StreamId, OutStream>,
@@ -87,7 +88,7 @@ impl WriteLimits {
         !self.waiting.is_empty()
     }
 
-    /// Whether any stream has bytes beyond its limit.
+    /// Whether any stream has bytes beyond the peer's limit.
     pub const fn is_beyond(&self) -> bool {
         self.beyond > 0
     }

@@ -9,8 +9,8 @@ use crate::path::sent_packets::PacketState;
 use byway_wire::{Duration, Instant};
 
 impl SendPath {
-    /// The receiver misses these numbers. What was lost goes to `lost`: nothing, where the kernel
-    /// repeats it.
+    /// Handles packets that the receiver reports as missing. Calls `lost` for their data, except on
+    /// a path over TCP, where the kernel repeats them.
     pub fn on_missing(
         &mut self,
         now: Instant,
@@ -60,7 +60,7 @@ impl SendPath {
         losses
     }
 
-    /// How long a packet may stay unacknowledged before it counts as lost.
+    /// Returns the time after which an unacknowledged packet counts as lost.
     pub(super) fn patience(&self) -> Duration {
         self.expected() + self.lateness.wait()
     }
@@ -118,7 +118,8 @@ impl SendPath {
         (number < largest).then(|| sent_at + self.patience())
     }
 
-    /// When silence on this path becomes a timeout. `None`: nothing is outstanding.
+    /// Returns the time at which silence on this path becomes a timeout. `None`: no packet is
+    /// outstanding.
     #[must_use]
     pub fn timeout_deadline(&self) -> Option<Instant> {
         if self.sent_packets.outstanding() == 0 {

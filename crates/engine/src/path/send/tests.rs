@@ -28,8 +28,8 @@ fn offsets(carried: &Carried) -> u64 {
     }
 }
 
-/// Acknowledges descending `ranges` at `millis`; returns what the path made of it, the numbers that
-/// arrived, and delays.
+/// Acknowledges descending `ranges` at `millis`. Returns the newly acknowledged packets, the
+/// numbers that arrived, and their delays.
 fn ack(
     path: &mut SendPath,
     millis: u64,
