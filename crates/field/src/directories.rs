@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// The directories of experiments and of their results.
 #[derive(Clone, Debug, Default)]
 pub struct Directories {
-    /// The directory with a folder for each experiment; `None`: those that came with the program.
+    /// The directory with a folder for each experiment. `None`: the experiments in the program.
     pub experiments: Option<PathBuf>,
     /// The directory for results and figures.
     pub out: PathBuf,
@@ -46,7 +46,8 @@ impl Directories {
         Err(Error::NotFound(sentence))
     }
 
-    /// The sentences of the papers' abstracts; none if the directory has no such file.
+    /// Returns the sentences of the papers' abstracts. There are none if the directory has no such
+    /// file.
     ///
     /// # Errors
     /// The file is not valid.
@@ -69,10 +70,10 @@ impl Directories {
         self.out.join(id)
     }
 
-    /// What came of an experiment the last time: here, or when it was last kept. A quick form that
-    /// was run here does not hide a larger form that was kept. But it shows whether that is stale:
-    /// of a program whose quick form had another trace. Returns this too. A quick form with other
-    /// seeds or values than the plan's shows nothing.
+    /// Returns the last outcome of an experiment: of a run here, or the one saved with the
+    /// experiment. A quick form that was run here does not hide a larger form that was kept. But it
+    /// shows whether that is stale: of a program whose quick form had another trace. Returns this
+    /// too. A quick form with other seeds or values than the plan's shows nothing.
     pub(crate) fn last(&self, experiment: &Experiment, expectation: &Expectation) -> (Option<Outcome>, bool) {
         let here = fs::read_to_string(self.results(&experiment.id).join("result.json")).ok();
         let here = here.and_then(|text| Outcome::from_json(&text).ok());

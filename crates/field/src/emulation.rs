@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use transfers::RunningTransfer;
 
-/// How long the programs of a run that is over may take to report.
+/// Time that the programs of a run that is over may take to report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between two looks at whether a run is to end.
+/// Time between two checks whether a run must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs every variant of a plan with every seed, one after another, because all runs use this
@@ -65,7 +65,7 @@ pub fn run(
     Ok(records)
 }
 
-/// Whether real programs, and those that are here, can do what a variant asks for.
+/// Checks that real programs on this machine can do all that a variant requires.
 ///
 /// # Errors
 /// They cannot, and why.
@@ -78,7 +78,7 @@ pub fn possible(setup: &Setup) -> Result<()> {
 pub struct EmulatedRun {
     /// The record of the run. `None`: the run was cancelled.
     pub record: Option<Record>,
-    /// Why the run's measurements are not valid. `None`: they are.
+    /// Why the run's measurements are not valid. `None`: they are valid.
     pub warning: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong in the field, and whose fault it is.
+//! The errors of the field, by their causes.
 
 use byway_control::ChoiceError;
 use byway_emulate::KeeperError;
@@ -75,7 +75,7 @@ sentences!(
 
 /// Adds a subject to a failure.
 pub(crate) trait About<T> {
-    /// The failure, with its subject in front.
+    /// Returns the failure, with its subject in front.
     fn about<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
 }
 

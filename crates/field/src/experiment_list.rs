@@ -10,12 +10,12 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// How many claims hold, are missed for a reason that is known, and fail.
+/// Number of claims that hold, that are missed for a known reason, and that fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClaimCounts {
     /// Experiments that were run or listed.
     pub experiments: usize,
-    /// How many claims hold.
+    /// Number of claims that hold.
     pub passed: usize,
     /// Claims that are missed for a reason that is known.
     pub known: usize,
@@ -24,7 +24,7 @@ pub struct ClaimCounts {
 }
 
 impl ClaimCounts {
-    /// The counts of experiments with these outcomes.
+    /// Counts the claims in these outcomes.
     #[must_use]
     pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
         let mut tally = Self::default();
@@ -48,7 +48,7 @@ impl ClaimCounts {
     }
 }
 
-/// The experiments that have one of `tags`, each with its newest result. Without tags, all
+/// Returns the experiments that have one of `tags`, each with its newest result. Without tags, all
 /// experiments.
 ///
 /// # Errors
@@ -85,7 +85,8 @@ pub fn headlines(directories: &Directories, entries: &[ReportEntry]) -> Result<V
     Ok(headlines::results(&directories.headlines()?, outcome))
 }
 
-/// A row for each experiment: how many of its claims hold, and why others are missed.
+/// Returns a row for each experiment: the number of its claims that hold, and why others are
+/// missed.
 #[must_use]
 pub fn table(entries: &[ReportEntry]) -> Grid {
     let headings = ["experiment", "published", "second", "missed", "byway", "claim, and why it is missed"];
@@ -116,24 +117,24 @@ pub fn write_page(entries: &[ReportEntry], headlines: &[HeadlineResult], file: &
 pub struct ExperimentSummary {
     /// The experiment's name.
     pub id: String,
-    /// The worst verdict of its claims: pass, known, fail, not-run.
+    /// The worst verdict of the experiment's claims: pass, known, fail, not-run.
     pub verdict: &'static str,
     /// The measured value of the decisive claim. `None`: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// Of the claim that decides: the bound.
+    /// The bound of the deciding claim.
     pub bound: String,
     /// Whether the kept result is of a program whose quick form had another trace.
     pub stale: bool,
-    /// How many claims of the paper hold as published.
+    /// Number of the paper's claims that hold as published.
     pub published: usize,
-    /// How many more hold by a declared second reading.
+    /// Number of further claims that hold by a declared second reading.
     pub second: usize,
-    /// How many hold by no reading.
+    /// Number of claims that hold by no reading.
     pub missed: usize,
-    /// How many claims about byway's own law hold.
+    /// Number of claims about byway's own law that hold.
     pub ours: usize,
-    /// How many claims about byway's own law are missed.
+    /// Number of claims about byway's own law that are missed.
     pub ours_missed: usize,
     /// The results of all claims.
     pub claims: Vec<ClaimSummary>,
@@ -154,7 +155,7 @@ pub struct ClaimSummary {
     pub measured: Option<f64>,
     /// The claim's bound.
     pub bound: String,
-    /// The paper's value, in its words.
+    /// The paper's value, as the paper states it.
     pub paper: String,
     /// Why the claim is missed or was not run. `None`: it passes.
     #[serde(skip_serializing_if = "Option::is_none")]

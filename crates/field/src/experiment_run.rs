@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// Somebody is asked before a task that takes longer than this.
+/// The duration of a task in seconds from which a person is asked before it runs.
 const LONG_TASK_SECONDS: f64 = 3_600.0;
-/// How many runs tell how long the others take.
+/// The number of completed runs from which the remaining time is estimated.
 const MIN_TIMED_RUNS: usize = 4;
 
 /// How experiments are run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Where experiments are, and where results go.
+    /// The directories of experiments and of results.
     pub directories: Directories,
     /// The mode in which plans run, such as quick or full.
     pub mode: Mode,
@@ -63,7 +63,8 @@ pub struct Task {
 pub enum ExperimentEvent {
     /// A task with this title begins.
     Begins(String),
-    /// How many runs are done, of how many, and about how many seconds the others take.
+    /// The number of completed runs, the number of all runs, and about how many seconds the rest
+    /// takes.
     Progress(usize, usize, f64),
     /// The task takes more than an hour: about this number of seconds. It waits until this was
     /// heard, and can be cancelled then.
@@ -98,9 +99,9 @@ pub enum TaskResult {
 pub struct ExperimentResult {
     /// The measures and verdicts of the run.
     pub outcome: Outcome,
-    /// Why the outcome is not kept, although that was asked for.
+    /// Why the outcome is not saved, although this was requested.
     pub not_kept: Option<String>,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: usize,
     /// Packets sent over all links, in all runs.
     pub packets: u64,
@@ -124,8 +125,8 @@ pub fn no_form(id: &str, mode: Mode) -> String {
     format!("{id}: not run: the plan has no [mode.{mode}] for --quick: leave out --quick, or write one")
 }
 
-/// The tasks to run: plans (names in `what` that end in `.toml`), then experiments. An empty `what`
-/// means all experiments. Nonempty `tags` leave only experiments with such a tag.
+/// Returns the tasks to run: plans (names in `what` that end in `.toml`), then experiments. An
+/// empty `what` means all experiments. Nonempty `tags` leave only experiments with such a tag.
 ///
 /// # Errors
 /// There is no such plan or experiment.
@@ -153,9 +154,9 @@ pub fn tasks(directories: &Directories, what: &[String], tags: &[String]) -> Res
 
 /// A task that was read.
 pub(crate) enum Prepared {
-    /// It can be run.
+    /// The task can be run.
     Ready(Box<(Plan, Expectation)>),
-    /// It cannot be run, with this result.
+    /// The task cannot be run, with this result.
     Not(TaskResult),
 }
 
@@ -258,7 +259,7 @@ impl Task {
         })))
     }
 
-    /// The plan and its expectation. If it has no columns, they are the usual ones.
+    /// Returns the plan and its expectation. Without columns, it gets the usual ones.
     pub(crate) fn prepared(&self, mode: Mode, overrides: &Overrides) -> Result<Prepared> {
         let mut expectation = expectation(&self.experiment)?;
         let Some(source) = &self.experiment.plan else {
@@ -313,8 +314,8 @@ impl Task {
     }
 }
 
-/// Why a result is not worth keeping: it is of a part of the plan, or most of its variants are one
-/// run many times.
+/// Returns why a result is not saved: it is of a part of the plan, or most of its variants repeat
+/// one run.
 fn not_kept(plan: &Plan, outcome: &Outcome) -> Option<String> {
     if !outcome.whole {
         return Some("it is not of all runs with the plan's seeds and values".to_owned());
@@ -351,7 +352,7 @@ fn simulated(
     })
 }
 
-/// About how many seconds runs take that are left, if they are as long as those that are done.
+/// Returns about how many seconds the remaining runs take, if they are as long as those before.
 fn seconds_left(elapsed: f64, done: usize, of: usize) -> f64 {
     elapsed * of.saturating_sub(done) as f64 / done.max(1) as f64
 }
@@ -385,7 +386,7 @@ fn usual_columns(plan: &Plan) -> Result<Expectation> {
     Ok(Expectation::read("the plan's columns", &source)?)
 }
 
-/// The commit of the experiments where git knows it, else the version of the program.
+/// Returns the git commit of the experiments, or else the version of the program.
 pub(crate) fn commit(directories: &Directories) -> String {
     let version = || format!("byway {}", env!("CARGO_PKG_VERSION"));
     let Some(directory) = &directories.experiments else { return version() };

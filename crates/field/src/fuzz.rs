@@ -11,17 +11,17 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How many worlds run between two looks at whether to go on.
+/// Number of worlds that run between two calls of `stop`.
 const BATCH_WORLDS: usize = 50;
 
-/// Which worlds are run.
+/// The seeds of the worlds to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorldSeeds {
     /// This number of consecutive seeds.
     Count {
         /// The first of the seeds.
         first: u64,
-        /// How many seeds.
+        /// Number of seeds.
         count: u64,
     },
     /// Consecutive seeds until the time is over.
@@ -53,7 +53,7 @@ impl WorldSeeds {
         Ok(Self::Listed(seeds.collect::<Result<_>>()?))
     }
 
-    /// The number of seeds. `None`: it depends on the time.
+    /// Returns the number of seeds. `None`: it depends on the time.
     #[must_use]
     pub const fn count(&self) -> Option<u64> {
         match self {
@@ -91,16 +91,16 @@ impl WorldSeeds {
 pub enum FuzzEvent {
     /// A world broke a law.
     Found(Finding),
-    /// The number of worlds run so far, and what they contained.
+    /// The number of worlds run so far, and their contents.
     Progress(FuzzCounts),
 }
 
 /// Seeds that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SeedSeries {
-    /// The first of them.
+    /// The first seed.
     pub first: u64,
-    /// The last of them.
+    /// The last seed.
     pub last: u64,
 }
 
@@ -111,9 +111,9 @@ pub struct FuzzCounts {
     pub worlds: u64,
     /// The seeds, in the order in which they were run.
     pub seeds: Vec<SeedSeries>,
-    /// How many packets the worlds had.
+    /// Number of packets in the worlds.
     pub packets: u64,
-    /// How many broke a law.
+    /// Number of worlds that broke a law.
     pub found: u64,
     /// Seconds of real time that the worlds took.
     #[serde(skip)]
@@ -169,8 +169,8 @@ pub fn run(
     Ok(counts)
 }
 
-/// The world of `seed` as a plan, which runs with that seed alone; `finding` is what is known of
-/// it.
+/// Returns the world of `seed` as a plan, which runs only with that seed. `finding`: a description
+/// of the broken law.
 ///
 /// # Errors
 /// The seed is larger than a plan's may be.

@@ -22,11 +22,11 @@ use world::Rival;
 /// The settings of a measurement of harm.
 #[derive(Clone, Debug)]
 pub struct HarmOptions {
-    /// Who transfers, by name.
+    /// The names of the bulk senders.
     pub against: Vec<String>,
-    /// How many transfers at once; each number is a run.
+    /// The numbers of simultaneous transfers. Each number is a run.
     pub bulk: Vec<u32>,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u32,
     /// Packets that wait before the link; each number is a series of runs.
     pub queue: Vec<u32>,
@@ -38,7 +38,7 @@ pub struct HarmOptions {
     pub seed: u64,
     /// In the simulator instead.
     pub simulated: bool,
-    /// Where samples are written, as JSON lines.
+    /// The file for samples, as JSON lines.
     pub trace: Option<PathBuf>,
 }
 
@@ -62,13 +62,13 @@ pub enum HarmEvent<'a> {
     Rows(AccessLink, &'a [HarmRow]),
 }
 
-/// The times of requests beside bulk transfers, and what the transfers carried. Ratios compare each
+/// The times of requests beside bulk transfers, and the bytes of the transfers. Ratios compare each
 /// request with itself alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct HarmRow {
     /// The program and class of the transfers.
     pub against: String,
-    /// How many transfers at once.
+    /// Number of simultaneous transfers.
     pub bulk: u32,
     /// Packets of queue before the link.
     pub queue: u32,
@@ -76,9 +76,9 @@ pub struct HarmRow {
     pub rate_bps: u64,
     /// The link's round-trip time, milliseconds.
     pub rtt_ms: u32,
-    /// How many requests were made.
+    /// Number of requests made.
     pub requests: usize,
-    /// How many requests finished.
+    /// Number of requests that finished.
     pub finished: usize,
     /// Median completion time alone.
     pub alone_median_seconds: f64,
@@ -87,14 +87,14 @@ pub struct HarmRow {
     /// Median completion time beside the transfers; a request that did not finish counts as
     /// endless, which is null.
     pub median_seconds: Option<f64>,
-    /// Ninetieth percentile of these.
+    /// The 90th percentile of these times.
     pub p90_seconds: Option<f64>,
-    /// The median of the requests' times over their times alone.
+    /// The median of the requests' times, each divided by its time alone.
     pub median: Option<f64>,
     /// Ninetieth percentile of ratios.
     pub p90: Option<f64>,
-    /// File bytes delivered from the first request to the end of the last, of what the requests
-    /// left.
+    /// The share that the transfers took of the capacity left by the requests, from the first
+    /// request to the end of the last.
     pub share: Option<f64>,
     /// Seconds from the end of the last request until the transfers had 90 % of the link for a
     /// second; null: they never had.
@@ -138,7 +138,7 @@ struct HarmRun {
 }
 
 /// Checks that this machine can measure everything in `options`, so that a missing program is found
-/// before the first measurement. `tell` gets warnings of what is left out.
+/// before the first measurement. `tell` gets warnings about omitted parts.
 ///
 /// # Errors
 /// A name is unknown, something is missing, or `tell` failed.
@@ -174,7 +174,7 @@ impl HarmOptions {
 
 impl Prepared {
     /// Runs the measurements one after another, because they share the machine. Once `cancel` is
-    /// set, this function returns soon, with the rows so far. `program` is the path of byway.
+    /// set, it returns soon, with the rows so far. `program` is the path of byway.
     ///
     /// # Errors
     /// A program failed, or `tell` failed.
@@ -212,7 +212,7 @@ impl Prepared {
         Ok(all)
     }
 
-    /// Does one run. `None`: it was cancelled.
+    /// Makes one run. `None`: it was cancelled.
     fn one(
         &self,
         link: AccessLink,

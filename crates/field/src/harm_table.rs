@@ -1,4 +1,4 @@
-//! Runs of `byway lab harm` as a table for whoever prints it.
+//! Runs of `byway lab harm` as a table to print.
 
 use crate::harm::{HarmRow, HarmVerdict};
 use byway_lab::expect::table::{Grid, GridRow};

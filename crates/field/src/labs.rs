@@ -47,7 +47,7 @@ pub enum TakenDown {
     Down(Box<LabState>),
 }
 
-/// Where labs are written down.
+/// Returns the directory of labs.
 pub(crate) fn place() -> LabDirectory {
     LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }

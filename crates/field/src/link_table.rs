@@ -1,4 +1,4 @@
-//! The links of a lab as a table for whoever prints it.
+//! The links of a lab as a table to print.
 
 use byway_emulate::LinkStatus;
 use byway_lab::expect::table::{Grid, GridRow};

@@ -1,4 +1,4 @@
-//! What `byway lab up` is to build: the network of a plan, an experiment or a topology.
+//! The network that `byway lab up` builds: that of a plan, an experiment or a topology.
 
 use crate::directories::Directories;
 use crate::error::{About as _, Error, Result};
@@ -18,7 +18,7 @@ pub struct NetworkRequest {
     pub name: Option<String>,
     /// The seed of all that is random about the links.
     pub seed: u64,
-    /// Of a plan with a sweep: which variant.
+    /// The variant of a plan with a sweep.
     pub sweep: Vec<(String, Vec<String>)>,
     /// The parameters of a named topology.
     pub set: Vec<(String, f64)>,
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// The graph of the network, and the default name of a lab with it.
+/// Returns the graph of the network, and the default name of its lab.
 fn graph(wanted: &NetworkRequest) -> Result<(String, Graph)> {
     let what = wanted.what.as_str();
     let path = Path::new(what);

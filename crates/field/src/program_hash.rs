@@ -1,4 +1,4 @@
-//! What tells one program, or one plan, from another.
+//! Hashes that identify a program or a plan.
 
 use crate::error::{About as _, Result};
 

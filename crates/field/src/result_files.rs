@@ -11,23 +11,23 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What came of the runs of a plan.
+/// The results of a plan's runs.
 pub(crate) struct RunResults<'a> {
-    /// The runs, as measures read them.
+    /// The runs, indexed for measures.
     pub(crate) indexed: &'a Records<'a>,
-    /// Their records. Empty: only their answers are known.
+    /// The records of the runs. Empty: only the answers are known.
     pub(crate) records: &'a [Record],
     /// The verdicts.
     pub(crate) outcome: &'a Outcome,
 }
 
-/// Where the files of a result go.
+/// The places of a result's files.
 pub(crate) struct ResultPlaces<'a> {
     /// The directory of the experiment's results.
     pub(crate) directory: PathBuf,
     /// A file for a row per variant and seed.
     pub(crate) csv: Option<&'a Path>,
-    /// The experiment's own folder, if its verdicts are kept there.
+    /// The experiment's own folder, if its verdicts are saved there.
     pub(crate) kept: Option<PathBuf>,
 }
 
@@ -91,8 +91,8 @@ pub(crate) fn write_traces(
     Ok(())
 }
 
-/// What happened to each transfer of the plan's first variant, a qlog file for each seed. A sweep
-/// has hundreds of variants, and a viewer opens one session at a time.
+/// Writes a qlog file for each transfer of the plan's first variant and each seed. A sweep has
+/// hundreds of variants, and a viewer opens one session at a time.
 pub(crate) fn write_qlogs(directory: &Path, plan: &Plan, records: &[Record]) -> Result<()> {
     let directory = directory.join("qlog");
     fs::create_dir_all(&directory).about(|| directory.display().to_string())?;

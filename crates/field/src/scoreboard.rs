@@ -21,16 +21,17 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// An event while cells are run.
 #[derive(Clone, Debug)]
 pub enum ScoreboardEvent {
-    /// The run begins. How many cells it needs follows, and how many of these have a row already.
+    /// The run begins. The fields: the number of cells, and the number of cells that already have a
+    /// row.
     Begins {
         /// The number of selected cells.
         cells: usize,
-        /// How many of the selected cells already have a row.
+        /// Number of selected cells that already have a row.
         there: usize,
     },
     /// A cell has ended, with this row.
     Row(Box<CellRow>),
-    /// How far the run is.
+    /// The progress of the run.
     Progress {
         /// Cells that were run.
         done: usize,
@@ -41,7 +42,7 @@ pub enum ScoreboardEvent {
     },
 }
 
-/// Where rows are, and which are made.
+/// The files of rows, and the part of rows to make.
 #[derive(Clone, Copy, Debug)]
 pub struct RowPlaces<'a> {
     /// The directory with the rows of this run.
@@ -57,11 +58,11 @@ pub struct RowPlaces<'a> {
 pub struct BoardSummary {
     /// Cells that have a row.
     pub cells: usize,
-    /// Of how many seeds figures are the median.
+    /// Number of seeds of which figures are the median.
     pub seeds: u64,
     /// The number of cells that were run now.
     pub ran: usize,
-    /// How many bounds hold.
+    /// Number of bounds that hold.
     pub held: usize,
     /// Bounds that are missed for a reason that is known.
     pub known: usize,
@@ -70,7 +71,7 @@ pub struct BoardSummary {
 }
 
 impl FilledBoard {
-    /// The numbers of the board, with the bounds that were held against it.
+    /// Returns the totals of the board, with its judged bounds.
     #[must_use]
     pub fn summary(&self, selection: &CellSelection, judged: &[BoundResult]) -> BoardSummary {
         let count = |holds: fn(&BoundResult) -> bool| judged.iter().filter(|judged| holds(judged)).count();
@@ -104,13 +105,13 @@ impl FilledBoard {
 pub struct FilledBoard {
     /// The rows of all cells.
     pub rows: Vec<CellRow>,
-    /// The scoreboard of these rows.
+    /// The scoreboard made from these rows.
     pub board: Board,
-    /// How many cells were run now.
+    /// Number of cells that were run now.
     pub ran: usize,
     /// The duration of the run in seconds.
     pub seconds: f64,
-    /// Where rows are kept.
+    /// The file of rows.
     pub file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What a thread took of a processor.
+//! The processor time of a thread.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

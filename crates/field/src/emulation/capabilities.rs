@@ -9,7 +9,7 @@ const KERNEL_CONTROLLERS: [(&str, &str); 4] =
     [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 const NO_OPTIONS: &str = "the kernel's TCP has no options of its controllers";
 
-/// An error if real programs cannot do what a variant requires.
+/// Checks that real programs can do all that a variant requires.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for requests in &setup.requests {
         if kernel(&requests.congestion.name).is_none() {
@@ -86,7 +86,7 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     }
 }
 
-/// The kernel's name of the controller with this name. `None`: it has none.
+/// Returns the kernel's name of the controller `name`. `None`: the kernel does not have it.
 pub(super) fn kernel(name: &str) -> Option<&'static str> {
     KERNEL_CONTROLLERS.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
 }

@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 /// The number of the first transfer's routing table; each transfer has its own.
 pub(super) const FIRST_TABLE: u32 = 20_000;
 
-/// The node through which a kernel TCP transfer is routed. `None`: it takes the direct route.
+/// Returns the node through which a kernel TCP transfer is routed. `None`: it takes the direct
+/// route.
 pub(super) fn through(transfer: &Transfer) -> Option<&str> {
     match (&transfer.carrier, transfer.paths.as_slice()) {
         (Carrier::Tcp(_), [PathChoice::Through(node)]) => Some(node),

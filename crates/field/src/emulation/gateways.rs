@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 const FIRST_GATEWAY_PORT: u16 = 4749;
 /// The firewall mark of the first pair's gateways; each pair has its own.
 const FIRST_MARK: u32 = 25_207;
-/// How long gateways may take to find each other, and how long each of their paths may take.
+/// Time that gateways may take to find each other, and time for each of their paths.
 const PATHS_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time between two looks at the gateways' paths.
+/// Time between two checks of the gateways' paths.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The size of a packet in bytes, to show windows in packets.
 const PACKET_BYTES: f32 = 1_400.0;
 
-/// An error if real gateways cannot do what a variant requires.
+/// Checks that real gateways can do all that a variant requires.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
@@ -69,7 +69,7 @@ fn used(setup: &Setup) -> impl Iterator<Item = &Gateways> {
     setup.gateways.iter().filter(|gateways| behind(setup, gateways).next().is_some())
 }
 
-/// The transfers that go through a pair of gateways, with their places in the plan.
+/// Returns the transfers that go through a pair of gateways, with their indices in the plan.
 fn behind<'a>(setup: &'a Setup, gateways: &'a Gateways) -> impl Iterator<Item = (usize, &'a Transfer)> {
     let by =
         |transfer: &Transfer| matches!(&transfer.carrier, Carrier::Gateways(_, by) if *by == gateways.name);
@@ -83,7 +83,7 @@ pub(super) struct RunningGateways {
     _helpers: Vec<HelperProcess>,
     entry: PathBuf,
     exit: PathBuf,
-    /// The name of each path, and the address to which its packets go first.
+    /// The name of each path, and the first address to which its packets go.
     paths: Vec<(String, String)>,
     /// The reports of the entry gateway, each with its time in seconds.
     reports: Vec<(f64, GatewayReport)>,
@@ -211,7 +211,8 @@ fn key(site: &RunLab, host: &str, role: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Whether a gateway has a session, knows whom the other serves, and can use all its paths.
+/// Whether a gateway has a session, knows the hosts that its peer serves, and can use all its
+/// paths.
 fn ready_to_carry(socket: &Path, paths: usize) -> bool {
     ask(socket).is_ok_and(|report| {
         report.peers.iter().all(|peer| {

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// For each sender, receiver and routing table: the initial window in packets.
 type Beginnings<'a> = BTreeMap<(&'a str, &'a str, String), u32>;
 
-/// The initial windows that a plan sets. An error: the kernel cannot set them.
+/// Returns the initial windows that a plan sets. An error: the kernel cannot set them.
 ///
 /// # Errors
 /// It says two things of one route.
@@ -43,7 +43,7 @@ pub(super) fn of(setup: &Setup) -> Result<Beginnings<'_>, String> {
     Ok(all)
 }
 
-/// Tells the routes of a variant.
+/// Sets the initial windows on the routes of a variant.
 pub(super) fn set_up(site: &RunLab, setup: &Setup) -> Result<()> {
     let mut scripts: BTreeMap<&str, String> = BTreeMap::new();
     for ((from, to, table), packets) in of(setup).map_err(Error::Failed)? {

@@ -37,7 +37,7 @@ pub(super) fn later<T: Send + 'static>(
     })?)
 }
 
-/// Starts a program, and waits for its line of JSON that says it is ready.
+/// Starts a program, and waits for its line of JSON that says that it is ready.
 pub(super) fn ready(mut command: Command) -> Result<(HelperProcess, Value)> {
     let mut child = command.stderr(Stdio::null()).spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;
@@ -56,7 +56,7 @@ pub(super) fn ready(mut command: Command) -> Result<(HelperProcess, Value)> {
     Ok((helper, ready))
 }
 
-/// Starts a program, and waits for any line that says it is ready.
+/// Starts a program, and waits for any line that says that it is ready.
 pub(super) fn said_ready(mut command: Command) -> Result<HelperProcess> {
     let mut child = command.spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;
@@ -70,7 +70,8 @@ pub(super) fn text(ready: &Value, key: &str) -> Result<String> {
     Ok(ready[key].as_str().or_failed(|| format!("it names no {key}"))?.to_owned())
 }
 
-/// A file of this size. Transfers of one size send one file: eight of them need not fill the disk.
+/// Returns a file of this size. Transfers of one size share one file, so that eight of them do not
+/// fill the disk.
 pub(super) fn noise_file(site: &RunLab, bytes: u64) -> Result<PathBuf> {
     let file = site.directory.path().join(format!("noise-{bytes}"));
     if !file.exists() {

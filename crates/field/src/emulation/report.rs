@@ -1,15 +1,15 @@
-//! What programs report of a transfer, as steps and as samples.
+//! Programs' reports of a transfer, as steps and as samples.
 
 use serde_json::Value;
 
-/// How far a transfer was when, in seconds since it began and bytes that the receiver had.
+/// The progress of a transfer: bytes at the receiver, by seconds since its beginning.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TransferReport {
     pub(super) steps: Vec<(f64, u64)>,
-    /// By name of the path.
+    /// The progress of each path, by its name.
     pub(super) paths: Vec<(String, Vec<(f64, u64)>)>,
     pub(super) finished: Option<f64>,
-    /// Packets that the sender found lost. `None`: it does not report them.
+    /// Number of packets that the sender found lost. `None`: the sender does not report losses.
     pub(super) lost: Option<u64>,
 }
 

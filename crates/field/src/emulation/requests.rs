@@ -1,4 +1,4 @@
-//! What people wait for, by real programs, and what they report.
+//! Requests by real programs, and the reports of these.
 
 use super::capabilities::kernel;
 use super::process::{HelperProcess, later, said_ready};

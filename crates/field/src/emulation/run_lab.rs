@@ -13,14 +13,14 @@ use std::process::{Command, Stdio};
 pub struct RunContext<'a> {
     /// The path of byway's own program.
     pub program: &'a Path,
-    /// The name of the plan, as `byway lab up` takes it.
+    /// The name of the plan, as for `byway lab up`.
     pub what: &'a str,
     /// The directory of experiments. `None`: those in the program.
     pub experiments: Option<&'a Path>,
 }
 
-/// The lab of one run, and a directory for the files of its programs. When a `RunLab` is dropped,
-/// both are removed. If this process is killed, the lab ends too.
+/// The lab of one run, and a directory for the files of its programs. Dropping it removes both. If
+/// this process is killed, the lab ends too.
 pub(super) struct RunLab {
     pub(super) program: PathBuf,
     pub(super) lab: Lab,
@@ -29,7 +29,7 @@ pub(super) struct RunLab {
 }
 
 impl RunLab {
-    /// Builds the variant of these axes.
+    /// Builds the lab of the variant with these axes.
     pub(super) fn up(ground: RunContext<'_>, axes: &[String], seed: u64) -> Result<Self> {
         let RunContext { program, what, experiments } = ground;
         let lab = place().lab(&format!("run-{}", std::process::id()));
@@ -57,14 +57,14 @@ impl RunLab {
         command
     }
 
-    /// Where byway keeps keys and journals on a host.
+    /// Returns byway's state directory on a host.
     pub(super) fn state(&self, host: &str, role: &str) -> Result<PathBuf> {
         let state = self.directory.path().join(format!("{role}-{host}"));
         fs::create_dir_all(&state)?;
         Ok(state)
     }
 
-    /// A `byway` command on a host, with its own state directory.
+    /// Makes a `byway` command on a host, with its own state directory.
     pub(super) fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
         let state = self.state(host, role)?;
         let program = self.program.to_string_lossy();

@@ -1,4 +1,4 @@
-//! What a gateway answers at its socket.
+//! Reads a gateway's status from its socket.
 
 use crate::error::{About as _, Result};
 use byway_gateway::report::GatewayReport;

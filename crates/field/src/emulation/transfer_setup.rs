@@ -91,7 +91,7 @@ impl TransferSetup<'_> {
     }
 }
 
-/// When and between whom a transfer moves, and when it begins in the run's time. `None`: not
+/// Returns the hosts and times of a transfer, and its start within the run. `None`: it is not
 /// between hosts.
 pub(super) fn moving<'a>(
     setup: &Setup,

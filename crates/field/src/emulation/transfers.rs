@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Tries to reach a server that has just been started, at most.
 const MAX_TRIES: u32 = 50;
-/// Time between two such tries, and between two looks at whether a program has reported.
+/// Time between two such attempts, and between two checks whether a program has reported.
 const RETRY_INTERVAL: Duration = Duration::from_millis(40);
 
 /// A transfer that is running.

@@ -14,7 +14,8 @@ use std::process::{Command, Stdio};
 /// The plan's name of this controller, with `carrier = "tcp"`.
 pub(super) const CONTROLLER_NAME: &str = "ledbat";
 const UTP_SCRIPT: &str = include_str!("utp.py");
-/// The system's own first: that is the one that has what the system's packages bring.
+/// The commands for Python. The system's own comes first, as it has the modules of the system's
+/// packages.
 const PYTHON_COMMANDS: [&str; 2] = ["/usr/bin/python3", "python3"];
 
 /// A Python that knows libtorrent.

@@ -1,4 +1,4 @@
-//! What two runs say together: requests alone, and the same beside transfers.
+//! The figures of two runs: requests alone, and the same requests beside transfers.
 
 use byway_lab::Record;
 use byway_lab::record::{LinkRecord, RequestRecord};
@@ -8,7 +8,7 @@ use byway_lab::utilization::{self, at};
 /// The bounds that byway promises for its background class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Requests' times over their times alone, at most: the median.
+    /// The largest median of the requests' times, each divided by its time alone.
     pub median: f64,
     /// The 90th percentile of the ratios of requests' times, at most.
     pub p90: f64,
@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// How much `bulk` background transfers may delay requests on a line of `mbit` Mbit/s, and the
-    /// least throughput they need. On a slower line, more delay is allowed, because each packet of
-    /// a transfer takes longer to send.
+    /// Returns the bounds for the delay of requests by `bulk` background transfers on a line of
+    /// `mbit` Mbit/s, and for the transfers' throughput. On a slower line, more delay is allowed,
+    /// because each packet of a transfer takes longer to send.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -55,7 +55,7 @@ pub(super) struct Figures {
     pub(super) regain: Option<f64>,
 }
 
-/// The figures of `beside`, whose requests are those of `alone`. `None`: there is none that
+/// Returns the figures of `beside`, whose requests are those of `alone`. `None`: no request
 /// finished alone.
 pub(super) fn figures(alone: &Record, beside: &Record) -> Option<Figures> {
     let (quiet, loud) = (&alone.requests.first()?.list, &beside.requests.first()?.list);
@@ -80,7 +80,7 @@ pub(super) fn figures(alone: &Record, beside: &Record) -> Option<Figures> {
 }
 
 impl Figures {
-    /// Which bounds do not hold.
+    /// Returns the bounds that do not hold.
     pub(super) fn missed(&self, bounds: &Bounds) -> Vec<&'static str> {
         let [median, p90] = self.ratio;
         [
@@ -95,7 +95,7 @@ impl Figures {
     }
 }
 
-/// From the first request to the end of the last, in seconds.
+/// Returns the time of the first request and the end of the last, in seconds.
 fn company(list: &[RequestRecord]) -> Option<(f64, f64)> {
     let begun = list.iter().filter_map(|request| request.began);
     let ended = list.iter().filter_map(|request| Some(request.began? + request.took.unwrap_or(0.0)));
@@ -107,7 +107,8 @@ fn bottleneck(record: &Record) -> Option<&LinkRecord> {
     record.links.iter().find(|link| link.rate > 0 && link.to == "far")
 }
 
-/// File bytes that came, of what the link carries in that time less what the requests need alone.
+/// Returns the file bytes received, divided by the link's capacity in that time minus the bytes of
+/// the requests alone.
 fn share(alone: &Record, beside: &Record, start: f64, end: f64) -> Option<f64> {
     let link = bottleneck(alone)?;
     let needed = link.sent.last()?.saturating_sub(at(&link.sent, alone.sample, start)) as f64;
@@ -119,7 +120,7 @@ fn share(alone: &Record, beside: &Record, start: f64, end: f64) -> Option<f64> {
     (left > 0.0).then(|| files as f64 / left)
 }
 
-/// How long after `end` the transfers have had the link for a second.
+/// Returns the time after `end` until the transfers have filled the link for a second.
 fn regain(link: &LinkRecord, sample: f64, end: f64) -> Option<f64> {
     utilization::filled_after(&link.sent, sample, end, |from, to| link.rate as f64 / 8.0 * (to - from))
 }

@@ -42,7 +42,7 @@ pub(super) enum Rival {
 }
 
 impl Rival {
-    /// Who is meant by a word of the command line.
+    /// Returns the rival that a name on the command line means.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         // What the class `background` is.
         let (who, controller) = name.split_once(':').unwrap_or((name, "background"));
@@ -61,7 +61,7 @@ impl Rival {
         made.map(|_| own(controller.to_owned())).map_err(|error| error.to_string())
     }
 
-    /// Whether the bounds apply to it: it is byway's background class in any form.
+    /// Whether the bounds apply to the rival: it is byway's background class in any form.
     pub(super) fn is_judged(&self) -> bool {
         match self {
             Self::Byway(controller) | Self::Gateways(controller) => controller == "background",
@@ -70,12 +70,12 @@ impl Rival {
     }
 }
 
-/// How long a run takes, in seconds.
+/// Returns the duration of a run in seconds.
 pub(super) fn seconds(requests: u32) -> u32 {
     PREPARATION_SECONDS + ALONE_SECONDS + (requests * REQUEST_INTERVAL_MS).div_ceil(1_000) + RECOVERY_SECONDS
 }
 
-/// The plan of a run: `requests` of them beside `bulk`, or alone.
+/// Returns the plan of a run: `requests` requests beside `bulk`, or alone.
 ///
 /// # Errors
 /// If it cannot be written as TOML.
@@ -158,7 +158,7 @@ pub(super) fn plan(link: AccessLink, requests: u32, bulk: Option<(&Rival, u32)>)
     Ok(toml::to_string(&plan)?)
 }
 
-/// The only variant of such a plan.
+/// Returns the only variant of such a plan.
 pub(super) fn setup(file: &str, text: &str) -> Result<Setup> {
     let plan = Plan::read(file, text, Mode::All, &Overrides::default())?;
     plan.and_then(|plan| plan.variants.into_iter().next()).or_failed(|| "a plan without a variant")

@@ -30,7 +30,7 @@ pub enum GatherEvent {
     NoFigure(String),
 }
 
-/// What was gathered.
+/// The result of gathering rows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gathered {
     /// The result. `None`: there is no row of this sweep.
@@ -39,9 +39,9 @@ pub struct Gathered {
     /// The runs that have no row, as tasks.
     #[serde(skip)]
     pub tasks: Vec<SweepTask>,
-    /// How many runs have no row.
+    /// Number of runs without a row.
     pub missing: u64,
-    /// How many lines were left out.
+    /// Number of lines that were left out.
     pub refused: usize,
 }
 

@@ -14,10 +14,10 @@ const ROWS_EXTENSION: &str = "ndjson";
 /// The most bytes of a line. A run with 100,000 requests that a measure compares has some 5 MB.
 const MAX_LINE_LEN: u64 = 64 << 20;
 
-/// Where rows go.
+/// The destination of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowTarget {
-    /// Into a directory, where each task has a file of its own.
+    /// A directory, in which each task has a file of its own.
     Directory(PathBuf),
     /// To standard output.
     Output,

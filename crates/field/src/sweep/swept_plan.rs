@@ -25,7 +25,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// The sweep of `what`: a plan (a file that ends in .toml) or an experiment by name.
+    /// Reads the sweep of `what`: a plan (a file that ends in .toml) or the name of an experiment.
     ///
     /// # Errors
     /// There is no such plan, it is wrong, or it cannot be cut into runs.
@@ -58,7 +58,7 @@ impl Sweep {
         self.task.id()
     }
 
-    /// How many variants the plan has.
+    /// Returns the number of variants of the plan.
     #[must_use]
     pub fn variants(&self) -> usize {
         self.plan.variants.len()

@@ -28,7 +28,7 @@ pub struct FailedRun {
     pub what: String,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TaskRows {
     /// Rows that were there already.
@@ -41,7 +41,7 @@ pub struct TaskRows {
     pub stopped: usize,
 }
 
-/// What came of one run.
+/// The result of one run.
 enum RunRow {
     Line(String),
     Panicked(String),
@@ -110,7 +110,8 @@ impl Sweep {
         Ok(outcome)
     }
 
-    /// The rows of the task that its file has, by seed. A damaged file gives those that are whole.
+    /// Returns the rows of the task that its file already has, by seed. From a damaged file, it
+    /// returns the complete rows.
     fn there(&self, file: &Path, task: &SweepTask) -> Result<BTreeMap<u64, String>> {
         let mut lines = BTreeMap::new();
         if !file.exists() {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a task is.
+/// The length of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskLength {
     /// This time of a processor. One run of each variant is timed.
@@ -31,8 +31,8 @@ pub struct TaskList {
     pub tasks: usize,
     /// The number of runs.
     pub runs: u64,
-    /// Seconds of a processor that all tasks take, as far as one timed run a variant tells. `None`:
-    /// nothing was timed.
+    /// Processor seconds of all tasks, estimated from one timed run per variant. `None`: no run was
+    /// timed.
     pub seconds: Option<f64>,
 }
 
