@@ -26,8 +26,8 @@ pub(crate) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Opens the journal of the version `identity` of a file. What is in `file` and is none is
-    /// thrown away; whether there was one.
+    /// Opens the journal of the version `identity` of a file. Other contents of `file` are
+    /// discarded. Also returns whether the journal existed.
     pub fn open(file: &'a File, identity: &[u8; 32], layout: Layout) -> io::Result<(Self, bool)> {
         let journal = Self { file, layout };
         let is_one = journal.made(identity)?.is_some();
@@ -51,8 +51,8 @@ impl<'a> Journal<'a> {
         Self { file, layout }
     }
 
-    /// When the journal was made, by the clock of its file system. `None`: it belongs to another
-    /// version of the file.
+    /// Returns when the journal was made, by the clock of its file system. `None`: it belongs to
+    /// another version of the file.
     pub fn made(&self, identity: &[u8; 32]) -> io::Result<Option<Timestamp>> {
         let metadata = self.file.metadata()?;
         let longest = HEADER_LEN as u64 + SLOT_LEN * u64::from(self.layout.count());
@@ -82,7 +82,7 @@ impl<'a> Journal<'a> {
         self.file.write_all_at(hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index))
     }
 
-    /// The stored hash of a chunk. `None`: it is not stored.
+    /// Returns the stored hash of a chunk. `None`: the hash is not stored.
     pub fn read(&self, index: u32) -> io::Result<Option<Hash>> {
         let mut hash = [0; 32];
         match self.file.read_exact_at(&mut hash, HEADER_LEN as u64 + SLOT_LEN * u64::from(index)) {

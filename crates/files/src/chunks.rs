@@ -13,18 +13,19 @@ use std::sync::OnceLock;
 /// A BLAKE3 hash.
 pub(crate) type Hash = [u8; 32];
 
-/// The smallest chunk in bytes. It is also what a sender reads at once.
+/// The smallest chunk in bytes. It is also the size of a sender's reads.
 pub(crate) const MIN_CHUNK_LEN: u64 = 256 << 10;
-/// Chunks that one file has at most: what bounds the memory for their hashes. Larger files have
-/// larger chunks.
+/// The most chunks of one file, which limits the memory for their hashes. Larger files have larger
+/// chunks.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 16;
-/// Chunks of one file that are hashed at the same time as their bytes come; others are read back.
+/// The most chunks of one file that are hashed while their bytes arrive. Other chunks are read
+/// back.
 const MAX_OPEN_CHUNKS: usize = 4;
 
 /// Bytes read at a time for a hash alone.
 pub(crate) const HASH_READ_LEN: usize = 128 << 10;
 
-/// Where the chunks of a file begin and end.
+/// The division of a file into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub size: u64,
@@ -136,13 +137,13 @@ impl Hashing {
         }
     }
 
-    /// How many bytes of the chunk are still to come.
+    /// Returns the number of bytes of the chunk that are not hashed yet.
     pub const fn left(&self) -> u64 {
         self.end - self.at
     }
 
-    /// The next bytes, at most as many as are [left](Self::left). The hash, once the chunk has all
-    /// of them.
+    /// Hashes the next bytes, at most as many as are [left](Self::left). Returns the hash, once the
+    /// chunk is complete.
     pub fn update(&mut self, bytes: &[u8]) -> Option<Hash> {
         self.hasher.update(bytes);
         self.at += bytes.len() as u64;
@@ -167,10 +168,10 @@ pub(crate) struct Hashes {
     given: u64,
     /// The index before which all chunks are known.
     searched: u32,
-    /// The hash of a file that is one chunk, in place of a tree for it.
+    /// The hash of a file with only one chunk, which needs no tree.
     only: Option<Hash>,
     open: Vec<Hashing>,
-    /// Chunks that were looked at, counted by tests.
+    /// Number of chunks that were examined, for tests.
     #[cfg(test)]
     looks: std::sync::atomic::AtomicU64,
 }
@@ -199,14 +200,13 @@ impl Hashes {
         self.holes.covers(index.into(), u64::from(index) + 1)
     }
 
-    /// Whether a chunk was looked at: its hash is known, or that it is zeros where there shall be a
-    /// hole.
+    /// Whether a chunk is known: by its hash, or as zeros in the place of a hole.
     pub fn knows(&self, index: u32) -> bool {
         let zeros = || self.zeros.covers(index.into(), u64::from(index) + 1);
         (self.only.is_some() && index == 0) || self.known.contains_key(&index) || zeros()
     }
 
-    /// A hole was looked at, and is zeros.
+    /// Notes that a chunk in the place of a hole is zeros.
     pub fn set_zeros(&mut self, index: u32) {
         self.zeros.insert(index.into(), u64::from(index) + 1);
     }
@@ -319,7 +319,7 @@ impl Hashes {
     }
 }
 
-/// The number of chunks in a set of them.
+/// Returns the number of chunks in a set.
 fn chunks_of(set: &RangeSet) -> u64 {
     set.iter().map(|(start, end)| end - start).sum()
 }

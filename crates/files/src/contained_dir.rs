@@ -12,8 +12,8 @@ use crate::name::split;
 /// The flags with which directories are opened. `O_PATH` needs no permission to list them.
 const DIRECTORY_FLAGS: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// The mode of directories that are made because something below them is named. The process's umask
-/// takes bits from it.
+/// The mode of directories that are made because an entry below them is named. The process's umask
+/// removes bits from it.
 const PARENT_MODE: Mode = Mode::from_bits_retain(0o755);
 /// Lookups of one path at most. The kernel asks to try again after a rename crossed its lookup.
 const MAX_TRIES: u32 = 16;
@@ -37,7 +37,7 @@ impl Beneath {
         Self { root, held: Vec::new(), by_component: false }
     }
 
-    /// As on a kernel without `openat2`.
+    /// Makes a tree that opens paths component by component, as on a kernel without `openat2`.
     #[cfg(test)]
     pub(crate) fn by_component(root: OwnedFd) -> Self {
         Self { root, held: Vec::new(), by_component: true }
@@ -71,7 +71,8 @@ impl Beneath {
         rustix::fs::openat(from, leaf, flags, Mode::empty())
     }
 
-    /// As [`Self::open`], but fails with `EXDEV` if `path` leads to another mount than the root's.
+    /// Opens `path` as [`Self::open`] does, but fails with `EXDEV` if it is on another mount than
+    /// the root.
     pub(crate) fn open_unmounted(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
         if !self.by_component && !path.is_empty() {
             let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -92,7 +93,8 @@ impl Beneath {
         if rustix::fs::fstat(&opened)?.st_dev == device { Ok(opened) } else { Err(Errno::XDEV) }
     }
 
-    /// The directory at `path` (checked or empty), for calls that name something directly in it.
+    /// Returns the directory at `path` (checked or empty), for calls that name an entry directly in
+    /// it.
     pub(crate) fn directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
         if path.is_empty() {
             return Ok(self.root.as_fd());
@@ -113,13 +115,14 @@ impl Beneath {
         Ok(self.held.last().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
     }
 
-    /// Like [`Self::directory`], but makes it with mode 0700 if it is missing, and what is missing
-    /// above it for those whom the umask admits.
+    /// Returns a directory as [`Self::directory`] does, but makes it with mode 0700 if it is
+    /// missing. Missing parents get the mode that the umask allows.
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
         self.make(path, Mode::RWXU)
     }
 
-    /// Like [`Self::directory`], but makes what is missing for those whom the umask admits.
+    /// Returns a directory as [`Self::directory`] does, but makes missing directories with the mode
+    /// that the umask allows.
     pub(crate) fn make_parents(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
         self.make(path, PARENT_MODE)
     }
@@ -159,7 +162,7 @@ impl Beneath {
         Ok(rustix::fs::readlinkat(self.directory(directory)?, leaf, Vec::new())?.into_bytes())
     }
 
-    /// The metadata of `path`. If it is a symbolic link, those of the link itself.
+    /// Returns the metadata of `path`. Of a symbolic link, it returns the link's own metadata.
     pub(crate) fn stat(&mut self, path: &[u8]) -> Result<rustix::fs::Stat> {
         let (directory, leaf) = split(path);
         rustix::fs::statat(self.directory(directory)?, leaf, AtFlags::SYMLINK_NOFOLLOW)

@@ -1,5 +1,5 @@
-//! What ends a transfer at once. Trouble with single files does not: see [`crate::Warning`] and
-//! [`crate::Reason`].
+//! The errors that end a transfer at once. Trouble with single files does not: see
+//! [`crate::Warning`] and [`crate::Reason`].
 
 use crate::manifest::MANIFEST_VERSION;
 use byway_wire::{DecodeError, ObjectId};
@@ -16,7 +16,7 @@ pub enum SourceError {
     /// No file or directory has this name.
     #[error("{} does not exist: check the name", .0.display())]
     NotFound(PathBuf),
-    /// A name may not be looked at.
+    /// The metadata of a named path cannot be read.
     #[error("{} cannot be read ({cause}): check its permissions and those of the directories above it", .path.display())]
     Unreadable {
         /// The path that was named.
@@ -32,8 +32,8 @@ pub enum SourceError {
     NoSuchObject(ObjectId),
 }
 
-/// Why a tree cannot be received, or not any further. What has arrived so far stays for another
-/// try.
+/// Why a tree cannot be received, or not any further. The data that arrived are kept for another
+/// attempt.
 #[derive(Debug, Error)]
 pub enum SinkError {
     /// The path exists and is not a directory.

@@ -15,11 +15,11 @@ use std::ffi::CString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the files of an unfinished transfer are kept after they were touched last, and how long
-/// the trash of a transfer is kept.
+/// Time for which the files of an unfinished transfer are kept after their last use, and the trash
+/// of a transfer after its end.
 pub const RETENTION_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Entries of one directory that are looked at; what there is beyond is for another day.
+/// The most entries of one directory that are examined. The rest is left for another day.
 const MAX_ENTRIES: usize = 4_096;
 
 /// Removes unfinished transfers below the sink's `directory` that did not change for
@@ -40,7 +40,7 @@ pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
 }
 
-/// Removes from the trash of the sink's `directory` what transfers moved there over
+/// Removes entries from the trash of the sink's `directory` that transfers moved there over
 /// [`RETENTION_TIME`] ago. Returns the number of these transfers.
 pub fn expire_trash(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
@@ -90,7 +90,8 @@ fn remove_folder(all: &OwnedFd, name: &CString, limit: i64) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes expired transfers below a directory. What cannot be removed stays for another run.
+/// Removes expired transfers below a directory. Those that cannot be removed are left for another
+/// run.
 fn expire(all: &OwnedFd, now: Timestamp) -> usize {
     let Some(limit) = now.seconds.checked_sub(RETENTION_TIME.as_secs().cast_signed()) else { return 0 };
     names(all)

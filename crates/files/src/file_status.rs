@@ -6,8 +6,8 @@ use rustix::fs::Stat;
 use std::fs::File;
 use std::io;
 
-/// The status of a regular file at one time. Two equal ones mean equal contents, as far as can be
-/// told without reading.
+/// The status of a regular file at one time. Equal statuses mean equal contents, as far as can be
+/// known without reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStatus {
     pub size: u64,
@@ -42,8 +42,8 @@ impl FileStatus {
         Ok(Self::new(&rustix::fs::fstat(file)?))
     }
 
-    /// Whether the contents may be others than when `self` was taken. A change of the mode alone is
-    /// none.
+    /// Whether the contents may have changed since `self` was taken. A change of the mode alone
+    /// does not count.
     pub(crate) fn differs(&self, now: &Self) -> bool {
         (self.size, self.metadata.mtime, self.device, self.inode)
             != (now.size, now.metadata.mtime, now.device, now.inode)

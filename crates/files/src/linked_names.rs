@@ -11,7 +11,7 @@ pub(crate) struct LinkedNames(BTreeMap<(u64, u64), LinkedFile>);
 #[derive(Debug)]
 struct LinkedFile {
     first: Vec<u8>,
-    /// Names not met yet, as the file system counts them.
+    /// Number of names not met yet, by the file system's count.
     names_left: u64,
 }
 

@@ -106,14 +106,14 @@ pub struct Metadata {
     pub mtime: Timestamp,
 }
 
-/// Numbers of files, directories and links in a tree, and their bytes.
+/// Number of files, directories and links in a tree, and the files' bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many regular files.
+    /// Number of regular files.
     pub files: u64,
-    /// How many directories.
+    /// Number of directories.
     pub directories: u64,
-    /// How many symbolic links.
+    /// Number of symbolic links.
     pub symlinks: u64,
     /// Bytes of all regular files.
     pub bytes: u64,
@@ -122,7 +122,7 @@ pub struct Counts {
 /// Why a sender withdraws a file that it announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// The file changed while it was read, so what was sent is of no one version.
+    /// The file changed while it was read, so the data sent are not of one version.
     Changed,
     /// The file could not be completely read.
     Unreadable,
@@ -163,7 +163,7 @@ pub enum Record<'a> {
         /// The target of the link, which is never followed.
         target: &'a [u8],
     },
-    /// A further name of a file that stands before it.
+    /// Another name of a file that was announced before.
     HardLink {
         /// The size of the file in bytes.
         size: u64,
@@ -190,11 +190,11 @@ pub enum Record<'a> {
     },
     /// The stream ends; every object was settled.
     End(Counts),
-    /// The chunks of a file that the receiver keeps. The object has only the others.
+    /// The chunks of a file that the receiver keeps. The object contains only the others.
     Parts {
         /// The number of the object.
         object: ObjectId,
-        /// Chunks by their index.
+        /// The indices of the chunks.
         kept: ChunkRanges<'a>,
     },
     /// The sender waits for the receiver's answer to each file.
@@ -208,24 +208,24 @@ pub enum Record<'a> {
     Holes(ChunkRanges<'a>),
     /// A pattern for entries of the receiver that are not deleted.
     Filter {
-        /// Whether it excludes entries, or includes them again.
+        /// Whether the pattern excludes entries, or includes them again.
         excludes: bool,
         /// The pattern.
         pattern: &'a [u8],
     },
-    /// A tree follows, in which the receiver deletes what it has alone.
+    /// A tree follows in which the receiver deletes the entries that the sender does not have.
     Root {
         /// The path of the tree; empty for the receiver's directory.
         path: &'a [u8],
     },
     /// An entry of the sender that is not sent, so that the receiver deletes nothing there.
     Keep {
-        /// The path of the entry, or of the directory being listed for all that it holds.
+        /// The path of the entry, or of a directory all of whose entries are kept.
         path: &'a [u8],
     },
 }
 
-/// How files that the receiver has are compared with the sender's.
+/// The rules by which the receiver's files are compared with the sender's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparePlan {
     /// The transfer was begun before: the receiver offers the chunks that it has of each file.
@@ -234,7 +234,7 @@ pub struct ComparePlan {
     pub contents: bool,
     /// A file of the receiver that is newer is replaced, too.
     pub replaces_newer: bool,
-    /// What the receiver has below a root, and the sender has not, is moved to the trash.
+    /// Whether entries below a root that the sender does not have are moved to the trash.
     pub deletes: bool,
     /// A file of the receiver that is newer is kept, and counts as no failure.
     pub expects_newer: bool,
@@ -278,12 +278,12 @@ impl<'a> ChunkRanges<'a> {
         (bytes, told)
     }
 
-    /// From the bytes of [`ChunkRanges::write`].
+    /// Reads the bytes that [`ChunkRanges::write`] wrote.
     pub(crate) const fn written(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The chunks as a set of their indices.
+    /// Returns the chunks as a set of their indices.
     pub(crate) fn set(self) -> RangeSet {
         let (mut reader, mut set, mut at) = (Reader::new(self.0), RangeSet::new(), 0);
         while let (Ok(gap), Ok(length)) = (reader.varint(), reader.varint()) {
@@ -294,7 +294,8 @@ impl<'a> ChunkRanges<'a> {
     }
 }
 
-/// Writes records, or reads them: what each end remembers of the records before.
+/// Writes or reads records. Each end remembers the fields of earlier records, from which later ones
+/// differ.
 #[derive(Debug, Default)]
 pub struct RecordCodec {
     path: Vec<u8>,
@@ -305,7 +306,7 @@ pub struct RecordCodec {
 }
 
 impl RecordCodec {
-    /// Decodes the body of the next record from the other host. Does not check the components of a
+    /// Decodes the body of the next record from the peer. It does not check the components of a
     /// path: pass each path to [`check_name`](crate::check_name) before use.
     ///
     /// # Errors
@@ -598,7 +599,7 @@ fn write_mode(writer: &mut Writer<'_>, mode: u16, before: &mut u16) {
     *before = mode;
 }
 
-/// A byte string with its length before it.
+/// Reads a byte string with its length before it.
 fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let length = usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
     reader.bytes(length)
@@ -608,7 +609,7 @@ pub(crate) fn read_path(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     if bytes.len() > MAX_PATH_LEN { Err(DecodeError::Range("path length")) } else { Ok(bytes) }
 }
 
-/// Reads the stream of records, whatever pieces it comes in.
+/// Reads the stream of records from pieces of any size.
 #[derive(Debug, Default)]
 pub(crate) struct RecordReader {
     framer: Framer,
@@ -627,7 +628,7 @@ impl RecordReader {
     }
 }
 
-/// Cuts a stream into bodies, whatever pieces it comes in. Holds at most one incomplete record.
+/// Cuts a stream of pieces of any size into bodies. It holds at most one incomplete record.
 #[derive(Debug, Default)]
 pub(crate) struct Framer {
     held: Vec<u8>,
@@ -673,7 +674,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// The records in hexadecimal, with blanks between them.
+    /// Returns the records in hexadecimal, with blanks between them.
     fn hex(records: &[Record<'_>]) -> String {
         let mut codec = RecordCodec::default();
         let texts = records.iter().map(|record| {

@@ -7,7 +7,7 @@ use byway_engine::data::RangeSet;
 /// The ranges of a file that are sent as an object, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileRanges {
-    /// Where each begins in the object, where in the file, and how long it is; none is empty.
+    /// The ranges: the offset in the object, the offset in the file, and the length. None is empty.
     stretches: Vec<(u64, u64, u64)>,
     size: u64,
 }

@@ -10,12 +10,12 @@ use thiserror::Error;
 pub const MAX_PATH_LEN: usize = 4_095;
 /// The longest component of a path, in bytes (Linux `NAME_MAX`).
 pub const MAX_COMPONENT_LEN: usize = 255;
-/// The directory below the sink in which contents grow until they are verified. No tree may hold
-/// this name at its top.
+/// The directory in the sink's directory for contents that are not verified yet. No tree may have
+/// an entry of this name at its top.
 pub const PARTIAL_DIRECTORY: &str = ".byway-partial";
 
-/// The directory below the sink to which is moved what senders no longer have. No tree may hold
-/// this name at its top.
+/// The directory in the sink's directory for entries that senders no longer have. No tree may have
+/// an entry of this name at its top.
 pub const TRASH_DIRECTORY: &str = ".byway-trash";
 
 /// Why a name was refused.
@@ -41,8 +41,8 @@ pub enum NameError {
     Reserved,
 }
 
-/// Whether `path` is a relative path that names something strictly below the directory it starts
-/// from, without any component that a kernel would interpret.
+/// Checks that `path` is relative and leads strictly below its starting directory, without
+/// components that a kernel would interpret.
 pub fn check_name(path: &[u8]) -> Result<(), NameError> {
     if path.is_empty() {
         return Err(NameError::Empty);
@@ -69,7 +69,7 @@ fn is_reserved(name: &[u8]) -> bool {
     name == PARTIAL_DIRECTORY.as_bytes() || name == TRASH_DIRECTORY.as_bytes()
 }
 
-/// A directory strictly below another one, by its path from there.
+/// The path of a directory that is strictly below another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subdirectory(String);
 
@@ -95,7 +95,7 @@ impl fmt::Display for Subdirectory {
 impl FromStr for Subdirectory {
     type Err = NameError;
 
-    /// Reads a path that [`check_name`] accepts. A slash may stand behind it.
+    /// Reads a path that [`check_name`] accepts, with or without a slash at its end.
     fn from_str(text: &str) -> Result<Self, NameError> {
         let path = text.strip_suffix('/').unwrap_or(text);
         check_name(path.as_bytes()).map(|()| Self(path.to_owned()))

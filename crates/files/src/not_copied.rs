@@ -1,10 +1,10 @@
-//! What is not copied, counted where it is met.
+//! Counts of metadata that are not copied.
 
 use rustix::fd::AsFd;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-/// Bytes of attributes' names that are looked at.
+/// The most bytes of attributes' names that are examined.
 const MAX_NAMES_LEN: usize = 4_096;
 
 /// Counts of entries with something that is not copied.
@@ -23,13 +23,13 @@ pub struct NotCopied {
 }
 
 impl NotCopied {
-    /// The sum of all counts. An entry may be in several of them.
+    /// Returns the sum of all counts. An entry may be in several of them.
     #[must_use]
     pub const fn sum(&self) -> u64 {
         self.owners + self.hard_links + self.special_modes + self.acls + self.xattrs
     }
 
-    /// Notes what the metadata of an entry show. `process` is the user and the group of the sender.
+    /// Counts an entry whose owner is not copied. `process`: the user and the group of the sender.
     pub(crate) fn note_owner(&mut self, stat: &Stat, process: (u32, u32)) {
         self.owners += u64::from((stat.st_uid, stat.st_gid) != process);
     }

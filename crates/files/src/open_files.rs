@@ -25,7 +25,7 @@ impl OpenFiles {
         self.files.len() < self.limit
     }
 
-    /// The open file of `object`. `None`: it is not open.
+    /// Returns the open file of `object`. `None`: it is not open.
     pub(crate) fn get(&mut self, object: ObjectId) -> Option<&File> {
         let (turn, file) = self.files.get_mut(&object)?;
         if *turn != self.turn {

@@ -20,7 +20,7 @@ pub const MAX_PATTERN_LEN: usize = 1_024;
 pub(crate) struct PathPattern {
     tokens: Vec<PatternToken>,
     only_directories: bool,
-    /// Whether it is held against the whole path, and not the last component.
+    /// Whether the pattern is compared with the whole path, instead of its last component.
     is_path: bool,
 }
 
@@ -36,7 +36,8 @@ enum PatternToken {
     Run,
     /// A run of bytes with slashes.
     RunOfAll,
-    /// The begin of any number of directories: none, or what [`PatternToken::InDirectories`] takes.
+    /// The beginning of any number of directories: none, or those that
+    /// [`PatternToken::InDirectories`] matches.
     Directories,
     /// Bytes of directories, up to a slash.
     InDirectories,
@@ -61,7 +62,7 @@ impl PathPattern {
         Some(Self { tokens: tokens(pattern)?, only_directories, is_path })
     }
 
-    /// Whether it matches an entry, by its path from the top of the tree.
+    /// Whether the pattern matches an entry, given by its path from the top of the tree.
     pub(crate) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
         if self.only_directories && !is_directory {
             return false;
@@ -70,7 +71,7 @@ impl PathPattern {
         self.matches_text(if self.is_path { path } else { name })
     }
 
-    /// Runs through the text with all places in the pattern that it may be at.
+    /// Matches the text, with the set of all possible places in the pattern.
     fn matches_text(&self, text: &[u8]) -> bool {
         let length = self.tokens.len();
         let (mut places, mut next) = (vec![false; length + 1], vec![false; length + 1]);
@@ -115,7 +116,7 @@ impl PathPattern {
         places.last().copied().unwrap_or_default()
     }
 
-    /// Marks a place, and those behind it that need no byte.
+    /// Marks a place in the pattern, and the following places that need no byte.
     fn enter(&self, mut place: usize, places: &mut [bool]) {
         loop {
             let Some(mark) = places.get_mut(place) else { return };

@@ -1,6 +1,6 @@
-//! What the receiver tells the sender: records in an ordered stream, each with a length and a body
-//! as in [`crate::manifest`]. Where the sender compares, the receiver answers each FILE record with
-//! SAME, WANTED or FAILED, or with HAVE records. They list the file's chunks on its disk, in
+//! The receiver's reports to the sender: records in an ordered stream, each with a length and a
+//! body as in [`crate::manifest`]. Where the sender compares, the receiver answers each FILE record
+//! with SAME, WANTED or FAILED, or with HAVE records. They list the file's chunks on its disk, in
 //! ascending order.
 //!
 //! | type | report | fields |
@@ -107,17 +107,17 @@ reasons! {
     Protocol = 9, "the sender broke the rules of the manifest: compare the versions of byway on both sides";
     /// Part of the path lies on another file system, so a file cannot be moved into place.
     OtherFileSystem = 10, "part of the path is another file system at the receiver: receive directly into that one";
-    /// Another reason, which the detail describes.
+    /// Another reason, which is in the detail.
     Other = 11, "the receiver could not write it";
     /// The receiver's file was modified later than the sender's.
     Newer = 12, "the receiver has a newer file, which is kept: --replace-newer replaces it";
-    /// What the sender no longer has cannot be moved to the trash.
+    /// An entry that the sender no longer has cannot be moved to the trash.
     NotDeleted = 13, "the sender does not have it, and it cannot be moved to the receiver's trash: remove it there";
-    /// What the sender no longer has was changed at the receiver after the transfer began.
+    /// An entry that the sender no longer has was changed at the receiver after the transfer began.
     ChangedMeanwhile = 14, "the sender does not have it, and it was changed at the receiver meanwhile, so it stays";
     /// The receiver deletes nothing.
     DeletesNothing = 15, "the receiver runs with --no-delete: what the sender no longer has stays there";
-    /// Not all of the sender's tree is at the receiver, so what seems to be gone may not be.
+    /// The sender's tree did not arrive completely, so entries that seem to be gone may not be.
     Incomplete = 16, "nothing is deleted at the receiver, because not all of the tree arrived: send it again";
 }
 
@@ -129,23 +129,23 @@ impl Reason {
     }
 }
 
-/// What a transfer would do with an entry.
+/// The effect that a transfer would have on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LookedAt {
-    /// It is not there yet.
+    /// The receiver does not have the entry.
     New,
-    /// It replaces another one.
+    /// The entry would replace the receiver's.
     Replaced,
     /// The receiver's is newer, and kept.
     Newer,
-    /// Its contents are compared, and what differs travels.
+    /// The contents of both files would be compared, and the differences sent.
     Compared,
-    /// It is moved to the trash, with all that it holds.
+    /// The receiver's entry would be moved to the trash, with all that it holds.
     Deleted,
 }
 
 impl LookedAt {
-    /// All, in the order of their codes.
+    /// All effects, in the order of their codes.
     pub const ALL: [Self; 5] = [Self::New, Self::Replaced, Self::Newer, Self::Compared, Self::Deleted];
 }
 
@@ -177,7 +177,7 @@ pub enum Report {
     },
     /// The receiver is through: every object was reported, times and modes are set.
     Done {
-        /// How many files are in place.
+        /// Number of files in place.
         files: u64,
         /// Bytes of the files in place.
         bytes: u64,
@@ -197,20 +197,21 @@ pub enum Report {
         /// Whether this is the last HAVE record of the object.
         last: bool,
     },
-    /// Files that the receiver has: nothing of them is sent.
+    /// Files that the receiver has, so that no data of them are sent.
     Same(ObjectRange),
     /// Files that are to be sent whole.
     Wanted(ObjectRange),
-    /// What the sender no longer has was moved to the trash.
+    /// Entries that the sender no longer has were moved to the trash.
     Trashed {
-        /// How many files, directories and links.
+        /// Number of files, directories and links.
         entries: u64,
-        /// Where in the trash.
+        /// The folder of the trash.
         folder: TrashName,
     },
-    /// What a transfer would do with an entry. Of what would stay as it is nothing is said.
+    /// The effect that a transfer would have on an entry. Entries that would not change are not
+    /// reported.
     Looked {
-        /// What it would do.
+        /// The effect on the entry.
         what: LookedAt,
         /// Bytes of a file, or the number of entries that would go.
         amount: u64,
@@ -229,7 +230,7 @@ pub enum Report {
 pub struct ObjectRange {
     /// The first object.
     pub first: ObjectId,
-    /// How many there are, at least 1.
+    /// Number of objects, at least 1.
     pub count: u32,
 }
 
@@ -240,7 +241,7 @@ impl ObjectRange {
         Self { first: object, count: 1 }
     }
 
-    /// Takes in `object`, if it follows the last. Returns whether it does.
+    /// Adds `object`, if it follows the last one. Returns whether it does.
     pub const fn extend(&mut self, object: ObjectId) -> bool {
         let follows = self.first.0 + self.count == object.0;
         self.count += follows as u32;
@@ -421,7 +422,7 @@ impl Reports {
         Self::default()
     }
 
-    /// Takes in `bytes`, the next bytes of the stream. Gives the reports that these bytes complete.
+    /// Reads `bytes`, the next bytes of the stream. Returns the reports that they complete.
     ///
     /// # Errors
     /// The bytes are no reports. All later calls fail with the same error.

@@ -48,7 +48,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Notes that the receiver's chunk equals this side's.
+    /// Notes that the receiver's chunk `index` equals the sender's.
     pub fn equal(&mut self, index: u32) {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
@@ -64,7 +64,7 @@ impl Comparison {
     }
 }
 
-/// What a file is resumed from at the receiver.
+/// The state of a file at the receiver from which it is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumed {
     /// Nothing: the file comes whole.
@@ -75,9 +75,10 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver continues from. `kept`: chunks that the sender said to keep. `placed`: the
-/// file has its final name, so it is kept whole or not at all. `None` if `kept` is only part of a
-/// placed file, or has a chunk whose hash the receiver never sent (`was_offered`).
+/// Returns the state from which the receiver continues. `kept`: chunks that the sender said to
+/// keep. `placed`: the file has its final name, so it is kept whole or not at all. `None` if `kept`
+/// is only part of a placed file, or has a chunk whose hash the receiver never sent
+/// (`was_offered`).
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

@@ -58,8 +58,8 @@ impl Journals {
         self.was_begun
     }
 
-    /// Forgets the transfer: the receiver has it all. What cannot be removed costs another run a
-    /// question.
+    /// Removes the journals, as the receiver has the whole transfer. A journal that cannot be
+    /// removed costs the next run only a question.
     pub fn remove(self) {
         if let Ok(entries) = Dir::read_from(&self.directory) {
             for entry in entries.flatten() {
@@ -90,8 +90,8 @@ impl Journals {
         Ok(Journal::known(file, layout))
     }
 
-    /// The journal of this version of a file, if its hashes can be trusted without reading the
-    /// file.
+    /// Returns the journal of this version of a file, if its hashes are trustworthy without reading
+    /// the file.
     pub(crate) fn believed(
         &mut self,
         object: ObjectId,
@@ -106,7 +106,7 @@ impl Journals {
         Ok(made.is_some_and(settled).then_some(journal))
     }
 
-    /// Nothing more is noted of `object`.
+    /// Closes the journal of `object`.
     pub(crate) fn close(&mut self, object: ObjectId) {
         self.open.remove(object);
     }

@@ -69,8 +69,8 @@ pub struct SinkOptions {
     /// Names the transfer: the same when it is tried again, another for any other into the same
     /// directory.
     pub transfer: [u8; 16],
-    /// Which bits of modes are set. By default none that give others rights which they have rarely:
-    /// 022 is taken away.
+    /// The mode bits that are set on files. By default the umask 022 applies, so that others cannot
+    /// write.
     pub modes: Modes,
     /// Put each file on stable storage before it gets its final name. This is slow. Without it, a
     /// file may be empty if the host crashes during the transfer. A repeated transfer replaces such
@@ -78,7 +78,8 @@ pub struct SinkOptions {
     pub durable: bool,
     /// Whether the whole tree is synced to stable storage before it is reported complete.
     pub sync: bool,
-    /// Whether what a sender no longer has is moved to the trash, if the sender asks for it.
+    /// Whether entries that a sender no longer has are moved to the trash, if the sender asks for
+    /// that.
     pub deletes: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -106,8 +107,8 @@ impl Default for SinkOptions {
 pub enum Written {
     /// The bytes are in the partial file.
     Stored,
-    /// The object was not announced yet, or not how much of it comes: keep them, and write them
-    /// again after more records.
+    /// The object or its size was not announced yet. Keep the bytes, and write them again after
+    /// more records.
     Pending,
     /// The object has already been verified or has failed, so the bytes are not needed.
     Ignored,
@@ -139,30 +140,30 @@ pub struct Problem {
     pub detail: String,
 }
 
-/// Counts of what was received so far.
+/// The counts of all that was received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Counts of what was announced so far.
+    /// The counts of announced entries so far.
     pub announced: Counts,
-    /// How many files are in place.
+    /// Number of files in place.
     pub files: u64,
     /// Bytes of the files in place.
     pub bytes: u64,
-    /// How many entries failed.
+    /// Number of entries that failed.
     pub failed: u64,
     /// Bytes of files in place that were here before.
     pub kept: u64,
-    /// How many files were here before, with the same size and time.
+    /// Number of files that were here before, with the same size and time.
     pub unchanged: u64,
     /// Bytes of the files announced that do not travel: they are here already, or are holes.
     pub skipped: u64,
-    /// The size of all files in bytes, as the sender claims. `None`: it did not tell.
+    /// The size of all files in bytes, as the sender claims. `None`: it has sent none.
     pub total: Option<u64>,
-    /// How many entries were moved to the trash, because the sender no longer has them.
+    /// Number of entries that were moved to the trash, because the sender no longer has them.
     pub deleted: u64,
-    /// How many entries should have been moved and were not.
+    /// Number of entries that could not be moved to the trash.
     pub undeleted: u64,
-    /// Where in the trash they are.
+    /// The folder of the trash with the deleted entries.
     pub trash: Option<TrashName>,
 }
 
@@ -192,14 +193,15 @@ pub struct Sink {
     next_object: u32,
     objects: NumberedMap<ObjectId, Incoming>,
     keys: BTreeSet<Key>,
-    /// Objects that failed while another thread makes their files.
+    /// Objects that failed while another thread was making their files.
     orphans: BTreeMap<ObjectId, Key>,
-    /// How files that are here are compared with the sender's. `None`: all come whole.
+    /// The rules by which files here are compared with the sender's. `None`: all are sent whole.
     plan: Option<ComparePlan>,
     answers: Answers,
-    /// What the sender no longer has. `None`: nothing is deleted.
+    /// The entries that the sender no longer has. `None`: no entry is deleted.
     mirror: Option<Box<Mirror>>,
-    /// A directory that this transfer has made, so that nothing below it needs a look. Empty: none.
+    /// A directory that this transfer has made, so that entries below it need no check. Empty:
+    /// none.
     fresh: Vec<u8>,
     /// Objects whose existing chunks are to be reported to the sender, in order.
     asked: VecDeque<ObjectId>,
@@ -244,8 +246,8 @@ impl Sink {
         Self::open_below(directory, None, options)
     }
 
-    /// As [`Self::open`], for a tree that lands in `below`, a directory below `directory`. It is
-    /// made if it is missing, and no component of it may be a symbolic link.
+    /// Opens as [`Self::open`] does, for a tree in `below`, a directory below `directory`. A
+    /// missing one is made, and no component may be a symbolic link.
     ///
     /// # Errors
     /// As [`Self::open`], or `below` has a symbolic link or something else than a directory.
@@ -320,8 +322,8 @@ impl Sink {
         fed
     }
 
-    /// Call it after the last byte of an object was written. Once the HASH record is known, the
-    /// file gets its final name, or fails if its hash differs.
+    /// Finishes an object; to be called after its last byte was written. Once the HASH record is
+    /// known, the file gets its final name, or fails if its hash differs.
     ///
     /// # Errors
     /// The disk is full or unusable.
@@ -351,13 +353,13 @@ impl Sink {
         self.problems.drain(..).collect()
     }
 
-    /// Counts of what was received so far.
+    /// Returns the counts of all that was received so far.
     #[must_use]
     pub const fn summary(&self) -> Summary {
         self.summary
     }
 
-    /// The first entry at the top of the tree, as far as it was received.
+    /// Returns the first entry at the top of the tree, as far as it was received.
     #[must_use]
     pub const fn top(&self) -> &TreeTop {
         &self.top
@@ -500,8 +502,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Starts to receive a file. If it fails at once, the sender is told, so that it need not send
-    /// the bytes.
+    /// Starts to receive a file. If it fails at once, the sender gets a report, so that it need not
+    /// send the bytes.
     fn announce(
         &mut self,
         object: ObjectId,

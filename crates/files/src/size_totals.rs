@@ -1,4 +1,4 @@
-//! What there is to send, counted ahead of sending it: for progress and for a dry run.
+//! The totals of a tree, counted before it is sent: for progress and for a dry run.
 
 use crate::error::SourceError;
 use crate::manifest::Counts;
@@ -8,7 +8,7 @@ use crate::tree_walk::{Entry, Walk, WarningKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Counts a tree in steps, so that its owner may do so beside other work or stop.
+/// Counts a tree in steps, so that the caller can do other work in between, or stop.
 #[derive(Debug)]
 pub struct Totals {
     walk: Walk,
@@ -18,8 +18,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Nothing counted yet. `paths` and `options` mean what they mean to [`crate::Source::open`],
-    /// and `selection` what it means to [`crate::Source::select`].
+    /// Makes the totals of a tree before any step. `paths` and `options` are as for
+    /// [`crate::Source::open`], and `selection` is as for [`crate::Source::select`].
     ///
     /// # Errors
     /// As for [`crate::Source::open`].
@@ -62,7 +62,8 @@ impl Totals {
         self.counts
     }
 
-    /// The number of entries so far that patterns exclude. A directory is one, with what it holds.
+    /// Returns the number of excluded entries so far. A directory counts as one, with all that it
+    /// holds.
     #[must_use]
     pub const fn excluded(&self) -> u64 {
         self.excluded

@@ -56,12 +56,12 @@ pub struct Batch {
 pub struct Source {
     walk: Walk,
     options: SourceOptions,
-    /// Where the tree lands below the receiver's directory.
+    /// The directory for the tree, below the receiver's directory.
     below: Option<Subdirectory>,
     objects: NumberedMap<ObjectId, Outgoing>,
     open: OpenFiles,
     next_object: u32,
-    /// The least object about which the receiver may say whether it wants it.
+    /// The lowest object for which the receiver may still answer whether it wants the file.
     next_answer: u32,
     /// Objects with neither hash nor withdrawal yet.
     unsettled: usize,
@@ -81,15 +81,15 @@ pub struct Source {
     journals: Option<Journals>,
     /// Whether the receiver is asked which chunks an earlier try left.
     resuming: bool,
-    /// Files that the receiver has, as it says.
+    /// Number of files that the receiver reports as equal.
     unchanged: u64,
-    /// Objects for which it is now known which chunks are sent.
+    /// Objects whose chunks to send have just been decided.
     divided: VecDeque<NewObject>,
     /// Bytes that are not sent because the receiver has them.
     kept: u64,
     /// Bytes that are not sent: those in `kept`, and holes.
     skipped: u64,
-    /// Whether the receiver was told the total size.
+    /// Whether the receiver knows the total size.
     told: bool,
 }
 
@@ -108,8 +108,8 @@ enum FileResult {
 }
 
 impl Source {
-    /// Opens `paths` for sending. A symbolic link among them is followed, and what it leads to has
-    /// the link's name. Links below a named directory are sent as links.
+    /// Opens `paths` for sending. A symbolic link among them is followed, and its target gets the
+    /// link's name. Links below a named directory are sent as links.
     ///
     /// | path | what arrives |
     /// |---|---|
@@ -148,7 +148,7 @@ impl Source {
         })
     }
 
-    /// Sends no more than what is selected.
+    /// Restricts the tree to the selected entries.
     #[must_use]
     pub fn select(mut self, selection: Arc<TreeSelection>) -> Self {
         self.walk = self.walk.select(selection);
@@ -178,14 +178,15 @@ impl Source {
         }
     }
 
-    /// How many files are not sent, because the receiver says that it has them with the same size
-    /// and time.
+    /// Returns the number of files that are not sent, because the receiver reports files of the
+    /// same size and time.
     #[must_use]
     pub const fn unchanged(&self) -> u64 {
         self.unchanged
     }
 
-    /// How many entries patterns exclude, so far. A directory is one, with what it holds.
+    /// Returns the number of excluded entries so far. A directory counts as one, with all that it
+    /// holds.
     #[must_use]
     pub const fn excluded(&self) -> u64 {
         self.excluded
@@ -197,13 +198,14 @@ impl Source {
         self.options.expects_newer
     }
 
-    /// Bytes that are not sent because the receiver has them.
+    /// Returns the bytes that are not sent because the receiver has them.
     #[must_use]
     pub const fn kept(&self) -> u64 {
         self.kept
     }
 
-    /// Bytes of the files announced that do not travel: the receiver has them, or they are holes.
+    /// Returns the bytes of announced files that are not sent: the receiver has them, or they are
+    /// holes.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
@@ -285,7 +287,7 @@ impl Source {
         batch
     }
 
-    /// Bytes of all files. `None`: not all of them were found yet.
+    /// Returns the bytes of all files. `None`: the walk has not found all of them yet.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         matches!(self.state, SourceState::Walked | SourceState::Ended).then_some(self.counts.bytes)
@@ -325,7 +327,7 @@ impl Source {
         Ok(length)
     }
 
-    /// As [`Self::read_into`], into a new buffer of at most `length` bytes.
+    /// Reads as [`Self::read_into`] does, into a new buffer of at most `length` bytes.
     ///
     /// # Errors
     /// [`SourceError::NoSuchObject`].
@@ -360,13 +362,13 @@ impl Source {
         !self.behind.is_empty()
     }
 
-    /// The path of an object in the manifest. `None`: it was released.
+    /// Returns the path of an object in the manifest. `None`: the object was released.
     #[must_use]
     pub fn path(&self, object: ObjectId) -> Option<&[u8]> {
         self.objects.get(object).map(|outgoing| outgoing.path.as_slice())
     }
 
-    /// Counts of what was announced so far.
+    /// Returns the counts of all that was announced so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -379,7 +381,7 @@ impl Source {
         self.unsent
     }
 
-    /// What was met so far that is not copied.
+    /// Returns the counts of metadata met so far that are not copied.
     #[must_use]
     pub const fn not_copied(&self) -> NotCopied {
         self.walk.not_copied
@@ -391,7 +393,8 @@ impl Source {
         self.warnings.drain(..).collect()
     }
 
-    /// The path of an entry in the manifest. `None`: it is longer than can be sent, which is told.
+    /// Returns the path of an entry in the manifest. `None`: the path is too long to be sent, which
+    /// is reported.
     fn sent_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let Some(below) = &self.below else { return Some(path.to_vec()) };
         let sent = below.holds(path);

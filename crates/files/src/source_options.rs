@@ -11,14 +11,14 @@ pub struct SourceOptions {
     pub compares_contents: bool,
     /// Replace files of the receiver that are newer.
     pub replaces_newer: bool,
-    /// Take a file of the receiver that is newer for no failure. It is kept.
+    /// Whether the receiver may keep its newer files without making the transfer incomplete.
     pub expects_newer: bool,
-    /// Have the receiver move to its trash what it has below a directory that is sent, and this
-    /// side has not.
+    /// Whether the receiver is to move entries to its trash that are below a sent directory and not
+    /// at this host.
     pub deletes: bool,
-    /// Only ask what a transfer would do. The receiver must be told so before the manifest.
+    /// Whether this is a dry run. The receiver must know that before the manifest.
     pub looks: bool,
-    /// Send what a named directory holds, without its name.
+    /// Whether the entries of a named directory are sent without its name.
     pub into_root: bool,
     /// Send further names of a file as hard links to the first.
     pub hard_links: bool,
@@ -27,7 +27,7 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
-    /// What holds unless it is said otherwise.
+    /// The default options.
     pub const DEFAULT: Self = Self {
         special_modes: false,
         compares_contents: false,

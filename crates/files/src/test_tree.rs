@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// How much was generated.
+/// The numbers of files, directories and bytes in the tree that [`generate`] made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// Counts of the tree, without its top directory.
+    /// The counts of the tree, without its top directory.
     pub counts: Counts,
 }
 
@@ -33,7 +33,7 @@ struct TreeMaker {
     top: PathBuf,
     random: Random,
     counts: Counts,
-    /// Directories with their times, set last.
+    /// Directories with their modes, which are set last, with their times.
     directories: Vec<(PathBuf, u32)>,
 }
 
@@ -80,8 +80,8 @@ impl TreeMaker {
         self.random.bits() % bound
     }
 
-    /// An empty file, an empty directory, a dangling link, a deep path, a name that is not UTF-8,
-    /// and others.
+    /// Makes unusual entries, such as an empty file, an empty directory, a dangling link, a deep
+    /// path, and a name that is not UTF-8.
     fn oddities(&mut self) -> io::Result<()> {
         self.directory("empty-directory", 0o700)?;
         self.file(Path::new("empty-file"), 0, 0o644)?;
@@ -102,7 +102,7 @@ impl TreeMaker {
         self.link("link-to-nowhere", "/nonexistent/../gone")
     }
 
-    /// The `index`th file of a kind, in the directory whose turn it is.
+    /// Makes file number `index` of a kind, in the present directory of that kind.
     fn numbered(&mut self, kind: &str, index: u64, size: u64) -> io::Result<()> {
         if index == 0 {
             self.directory(kind, 0o755)?;
@@ -155,7 +155,7 @@ impl TreeMaker {
         Timestamp { seconds, nanoseconds: self.below(1_000_000_000) as u32 }
     }
 
-    /// Modes and times of directories, those below others first.
+    /// Sets the modes and times of directories, inner ones first.
     fn finish(mut self) -> io::Result<Generated> {
         while let Some((path, mode)) = self.directories.pop() {
             let time = self.time();

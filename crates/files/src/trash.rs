@@ -12,11 +12,12 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 use std::fmt;
 
-/// How often a folder is looked for that another transfer, or an expiry, made or removed meanwhile.
+/// Number of attempts to find or make a folder that another transfer, or an expiry, makes or
+/// removes meanwhile.
 const MAX_TRIES: u16 = 1_000;
 
-/// The name of a folder in the trash: when its transfer began, and its number among those of that
-/// second. It is shown as `2026-11-29-195005`, or `2026-11-29-195005.2`.
+/// The name of a folder in the trash: the start of its transfer, and a number within that second.
+/// It is shown as `2026-11-29-195005`, or `2026-11-29-195005.2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrashName {
     /// Seconds since 1970 (UTC).
@@ -49,7 +50,7 @@ pub(crate) fn is_trash_name(name: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct TrashFolder {
     name: TrashName,
-    /// Its descriptor is locked, so that the folder does not expire meanwhile.
+    /// The folder's descriptor, locked so that the folder does not expire meanwhile.
     lock: OwnedFd,
     tree: Beneath,
 }
@@ -100,7 +101,7 @@ impl TrashFolder {
         }
     }
 
-    /// Dates the folder by its last change, from which its time is counted.
+    /// Sets the folder's time to that of its last change, from which its expiry counts.
     pub(crate) fn close(&self) {
         // One that cannot be dated is as old as its newest entry at the top.
         let _ = touch(self.lock.as_fd());
@@ -120,8 +121,8 @@ fn rename(from: BorrowedFd<'_>, into: BorrowedFd<'_>, leaf: &[u8]) -> Result<()>
     }
 }
 
-/// [`rename`] of a directory that its owner may not write to: the system gives it no other parent.
-/// It has its mode again afterwards.
+/// Renames as [`rename`] does a directory that its owner may not write to, which the system refuses
+/// to move. Its mode is restored afterwards.
 fn rename_closed(from: BorrowedFd<'_>, into: BorrowedFd<'_>, leaf: &[u8]) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let moved = rustix::fs::openat(from, leaf, flags, Mode::empty())?;
@@ -132,7 +133,7 @@ fn rename_closed(from: BorrowedFd<'_>, into: BorrowedFd<'_>, leaf: &[u8]) -> Res
     renamed
 }
 
-/// Changes the status of a directory, which dates it (ctime).
+/// Updates the status change time (ctime) of a directory.
 pub(crate) fn touch(directory: BorrowedFd<'_>) -> Result<()> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// One way in which two trees differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where, from the top of both.
+    /// The path of the entry, from the top of both trees.
     pub path: PathBuf,
-    /// What differs, as the end of a sentence.
+    /// The difference, as the end of a sentence.
     pub what: String,
 }
 

@@ -12,10 +12,10 @@ pub const MAX_PATTERNS: usize = 1_024;
 /// The most bytes of all patterns of one transfer.
 pub const MAX_PATTERN_BYTES: usize = 16 << 10;
 
-/// Why a pattern or a path of a list is refused.
+/// Why a pattern or a listed path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SelectionError {
-    /// The pattern matches nothing, because it is empty, too long or not complete.
+    /// The pattern is empty, too long or incomplete, so that it matches nothing.
     #[error("it is empty, over 1024 bytes, or ends within brackets or behind a backslash")]
     Pattern,
     /// Over [`MAX_PATTERNS`], or [`MAX_PATTERN_BYTES`] in all.
@@ -26,7 +26,7 @@ pub enum SelectionError {
     Path(NameError),
 }
 
-/// Patterns by the rules of gitignore(5). Of those that match an entry, the last counts.
+/// Patterns by the rules of gitignore(5). The last pattern that matches an entry decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeFilter {
     patterns: Vec<FilterPattern>,
@@ -41,8 +41,8 @@ struct FilterPattern {
 }
 
 impl TreeFilter {
-    /// Adds a pattern that excludes what it matches, or includes it again. An `!` in front turns
-    /// this around, as in a file of git.
+    /// Adds a pattern that excludes the entries that it matches, or includes them again. A leading
+    /// `!` reverses this, as in a file of git.
     ///
     /// # Errors
     /// [`SelectionError`].
@@ -68,7 +68,7 @@ impl TreeFilter {
         last.is_some_and(|pattern| pattern.excludes)
     }
 
-    /// Each pattern, and whether it excludes.
+    /// Returns each pattern, and whether it excludes.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = (&[u8], bool)> {
         self.patterns.iter().map(|pattern| (pattern.text.as_slice(), pattern.excludes))
     }
@@ -80,12 +80,12 @@ impl TreeFilter {
     }
 }
 
-/// Which entries of what was named are sent.
+/// The selection of entries that are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeSelection {
-    /// What is left out.
+    /// The patterns of excluded entries.
     pub filter: TreeFilter,
-    /// Nothing but these is sent, and what is in them. `None`: everything is.
+    /// The only paths that are sent, with all entries below them. `None`: every path is sent.
     pub listed: Option<ListedPaths>,
 }
 
@@ -94,7 +94,7 @@ pub struct TreeSelection {
 pub struct ListedPaths(BTreeSet<Vec<u8>>);
 
 impl ListedPaths {
-    /// Adds a path, as programs list them: `a/b`, `./a/b` or `a/b/`. An empty one says nothing, and
+    /// Adds a path, as programs list them: `a/b`, `./a/b` or `a/b/`. An empty path is ignored, and
     /// `.` is the whole tree.
     ///
     /// # Errors
@@ -131,19 +131,19 @@ impl ListedPaths {
         Ok(listed)
     }
 
-    /// The paths, in the order of their bytes.
+    /// Returns the paths, in the order of their bytes.
     pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(Vec::as_slice)
     }
 
-    /// Whether a path is listed, or a directory above it.
+    /// Whether a path or a directory above it is listed.
     pub(crate) fn holds(&self, path: &[u8]) -> bool {
         let ends = (0..path.len()).filter(|at| path.get(*at) == Some(&b'/'));
         let mut above = ends.chain([0, path.len()]).filter_map(|end| path.get(..end));
         above.any(|path| self.0.contains(path))
     }
 
-    /// The names in a directory that lead to what is listed, in order. `None`: all are.
+    /// Returns the names in a directory that lead to listed paths, in order. `None`: all names do.
     pub(crate) fn names(&self, directory: &[u8]) -> Option<Vec<Vec<u8>>> {
         if self.holds(directory) {
             return None;
@@ -172,7 +172,7 @@ impl ListedPaths {
     }
 }
 
-/// The path of an entry from the top of its tree, whose own path is `root`.
+/// Returns the path of an entry from the top of the tree `root`. `None`: it is not below `root`.
 pub(crate) fn below_root<'a>(root: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
     if root.is_empty() {
         return Some(path);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!((0..).take_while(|_| many.add(b"x", true).is_ok()).count(), MAX_PATTERNS);
     }
 
-    /// A matcher that tries one way after the other would take longer than the world is old.
+    /// A pattern of many stars, for which backtracking would never end, takes few steps.
     #[test]
     fn a_pattern_of_stars_takes_few_steps() {
         let mut filter = TreeFilter::default();
@@ -275,7 +275,8 @@ mod tests {
     }
 
     proptest! {
-        /// The crate `ignore` reads patterns as git does, but for braces and what git leaves open.
+        /// The crate `ignore` reads patterns as git does, except for braces and for cases that git
+        /// does not define.
         #[test]
         fn patterns_match_as_those_of_another_program(
             lines in proptest::collection::vec("!?/?(a|b|c|\\*|\\?|\\[ab\\]|\\[!a-b\\]|\\*\\*/|/){1,6}/?", 1..4),

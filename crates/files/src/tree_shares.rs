@@ -8,15 +8,15 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What an entry costs besides its contents and its path: its record in the manifest, in bytes.
+/// The cost in bytes of an entry, besides its contents and its path: its record in the manifest.
 const ENTRY_COST_BYTES: u64 = 64;
 
-/// How many shares a tree is cut into.
+/// The number of shares into which a tree is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareCount {
     /// This number.
     Shares(usize),
-    /// As many as it takes for shares of so many bytes, if no file is larger.
+    /// As many shares as needed so that none exceeds this number of bytes, if no file is larger.
     Bytes(u64),
 }
 
@@ -64,7 +64,7 @@ impl TreeShares {
         (bytes().min().unwrap_or_default(), bytes().max().unwrap_or_default())
     }
 
-    /// Cuts what `directory` holds.
+    /// Cuts the contents of `directory` into shares.
     ///
     /// # Errors
     /// The directory cannot be opened.

@@ -23,7 +23,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Something in the tree that is not sent, or not as it is.
+/// An entry of the tree that is not sent, or not unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The path of the entry in the manifest.
@@ -32,34 +32,34 @@ pub struct Warning {
     pub kind: WarningKind,
 }
 
-/// What is wrong with an entry.
+/// The problem with an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A FIFO, socket or device: such things have no contents to send.
+    /// A FIFO, socket or device, which has no contents to send.
     Special,
-    /// A FIFO, socket or device that was named itself, so it was wanted.
+    /// A FIFO, socket or device that the user named, and so expects to be sent.
     NamedSpecial,
     /// A directory of unfinished files that an earlier transfer left.
     Leftover,
-    /// Such a directory that was named itself.
+    /// A directory of byway's own that the user named.
     NamedLeftover,
-    /// The entry could not be read. This is what the system said.
+    /// The entry could not be read. The value is the system's error.
     Unreadable(String),
-    /// The file changed while it was read, so what was sent is of no one version.
+    /// The file changed while it was read, so the data sent are not of one version.
     Changed,
     /// The path of the entry is longer than can be sent.
     LongPath,
     /// More files than objects can be numbered.
     TooMany,
-    /// What was named earlier holds something of that path.
+    /// An earlier named path holds an entry of the same path.
     NameTaken,
-    /// A named directory is empty, and the receiver is to delete what is not in it.
+    /// A named directory is empty, and the receiver would delete all entries that are not in it.
     EmptyTree,
 }
 
 impl WarningKind {
-    /// Whether the transfer is incomplete for it. What can never be sent does not make it so.
+    /// Whether the warning makes the transfer incomplete. Entries that can never be sent do not.
     #[must_use]
     pub const fn is_loss(&self) -> bool {
         !matches!(self, Self::Special | Self::Leftover)
@@ -94,14 +94,14 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What a walk meets.
+/// An entry that a walk meets.
 #[derive(Debug)]
 pub(crate) enum Entry {
     Directory {
         path: Vec<u8>,
         metadata: Metadata,
     },
-    /// With the file, where the walk opens them.
+    /// A file, opened if the walk opens files.
     File {
         path: Vec<u8>,
         start: usize,
@@ -121,7 +121,7 @@ pub(crate) enum Entry {
         /// The path of the file.
         first: Vec<u8>,
     },
-    /// Patterns exclude it, and what it holds.
+    /// An entry that patterns exclude, with all that it holds.
     Excluded {
         path: Vec<u8>,
     },
@@ -144,14 +144,14 @@ struct Level {
 struct Start {
     /// The directory held open.
     base: usize,
-    /// A name in it; empty for all that it holds.
+    /// The name of the start in its directory. Empty: all entries of the directory.
     name: Vec<u8>,
     /// The name of the link that led there, which is the name in the manifest.
     link: Option<Vec<u8>>,
 }
 
 impl Start {
-    /// The path below the base of what has `path` in the manifest.
+    /// Returns the path below the base of the entry that has `path` in the manifest.
     fn local<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         match self.link.as_ref().and_then(|link| path.strip_prefix(link.as_slice())) {
             Some(rest) => Cow::Owned([self.name.as_slice(), rest].concat()),
@@ -163,8 +163,8 @@ impl Start {
 /// A walk under way.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Directories held open. What lies in them has the same path in the manifest, unless a link
-    /// led there.
+    /// Directories held open. Entries in them have the same path in the manifest, unless a link led
+    /// there.
     bases: Vec<Beneath>,
     starts: Vec<Start>,
     /// The number of the start under way.
@@ -181,7 +181,7 @@ pub(crate) struct Walk {
     has_sent_below: bool,
     /// Whether the next tree has begun so.
     has_told_root: bool,
-    /// What is to be said of a directory after the directory itself.
+    /// The warning about a directory that follows the directory itself.
     late_warning: Option<Warning>,
     /// Whether files are opened, or only found to be readable: that takes fewer calls.
     pub opens: bool,
@@ -191,12 +191,12 @@ pub(crate) struct Walk {
     special_modes: bool,
     /// `None`: each name is a file of its own.
     linked: Option<LinkedNames>,
-    /// What was met so far that is not copied.
+    /// The counts of metadata met so far that are not copied.
     pub not_copied: NotCopied,
 }
 
 impl Walk {
-    /// A walk over `paths`; see [`crate::Source::open`] for what a path means.
+    /// Makes a walk over `paths`; see [`crate::Source::open`] for the meaning of a path.
     pub(crate) fn open(paths: &[PathBuf], options: &SourceOptions) -> Result<Self, SourceError> {
         if paths.is_empty() {
             return Err(SourceError::Nothing);
@@ -240,7 +240,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// The directory to hold open for `path`, and the name in it.
+    /// Returns the directory to hold open for `path`, and the name in it.
     fn named_start(
         &mut self,
         path: &Path,
@@ -262,7 +262,7 @@ impl Walk {
         }
     }
 
-    /// Where the link at `path` leads, which arrives under the link's name.
+    /// Returns the target of the link at `path`, which gets the link's name.
     fn followed(
         &mut self,
         path: &Path,
@@ -300,20 +300,20 @@ impl Walk {
         self.bases.get_mut(base).ok_or(Errno::NOENT)
     }
 
-    /// The directory held open for the start of that number, and the path in it of what has `path`
-    /// in the manifest.
+    /// Returns the directory held open for the start `start`, and the path in it of the entry that
+    /// has `path` in the manifest.
     fn local<'a>(&mut self, start: usize, path: &'a [u8]) -> Result<(&mut Beneath, Cow<'a, [u8]>), Errno> {
         let start = self.starts.get(start).ok_or(Errno::NOENT)?;
         let beneath = self.bases.get_mut(start.base).ok_or(Errno::NOENT)?;
         Ok((beneath, start.local(path)))
     }
 
-    /// Walks over no more than what is selected.
+    /// Restricts the walk to the selected entries.
     pub(crate) fn select(self, selection: Arc<TreeSelection>) -> Self {
         Self { selection, ..self }
     }
 
-    /// What is left out.
+    /// Returns the patterns of excluded entries.
     pub(crate) fn filter(&self) -> &TreeFilter {
         &self.selection.filter
     }
@@ -462,7 +462,7 @@ impl Walk {
             })
     }
 
-    /// What the start of that number has at `path`.
+    /// Returns the type of the entry at `path` below a start. `None`: there is none.
     fn kind(&mut self, start: usize, path: &[u8]) -> Option<FileType> {
         let stat = self.local(start, path).and_then(|(base, local)| base.stat(&local)).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
@@ -523,7 +523,7 @@ impl Walk {
     }
 }
 
-/// What is found where somebody named it: all that is not sent of that is missed.
+/// Changes the warning about an entry that a user named: an entry that is not sent is then missing.
 fn named(entry: Entry) -> Entry {
     let Entry::Warning(Warning { path, kind }) = entry else { return entry };
     let kind = match kind {
@@ -534,7 +534,8 @@ fn named(entry: Entry) -> Entry {
     Entry::Warning(Warning { path, kind })
 }
 
-/// Whether a path means what a directory holds, without the directory: it has no name of its own.
+/// Whether a path means the entries of a directory without the directory, as it has no name of its
+/// own.
 #[must_use]
 pub fn names_contents(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();

@@ -1,18 +1,19 @@
-//! What is said of each file of the sender: it is here, it is wanted, or its chunks are compared.
+//! The receiver's answers about files of the sender: the file is here, it is wanted, or its chunks
+//! are compared.
 
 use crate::receiver_report::{ObjectRange, Report};
 use byway_wire::ObjectId;
 
-/// How a file of the sender stands to what has its name here.
+/// The relation of a sender's file to the entry of its name here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileStanding {
-    /// It is here, with the same size and time.
+    /// The file is here, with the same size and time.
     Same,
     /// One that was modified later is here.
     Newer,
-    /// It is to be sent whole.
+    /// The whole file is to be sent.
     Wanted,
-    /// Its chunks here, if there are any, are offered to the sender.
+    /// The file's chunks here, if any, are offered to the sender.
     Chunks,
 }
 
@@ -32,7 +33,7 @@ pub(super) enum Answer {
 }
 
 impl Answers {
-    /// Says it of the next object.
+    /// Adds an answer for the next object.
     pub(super) fn give(&mut self, answer: Answer, object: ObjectId, out: &mut Vec<u8>) {
         if let Some((kind, objects)) = &mut self.run
             && *kind == answer
@@ -44,7 +45,7 @@ impl Answers {
         self.run = Some((answer, ObjectRange::one(object)));
     }
 
-    /// Writes what was said.
+    /// Writes the answers so far.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
         match self.run.take() {
             Some((Answer::Same, objects)) => Report::Same(objects).encode(out),

@@ -32,7 +32,7 @@ impl Sink {
         }
     }
 
-    /// Keeps a file that is newer than the link that has its name at the sender.
+    /// Keeps a file that is newer than the sender's link of the same name.
     pub(super) fn keep_newer_link(&mut self, path: Vec<u8>) {
         let refused = |detail| Report::Refused { path: path.clone(), reason: Reason::Newer, detail };
         self.keep_newer(refused, &path);
@@ -50,7 +50,7 @@ impl Sink {
         self.plan.is_some_and(|plan| !plan.replaces_newer)
     }
 
-    /// Compares a file of the sender with what has its name here.
+    /// Compares a file of the sender with the entry of its name here.
     pub(super) fn compare(&mut self, path: &[u8], size: u64, metadata: &Metadata) -> FileStanding {
         let Some(ComparePlan { resumes, contents, replaces_newer, .. }) = self.plan else {
             return FileStanding::Wanted;
@@ -98,7 +98,7 @@ impl Sink {
         rustix::fs::fchmod(self.tree.open(path, flags)?, mode)
     }
 
-    /// A file is here already, and nothing of it travels.
+    /// Notes that a file is already here, so that no data of it are sent.
     pub(super) fn same(&mut self, object: ObjectId, size: u64) {
         self.answers.give(Answer::Same, object, &mut self.out);
         self.summary.files += 1;

@@ -21,7 +21,7 @@ pub(super) struct Incoming {
     /// Every byte that travels is here.
     pub finished: bool,
     pub contents: Contents,
-    /// Which metadata the partial file has already.
+    /// The metadata that the partial file already has.
     pub metadata_state: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
@@ -31,11 +31,11 @@ pub(super) struct Incoming {
     pub received: RangeSet,
     /// Bytes of the file from an earlier try.
     pub kept: u64,
-    /// The chunks that are holes, which do not travel, and what is known of the others.
+    /// The chunks that are holes, which are not sent, and the known hashes of the others.
     pub hashes: Hashes,
 }
 
-/// Which metadata a partial file has already.
+/// The metadata that a partial file already has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetadataState {
     /// The partial file has none of its metadata.
@@ -49,9 +49,9 @@ pub(super) enum MetadataState {
 /// The state of a file's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The sender is to be told which chunks an earlier try left.
+    /// The sender is to learn which chunks an earlier attempt left.
     Asked,
-    /// The sender was told, and must answer which chunks it sends.
+    /// The sender knows these chunks, and must answer which ones it sends.
     Offered {
         /// Whether the existing chunks are in the file with the final name.
         placed: bool,
@@ -88,7 +88,7 @@ impl Incoming {
         }
     }
 
-    /// Whether it is known which chunks the sender sends.
+    /// Whether the sender's choice of the chunks to send is known.
     pub const fn is_open(&self) -> bool {
         !matches!(self.contents, Contents::Asked | Contents::Offered { .. })
     }
@@ -196,7 +196,7 @@ impl Incoming {
     }
 }
 
-/// Whether all bytes are zero, so that a hole can take their place.
+/// Whether all bytes are zero, so that a hole can replace them.
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
     let (head, words, tail) = {
         let (words, tail) = bytes.as_chunks::<64>();

@@ -1,4 +1,5 @@
-//! What waits until every file is in place: links of both kinds, and the metadata of directories.
+//! Work that waits until every file is in place: links of both kinds, and the metadata of
+//! directories.
 
 use crate::error::SinkError;
 use crate::manifest::{Metadata, Timestamp};
@@ -33,7 +34,7 @@ pub(super) struct PendingHardLink {
     pub mtime: Timestamp,
 }
 
-/// A directory, and the metadata that it gets.
+/// A directory, and its final metadata.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub path: Vec<u8>,

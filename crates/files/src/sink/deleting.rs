@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 impl Sink {
-    /// The sender says how its tree is compared, and whether the receiver deletes.
+    /// Sets how the sender's tree is compared, and whether the receiver deletes.
     pub(super) fn begin_comparing(&mut self, plan: ComparePlan) -> Result<(), SinkError> {
         self.plan = Some(plan);
         if !plan.deletes {
@@ -27,7 +27,7 @@ impl Sink {
         Ok(())
     }
 
-    /// A record that says what is not deleted.
+    /// Handles a record about entries that are not deleted.
     pub(super) fn protect(
         &mut self,
         protect: impl FnOnce(&mut Mirror) -> Result<(), SinkError>,
@@ -43,7 +43,7 @@ impl Sink {
         Ok(())
     }
 
-    /// The sender has an entry at a path, whatever becomes of it here.
+    /// Notes that the sender has an entry at a path, even if it fails here.
     pub(super) fn arrive(&mut self, path: &[u8]) -> Result<(), SinkError> {
         if let Some(mirror) = self.mirror.as_mut()
             && check_name(path).is_ok()
@@ -54,7 +54,7 @@ impl Sink {
         Ok(())
     }
 
-    /// The sender has a directory at a path. What else has its name here goes.
+    /// Makes room for a directory of the sender: another entry of its name is moved to the trash.
     pub(super) fn clear_for_directory(&mut self, path: &[u8]) {
         let Some(gone) = self.mirror.as_ref().and_then(|mirror| mirror.in_the_way(path)) else { return };
         let is_other = |stat: &rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
@@ -87,8 +87,8 @@ impl Sink {
         }
     }
 
-    /// Nothing more is deleted, because not all of the sender's tree is here. What is gone under
-    /// one name may be on its way under another.
+    /// Stops all deleting, because the sender's tree is not complete here. A file that is gone
+    /// under one name may still come under another.
     pub(super) fn delete_nothing(&mut self) {
         if self.mirror.as_mut().is_some_and(|mirror| mirror.keep_all()) {
             self.stays(Vec::new(), Reason::Incomplete, String::new());
@@ -110,8 +110,8 @@ impl Sink {
         }
     }
 
-    /// Moves an entry to the trash; of a directory that holds what stays, the rest of what it
-    /// holds.
+    /// Moves an entry to the trash. Of a directory that holds protected entries, it moves all other
+    /// entries.
     fn delete(&mut self, gone: GoneEntry) {
         let Some(mut mirror) = self.mirror.take() else { return };
         // Another transfer may have moved a directory that is held open.
@@ -145,14 +145,14 @@ impl Sink {
         self.mirror = Some(mirror);
     }
 
-    /// Notes what is not deleted, and why.
+    /// Reports an entry that is not deleted, and the reason.
     fn stays(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
         Report::Refused { path: path.clone(), reason, detail: detail.clone() }.encode(&mut self.out);
         self.summary.undeleted += 1;
         self.keep_problem(path, reason, detail);
     }
 
-    /// Tells what was moved to the trash, at the end.
+    /// Reports the entries that were moved to the trash, at the end.
     pub(super) fn report_trash(&mut self) {
         let Some(folder) = self.mirror.as_ref().and_then(|mirror| mirror.folder()) else { return };
         folder.close();

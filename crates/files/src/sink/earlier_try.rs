@@ -28,7 +28,8 @@ impl Sink {
         self.read_back.is_some() || !self.asked.is_empty()
     }
 
-    /// Reads on in the file being read back, up to about `budget` bytes; returns what it spent.
+    /// Reads on in the file being read back, up to about `budget` bytes. Returns the number of
+    /// bytes read.
     pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
         let Some(mut recall) = self.read_back.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
         // It may have been withdrawn meanwhile.
@@ -54,7 +55,8 @@ impl Sink {
         Ok(spent)
     }
 
-    /// Opens what exists of the next file to report to the sender. `None`: nothing does.
+    /// Opens the existing contents of the next file to report to the sender. `None`: no file is
+    /// left.
     fn look(&mut self) -> Option<ReadBack> {
         let object = self.asked.pop_front()?;
         let incoming = self.objects.get(object)?;
@@ -145,7 +147,7 @@ impl Sink {
         recall.run.push(hash);
     }
 
-    /// Tells the sender of the chunks that were read since the last time.
+    /// Offers the sender the chunks that were read since the last time.
     fn offer(&mut self, recall: &mut ReadBack, last: bool) {
         let placed = matches!(recall.prior, PriorContents::Placed(_));
         let hashes = std::mem::take(&mut recall.run);
@@ -158,7 +160,7 @@ impl Sink {
         }
     }
 
-    /// Handles the sender's answer: these chunks are kept, and the others are sent.
+    /// Handles the sender's answer: the chunks `kept` are kept, and the others are sent.
     pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
         let Some(incoming) = self.objects.get_mut(object) else { return Ok(()) };
         let Contents::Offered { placed } = incoming.contents else {

@@ -10,8 +10,8 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 impl Sink {
-    /// Gives a file one more name. It must have the announced size and time: the file may have
-    /// failed to arrive, and another may stand in its place.
+    /// Gives a file one more name. It must have the announced size and time, since the right file
+    /// may have failed to arrive.
     pub(super) fn make_hard_link(&mut self, link: PendingHardLink) -> Result<(), SinkError> {
         let first = self.tree.stat(&link.first).ok();
         let is_newer = |first: &Stat| self.keeps_newer() && is_newer_file(first, link.mtime);

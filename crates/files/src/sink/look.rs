@@ -32,7 +32,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Looks at what is in `directory`, or in `below` there. Neither is made if it is missing.
+    /// Opens `directory`, or `below` in it, for a dry run. Missing directories are not made.
     /// `deletes`: whether a transfer may delete.
     ///
     /// # Errors
@@ -73,7 +73,8 @@ impl Look {
         fed
     }
 
-    /// Finds what would be deleted, after the last record. Returns whether there is more to do.
+    /// Finds the entries that would be deleted, after the last record. Returns whether there is
+    /// more to do.
     pub fn work(&mut self) -> bool {
         while self.has_ended && !self.is_complete && self.out.len() < MAX_QUEUED_REPORT_BYTES {
             match self.mirror.as_mut().and_then(|mirror| mirror.next_gone(true)) {
@@ -93,7 +94,7 @@ impl Look {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether all is said, and DONE is among the reports.
+    /// Whether all reports are made, including DONE.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.is_complete
@@ -186,7 +187,7 @@ impl Look {
         Ok(())
     }
 
-    /// Says what would become of a file or link. `judge` is asked if something has its name.
+    /// Reports the effect on a file or link. `judge` decides if an entry of its name exists.
     fn entry(
         &mut self,
         path: &[u8],
@@ -258,7 +259,8 @@ impl Look {
     }
 }
 
-/// What would become of a file that has the name of another here. `None`: it is the same.
+/// Returns what a transfer would do to the receiver's file that already has the name of the
+/// sender's. `None`: nothing, as size and modification time are equal.
 fn standing(plan: ComparePlan, size: u64, metadata: Metadata, stat: &rustix::fs::Stat) -> Option<LookedAt> {
     if !is_regular(stat) {
         return Some(LookedAt::Replaced);

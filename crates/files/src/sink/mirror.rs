@@ -13,12 +13,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of paths that may wait until every file is in place. Further ones do not wait.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Files with several names that are noted at most. A name of a further one may stay for one more
-/// transfer.
+/// The most files with several names that are noted. A deleted name of a further one may stay until
+/// the next transfer.
 const MAX_SHARED_FILES: usize = 1 << 20;
 /// The most roots of one transfer.
 const MAX_ROOTS: usize = 65_536;
-/// Entries with such names are byway's own, and never moved.
+/// The prefix of byway's own entries, which are never moved.
 const OWN_PREFIX: &[u8] = b".byway-";
 
 /// A mirror under way.
@@ -31,7 +31,7 @@ pub(super) struct Mirror {
     roots: Vec<Vec<u8>>,
     root_names: BTreeSet<Vec<u8>>,
     levels: Vec<MirrorLevel>,
-    /// What the sender no longer has, and what has not been moved yet.
+    /// Entries that the sender no longer has, and that have not been moved yet.
     gone: VecDeque<GoneEntry>,
     /// Bytes of the paths in `gone`.
     queued_bytes: usize,
@@ -54,24 +54,25 @@ struct MirrorLevel {
 #[derive(Debug)]
 pub(super) struct GoneEntry {
     pub path: Vec<u8>,
-    /// The length of the path of its tree.
+    /// The length of the path of the entry's tree.
     root_len: usize,
 }
 
-/// What is to be done with an entry.
+/// The decision about an entry.
 pub(super) enum EntryFate {
-    /// All of it goes. Counted are the entry and what it holds.
+    /// The whole entry is moved. The value counts the entry and all that it holds.
     Goes(u64),
-    /// A directory that holds something that stays. These are its entries.
+    /// The directory holds a protected entry. The value lists its entries.
     GoesInPart(Vec<Vec<u8>>),
-    /// It stays: patterns exclude it, or it is byway's own.
+    /// The entry stays: patterns exclude it, or it is byway's own.
     Stays,
-    /// It stays: somebody has changed it since the transfer began.
+    /// The entry stays: a user has changed it since the transfer began.
     Changed,
 }
 
 impl Mirror {
-    /// A mirror of a transfer that began when `stat` says so of what was made for it.
+    /// Makes the mirror of a transfer. `stat`, of a directory made for the transfer, gives the time
+    /// of its beginning.
     pub(super) fn new(stat: &Stat) -> Self {
         Self { began_at: status_change(stat), ..Self::default() }
     }
@@ -195,7 +196,7 @@ impl Mirror {
         Some(gone)
     }
 
-    /// What stands in the way of a record, if that is in a directory that is mirrored.
+    /// Returns the entry in the way of a record, if that record's directory is mirrored.
     pub(super) fn in_the_way(&self, path: &[u8]) -> Option<GoneEntry> {
         let (directory, _) = split(path);
         let covers = |root: &&Vec<u8>| {
@@ -205,7 +206,7 @@ impl Mirror {
         Some(GoneEntry { path: path.to_vec(), root_len: root.len() })
     }
 
-    /// What is to be done with an entry at `path`, in the tree of `gone`.
+    /// Decides about an entry at `path`, in the tree of `gone`.
     pub(super) fn fate(&self, tree: &mut Beneath, gone: &GoneEntry, path: &[u8]) -> Result<EntryFate> {
         let stat = tree.stat(path)?;
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -274,15 +275,15 @@ impl Mirror {
         split(path).1.starts_with(OWN_PREFIX) || self.filter.excludes(below, is_directory)
     }
 
-    /// Notes a file with several names that the sender has under one of them. What the transfer
-    /// does to that name changes the status of the others.
+    /// Notes a file with several names, of which the sender has one. The transfer's changes to that
+    /// name change the status of the other names.
     pub(super) fn note_shared(&mut self, stat: &Stat) {
         if self.shared.len() < MAX_SHARED_FILES {
             self.shared.insert((stat.st_dev, stat.st_ino));
         }
     }
 
-    /// Whether somebody changed an entry, moved it here or made it since the transfer began.
+    /// Whether a user changed, moved or made an entry since the transfer began.
     fn is_changed(&self, stat: &Stat) -> bool {
         let written = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or_default());
         let is_shared = || self.shared.contains(&(stat.st_dev, stat.st_ino));

@@ -22,10 +22,10 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// How often the directory is made again that another transfer, just complete, took away.
-const MAX_TRIES: u32 = 8;
-/// The name under which a link is made before it is moved into place. No key looks like
+/// Number of attempts to make the directory again after another transfer, just complete, removed
 /// it.
+const MAX_TRIES: u32 = 8;
+/// The name under which a link is made before it is moved into place. No key has this form.
 const LINK_NAME: &str = "link";
 
 /// The file name of a partial file.
@@ -48,8 +48,8 @@ impl Key {
         Self(key)
     }
 
-    /// The name of its file: its bytes in hexadecimal. Asked for more than once for every file, so
-    /// it takes no memory.
+    /// Returns the name of the file: the key's bytes in hexadecimal. It is needed several times per
+    /// file, so it takes no heap memory.
     pub(super) fn name(self) -> Name {
         let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
         let mut name = Name::default();
@@ -174,8 +174,8 @@ impl Partials {
         let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
     }
 
-    /// Sets the time of a complete file, and its mode unless `has_mode`. Closes the file, which
-    /// then only has to be moved.
+    /// Sets the time of a complete file, and its mode unless `has_mode`. Closes the file, which is
+    /// then ready to be moved.
     pub(super) fn dress(
         &mut self,
         object: ObjectId,
@@ -217,8 +217,8 @@ impl Partials {
         rustix::fs::fallocate(self.file(object, key)?, flags, from, length)
     }
 
-    /// The journal of the partial file of `key`, and whether it existed. Makes it if it is missing
-    /// or belongs to another file.
+    /// Opens the journal of the partial file of `key`, and returns whether it existed. A journal
+    /// that is missing or of another file is made anew.
     pub(super) fn journal(
         &mut self,
         object: ObjectId,
@@ -315,14 +315,13 @@ impl Partials {
         rustix::fs::syncfs(&*self.directory)
     }
 
-    /// Dates the directory of the transfer by the clock of its file system.
+    /// Sets the time of the transfer's directory by the clock of its file system.
     pub(super) fn touch(&self) -> Result<rustix::fs::Stat> {
         crate::trash::touch(self.directory.as_fd())?;
         rustix::fs::fstat(&*self.directory)
     }
 
-    /// Removes all that is left of this transfer, and the common directory if no other transfer
-    /// uses it.
+    /// Removes all files of this transfer, and the common directory if no other transfer uses it.
     pub(super) fn clean(&mut self) -> Result<()> {
         for entry in Dir::read_from(&*self.directory)? {
             let entry = entry?;

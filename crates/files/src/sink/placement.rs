@@ -20,8 +20,8 @@ const ENTRY_COST: u64 = 16 * 1_024;
 const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
 impl Sink {
-    /// Hashes what an earlier try left; at the end makes links and sets directories' metadata.
-    /// Reads about `budget` bytes. Returns whether more work can be done now.
+    /// Hashes the data of an earlier attempt; at the end makes links and sets directories'
+    /// metadata. Reads about `budget` bytes. Returns whether more work can be done now.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.
@@ -46,7 +46,7 @@ impl Sink {
         Ok(!matches!(self.state, SinkState::Complete))
     }
 
-    /// Makes a directory now, open to its owner only, and remembers what it shall be at the end.
+    /// Makes a directory that only its owner can access, and stores its final metadata for the end.
     pub(super) fn make_directory(&mut self, path: &[u8], metadata: Metadata) -> Result<(), SinkError> {
         if let Err(error) = check_name(path) {
             self.refuse(path.to_vec(), Reason::Name, error.to_string());
@@ -111,7 +111,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Gives a complete file its name.
+    /// Moves a complete file to its final name.
     fn place(&mut self, object: ObjectId) -> rustix::io::Result<()> {
         let Some(Incoming { path, key, hashes, .. }) = self.objects.get(object) else {
             return Err(Errno::NOENT);

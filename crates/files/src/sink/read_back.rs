@@ -19,11 +19,11 @@ pub(super) struct ReadBack {
     pub run: Vec<Hash>,
 }
 
-/// What an earlier try left of a file.
+/// The contents of a file that an earlier attempt left.
 #[derive(Debug)]
 pub(super) enum PriorContents {
     Nothing,
-    /// A partial file. The value tells whether its journal lists its chunks.
+    /// A partial file. `journaled`: whether its journal lists its chunks.
     Partial {
         journaled: bool,
     },

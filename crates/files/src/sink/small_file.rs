@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A small file, to be [made](SmallFile::make) together with others on any thread, see
+/// A small file, to be [made](SmallFile::make) with others on any thread, see
 /// [`Sink::apart`](super::Sink::apart).
 #[derive(Debug)]
 pub struct SmallFile {

@@ -117,7 +117,7 @@ mod tests {
             self.say(&Record::Hash { object, hash: *blake3::hash(contents).as_bytes() });
         }
 
-        /// The first file of a mode shows what becomes of it.
+        /// Sends a first file, from which the sink learns the result of setting its mode.
         fn begin(&mut self) {
             let first = self.file(b"first", b"1");
             self.sink.apart(first, 0, b"1".to_vec()).unwrap_err();

@@ -1,4 +1,4 @@
-//! What a hostile sender may try.
+//! Attacks of a hostile sender.
 
 mod deleting;
 mod holes;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const META: Metadata = Metadata { mode: 0o644, mtime: Timestamp { seconds: 1_000, nanoseconds: 1 } };
 
-/// A sender without scruples, and a directory beside the sink that must stay as it is.
+/// A malicious sender, and a directory beside the sink that must not change.
 struct Host {
     top: TempDir,
     sink: Sink,
@@ -70,7 +70,7 @@ impl Host {
         object
     }
 
-    /// Announces a file and sends all of it.
+    /// Announces a file, and sends all its bytes.
     fn send(&mut self, path: &[u8], contents: &[u8]) -> Finish {
         let object = self.file(path, contents);
         self.fill(object, contents)
@@ -82,8 +82,8 @@ impl Host {
         self.sink.finish(object).unwrap()
     }
 
-    /// Ends the manifest, and returns the reasons of what failed. Nothing may have come to the
-    /// directory outside.
+    /// Ends the manifest, and returns the reasons of failed entries. Asserts that the directory
+    /// outside is unchanged.
     fn end(mut self) -> (Vec<Reason>, TempDir) {
         self.say(&Record::End(self.counts)).unwrap();
         while self.sink.work(1).unwrap() {}
@@ -98,8 +98,7 @@ impl Host {
         (all, self.top)
     }
 
-    /// Another try of the transfer, by a sender that has `contents` at `path`: the last HAVE with
-    /// its hashes.
+    /// Starts another attempt of the transfer with the same sink.
     fn again(self) -> Self {
         let Self { top, sink, .. } = self;
         drop(sink);
@@ -110,7 +109,7 @@ impl Host {
         host
     }
 
-    /// What the sink says that it has of an object: chunks, and whether they are in place.
+    /// Returns the sink's offer for an object: its chunks, and whether they are in place.
     fn asked(&mut self) -> (Vec<u32>, bool) {
         while self.sink.work(1).unwrap() {}
         let mut have = (Vec::new(), false);
@@ -496,7 +495,8 @@ fn memory_has_a_bound_that_the_sender_cannot_pass() {
     assert!((5..10).contains(&taken), "{taken}");
 }
 
-/// Some record of a sender that wants to get out, from few names so that they collide.
+/// Generates records of a sender that tries to leave the directory, with few names so that they
+/// collide.
 fn trick() -> impl Strategy<Value = (u8, Vec<u8>, Vec<u8>, bool)> {
     let part = prop_oneof![Just("a"), Just("b"), Just(".."), Just("l"), Just("outside"), Just("")];
     let path = vec(part, 1..4).prop_map(|parts| parts.join("/").into_bytes());

@@ -8,7 +8,7 @@ use byway_wire::ObjectId;
 use std::io;
 
 impl Sink {
-    /// Writes bytes of an object where they belong. The same bytes may come again.
+    /// Writes bytes of an object to their place. The same bytes may be written again.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more. An error that concerns only this file is

@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt;
 const CATCH_UP_CHUNKS: usize = 16;
 
 impl Source {
-    /// Fills `buffer` with the bytes from `offset` of the object on, which it has, and hashes them.
+    /// Fills `buffer` with the object's bytes from `offset` on, which must exist, and hashes them.
     pub(super) fn fill(&mut self, object: ObjectId, offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         let Some(outgoing) = self.objects.get(object) else { return Ok(()) };
         let (size, length) = (outgoing.size(), buffer.len() as u64);
@@ -90,8 +90,8 @@ impl Source {
         }
     }
 
-    /// Gives the hash of an object of which every chunk's is known, if its file is still what was
-    /// announced.
+    /// Gives the hash of an object whose chunks all have known hashes, if its file is unchanged
+    /// since it was announced.
     fn settle(&mut self, object: ObjectId) -> io::Result<()> {
         let Some(outgoing) = self.objects.get(object).filter(|outgoing| !outgoing.settled) else {
             return Ok(());
@@ -130,7 +130,7 @@ impl Source {
         }
     }
 
-    /// Hashes what reads in another order than the file's left out: a few chunks per call.
+    /// Hashes chunks that were left out because reads came in another order: a few chunks per call.
     pub(super) fn catch_up(&mut self) {
         for _ in 0..CATCH_UP_CHUNKS {
             let Some(object) = self.behind.first().copied() else { return };
@@ -250,7 +250,7 @@ impl Source {
         self.settle(object)
     }
 
-    /// Takes in a SAME report: the receiver has these files, and nothing of them is sent.
+    /// Handles a SAME report: the receiver has these files, and no data of them are sent.
     ///
     /// # Errors
     /// The receiver was asked about another object, or has answered before.
@@ -270,7 +270,7 @@ impl Source {
         Ok(())
     }
 
-    /// Takes in a WANTED report: these files are to be sent whole.
+    /// Handles a WANTED report: these files are to be sent whole.
     ///
     /// # Errors
     /// The receiver was asked about another object, or has answered before.
@@ -295,7 +295,7 @@ impl Source {
         Ok(())
     }
 
-    /// The objects, if all of them were announced, and come after those answered before.
+    /// Returns the objects, if all of them were announced, and follow the objects answered before.
     fn answered(&mut self, objects: ObjectRange) -> Result<ObjectRange, DecodeError> {
         let past = objects.first.0.saturating_add(objects.count);
         if objects.first.0 < self.next_answer || past > self.next_object {

@@ -14,13 +14,13 @@ const MAX_HOLES: usize = 256;
 /// A file that was announced and is not settled at the receiver.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// The named path below which it was found.
+    /// The index of the named path below which the file was found.
     pub start: usize,
     pub path: Vec<u8>,
     pub status: FileStatus,
-    /// The stretches of the file that travel; `None` while the receiver is asked what it has.
+    /// The ranges of the file to send. `None`: the receiver has not yet said which parts it has.
     pub travels: Option<FileRanges>,
-    /// What the receiver has reported of the file's chunks.
+    /// The receiver's reports about the file's chunks.
     pub comparison: Comparison,
     pub hashes: Hashes,
     /// Whether the verdict on the object was given. It is a hash, or that the object is withdrawn.
@@ -43,7 +43,7 @@ impl Outgoing {
         }
     }
 
-    /// The number of bytes to send, as far as it is known.
+    /// Returns the number of bytes to send, as far as it is known.
     pub fn size(&self) -> u64 {
         self.travels.as_ref().map_or(0, FileRanges::size)
     }

@@ -1,4 +1,4 @@
-//! What a hostile sender may try with the receiver's trash.
+//! Attacks of a hostile sender on the receiver's trash.
 
 use super::*;
 use crate::Report;
@@ -28,7 +28,7 @@ fn host(options: SinkOptions) -> Host {
     host
 }
 
-/// Which of the receiver's files are where they were.
+/// Returns the receiver's files that are still in their places.
 fn left(top: &Path) -> Vec<&'static str> {
     let all = ["d/a", "d/e/b", "d/z", "other/c", "f"];
     all.into_iter().filter(|file| top.join("sink").join(file).exists()).collect()
@@ -214,7 +214,7 @@ fn a_receiver_that_deletes_nothing_says_so_once() {
     assert_eq!((host.sink.summary().failed, host.sink.summary().undeleted), (0, 1));
 }
 
-/// A directory that somebody puts a link in the place of, between listing and deleting.
+/// A directory that a user replaces by a link between listing and deleting is not followed.
 #[test]
 fn a_link_that_takes_a_directorys_place_meanwhile_is_not_followed() {
     let mut host = host(SinkOptions::default());

@@ -1,4 +1,4 @@
-//! What a hostile sender may try with files that are mostly zeros.
+//! Attacks of a hostile sender with files that are mostly zeros.
 
 use super::*;
 
@@ -73,8 +73,8 @@ fn a_file_of_one_hole_has_its_size_and_takes_no_room() {
     assert!(host.say(&file).is_err());
 }
 
-/// What an earlier try left where the sender has a hole is emptied, and a sender that says it keeps
-/// it is not believed.
+/// Data of an earlier attempt in the place of a hole are erased, even if the sender claims to keep
+/// them.
 #[test]
 fn what_lies_where_a_hole_shall_be_is_emptied() {
     let chunk = crate::chunks::MIN_CHUNK_LEN;

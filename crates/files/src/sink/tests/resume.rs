@@ -1,4 +1,4 @@
-//! What a hostile sender, or a tampered disk, may try when a transfer is taken up again.
+//! Attacks of a hostile sender, or by a changed disk, when a transfer is resumed.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Files that are here already: what is said of them, and what becomes of them.
+//! Files that the receiver has already: what the receiver reports of them, and what it does with
+//! them.
 
 use super::*;
 use crate::receiver_report::ObjectRange;
@@ -12,7 +13,7 @@ const PLAN: ComparePlan = ComparePlan {
     expects_newer: false,
 };
 
-/// A receiver that has these files, and is told how to compare.
+/// Makes a receiver with these files, which compares them by `plan`.
 fn having(files: &[(&str, &[u8], i64)], plan: ComparePlan) -> Host {
     let mut host = Host::new();
     for (name, contents, seconds) in files {
