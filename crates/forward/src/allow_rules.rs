@@ -32,7 +32,7 @@ enum HostPattern {
     Network(Prefix),
 }
 
-/// What may be dialled: `HOST:PORT`, `*.lan:443`, `192.0.2.0/24:22` or `any`. The port `*` is every
+/// A rule for targets: `HOST:PORT`, `*.lan:443`, `192.0.2.0/24:22` or `any`. The port `*` is every
 /// port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowRule {
@@ -41,22 +41,22 @@ pub struct AllowRule {
     port: Option<u16>,
 }
 
-/// What one rule decides about dialling an address.
+/// The decision of one rule about dialling an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialDecision {
     /// The address may be dialled.
     Allowed,
     /// No rule allows the address.
     Forbidden,
-    /// A rule would allow it, but it is an address of the host or the link, which no rule names.
+    /// A rule would allow the address, but it is one of the host or the link, which no rule names.
     Near,
 }
 
-/// Tells whether an address is one of the host's own.
+/// A function that returns whether an address is one of the host's own.
 pub type IsOwn<'a> = &'a dyn Fn(IpAddr) -> bool;
 
 impl AllowRule {
-    /// What this rule decides about dialling `address` for `target`.
+    /// Returns this rule's decision about dialling `address` for `target`.
     fn verdict(&self, target: &Target, address: IpAddr, is_own: IsOwn<'_>) -> DialDecision {
         let inner = embedded_v4(address).map(IpAddr::V4);
         // Whoever translates such an address leads to the one inside.
@@ -87,8 +87,8 @@ impl AllowRule {
     }
 }
 
-/// Networks that are near: the host itself, its link, what is no single host, and services that
-/// clouds give each host at an address that is the same for all.
+/// Near networks: the host itself, its link, addresses of no single host, and addresses at which
+/// clouds offer services to each host.
 const NEAR_NETWORKS: [(IpAddr, u8); 19] = [
     (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
@@ -116,7 +116,7 @@ const NEAR_NETWORKS: [(IpAddr, u8); 19] = [
     (IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)), 128),
 ];
 
-/// The IPv4 address that an IPv6 address leads to where somebody translates.
+/// Returns the IPv4 address to which an IPv6 address leads through a translator.
 ///
 /// | form | source |
 /// |---|---|
@@ -218,7 +218,7 @@ impl fmt::Display for AllowRule {
 pub struct Allow(Vec<AllowRule>);
 
 impl Allow {
-    /// Allows what any of these rules allows.
+    /// Makes the rules of an exit. A target is allowed if any rule allows it.
     #[must_use]
     pub const fn new(rules: Vec<AllowRule>) -> Self {
         Self(rules)
@@ -265,7 +265,7 @@ impl Allow {
         }
     }
 
-    /// Of the addresses of a target, those that may be dialled, in their order.
+    /// Returns the addresses of a target that may be dialled, in their order.
     ///
     /// # Errors
     /// None may: the mildest verdict.
@@ -300,7 +300,7 @@ mod tests {
         Allow::new(rules.iter().map(|rule| rule.parse().unwrap()).collect())
     }
 
-    /// The host of these tests has two addresses of its own.
+    /// Whether an address is the host's own, which has two in these tests.
     fn is_own(address: IpAddr) -> bool {
         address.is_loopback()
             || ["10.0.0.77", "2001:db8::77"].map(|it| it.parse().unwrap()).contains(&address)

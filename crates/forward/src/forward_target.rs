@@ -6,7 +6,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 
-/// Bytes of a name: at most what the DNS takes (RFC 1035, section 2.3.4), less the root.
+/// The longest name in bytes: the limit of the DNS (RFC 1035, section 2.3.4) without the root.
 const MAX_NAME_LEN: usize = 253;
 /// Bytes of a label.
 const MAX_LABEL_LEN: usize = 63;
@@ -77,9 +77,9 @@ impl FromStr for Name {
 /// The host of a target: a name or an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetHost {
-    /// By a name, which the exit looks up.
+    /// A name, which the exit looks up.
     Name(Name),
-    /// By an address; never an IPv4 address in the clothes of IPv6.
+    /// An address. An IPv4 address is never written as one of IPv6.
     Address(IpAddr),
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for TargetHost {
     }
 }
 
-/// Where a connection is to lead.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The host that is dialled.

@@ -25,7 +25,7 @@ pub enum ForwardError {
 /// A local port that leads to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where programs connect to. Loopback, unless an address is given.
+    /// The address to which programs connect. Loopback, unless another one is given.
     pub listen: SocketAddr,
     /// The host and port to which the exit connects for this local port.
     pub target: Target,
@@ -65,7 +65,7 @@ impl fmt::Display for Forward {
     }
 }
 
-/// Where SOCKS5 is spoken: `[ADDRESS:]PORT`.
+/// Reads the address for SOCKS5: `[ADDRESS:]PORT`.
 ///
 /// # Errors
 /// It is no address and port.

@@ -20,14 +20,15 @@ const CONNECT_COMMAND: u8 = 1;
 const MAX_GREETING_LEN: usize = 2 + 255;
 const MAX_REQUEST_LEN: usize = 3 + 1 + 1 + 255 + 2;
 
-/// What the entry does after it read bytes of a SOCKS5 client.
+/// The entry's next step after bytes of a SOCKS5 client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocksAction {
     /// Wait for more bytes.
     Wait,
     /// Send these bytes to the client, and read its next message.
     Say(Vec<u8>),
-    /// The program asks for this target. [`reply`] answers once it is known what became of it.
+    /// Connect to this target, as the program asks. [`reply`] makes the answer once the result is
+    /// known.
     Connect(Target),
     /// Send these bytes, which may be none, to the client, and close the connection.
     Close(Vec<u8>),
@@ -80,8 +81,8 @@ const fn written(code: u8) -> [u8; 10] {
 }
 
 impl Socks {
-    /// Takes bytes from the program. Returns how many were used; what follows a request is the
-    /// program's first data.
+    /// Reads bytes from the program. Returns the number of bytes used. Bytes behind a request are
+    /// the program's first data.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, SocksAction) {
         let most = match self.state {
             SocksState::Greeting => MAX_GREETING_LEN,
@@ -177,7 +178,7 @@ mod tests {
     const HELLO: &[u8] = &[5, 2, 1, 0];
     const ASKS: &[u8] = &[5, 1, 0, 3, 1, b'a', 0, 80];
 
-    /// What is said and asked for if the bytes come in pieces of this size, and what is left.
+    /// Returns the steps for bytes that arrive in pieces of this size, and the rest.
     fn spoken(bytes: &[u8], piece: usize) -> (Vec<SocksAction>, Vec<u8>) {
         let (mut socks, mut nexts, mut left) = (Socks::default(), Vec::new(), Vec::new());
         for chunk in bytes.chunks(piece) {

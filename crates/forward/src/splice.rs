@@ -8,10 +8,10 @@ use byway_engine::connection::Connection;
 use byway_engine::data::StreamRead;
 use byway_wire::StreamId;
 
-/// Bytes that one call moves each way at most, so that no connection keeps others waiting.
+/// The most bytes that one call moves each way, so that no connection delays others.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// From this many bytes on, a read takes the buffer as it is kept, and copies nothing.
+/// The number of bytes from which a read takes the buffer without a copy.
 const MIN_TAKE_BYTES: usize = 16 << 10;
 
 /// How reading or writing a socket went.
@@ -31,16 +31,16 @@ pub trait Local {
     fn read(&mut self, buffer: &mut [u8]) -> IoResult;
     /// Writes as many bytes as the socket takes; `bytes` is never empty.
     fn write(&mut self, bytes: &[u8]) -> IoResult;
-    /// Closes the sending direction: the other side sees the end of the data.
+    /// Closes the sending direction: the peer sees the end of the data.
     fn finish(&mut self);
-    /// Resets the connection: the other side sees an error.
+    /// Resets the connection: the peer sees an error.
     fn abort(&mut self);
 }
 
 /// A stream of a session.
 pub trait SplicedStream {
-    /// How many of `wanted` bytes [`write`](Self::write) takes now. If fewer than `wanted`, the
-    /// stream reports when it has room again.
+    /// Returns how many of `wanted` bytes [`write`](Self::write) accepts now. If there are fewer,
+    /// the stream reports when it has room again.
     fn room(&mut self, wanted: usize) -> usize;
     /// Writes bytes, at most as many as [`room`](Self::room) returned.
     fn write(&mut self, bytes: &[u8]);
@@ -48,8 +48,8 @@ pub trait SplicedStream {
     fn finish(&mut self);
     /// Reads the bytes that have arrived into `buffer`. `None`: the stream is closed.
     fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead>;
-    /// The next bytes as they are kept, if they are many; none otherwise, and [`read`](Self::read)
-    /// gives them. `None`: the stream is over.
+    /// Returns the next bytes in their buffer, if they are many; else none, and
+    /// [`read`](Self::read) returns them. `None`: the stream is over.
     fn take(&mut self) -> Option<(Vec<u8>, StreamRead)>;
     /// Returns the buffer of an earlier `take`, to be used again.
     fn give_back(&mut self, buffer: Vec<u8>);
@@ -104,7 +104,7 @@ pub struct WaitsFor {
     pub readable: bool,
     /// The socket can be written.
     pub writable: bool,
-    /// No event: the connection used up its turn, and goes on after the other connections.
+    /// No event: the connection used its turn, and goes on after the others.
     pub turn: bool,
     /// The stream can be written.
     pub room: bool,
@@ -144,20 +144,19 @@ enum StopReason {
     Source,
     /// The direction's sink is full.
     Sink,
-    /// The direction moved as many bytes as it may in one turn.
+    /// The direction moved the most bytes of one turn.
     Turn,
     Broken,
 }
 
 impl Splice {
-    /// A splice at its beginning. `ended`: whether all of the stream's data was read before.
+    /// Makes a splice at its beginning. `ended`: whether all of the stream's data were read before.
     #[must_use]
     pub fn beginning(ended: bool) -> Self {
         Self { last: ended, ..Self::default() }
     }
 
-    /// Moves what can be moved. `scratch` is for one read; what is in it does not matter before or
-    /// after.
+    /// Moves as many bytes as possible in both directions. `scratch` is a buffer for one read.
     pub fn pump(
         &mut self,
         local: &mut impl Local,
@@ -224,7 +223,7 @@ impl Splice {
         stream.reset(code::CONNECTION_RESET);
     }
 
-    /// From socket to stream.
+    /// Moves bytes from the socket to the stream.
     fn send(
         &mut self,
         local: &mut impl Local,
@@ -255,7 +254,7 @@ impl Splice {
         StopReason::Ended
     }
 
-    /// From stream to socket.
+    /// Moves bytes from the stream to the socket.
     fn receive(
         &mut self,
         local: &mut impl Local,
@@ -315,7 +314,7 @@ impl Splice {
         StopReason::Ended
     }
 
-    /// Writes bytes to the socket until it is full. Returns how many were written.
+    /// Writes bytes to the socket until it is full. Returns the number of bytes written.
     fn put(&mut self, local: &mut impl Local, bytes: &[u8]) -> Result<usize, StopReason> {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {

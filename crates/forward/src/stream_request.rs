@@ -1,4 +1,4 @@
-//! What stands at the beginning of a forwarded connection's stream. The entry, which accepted the
+//! The request at the beginning of a forwarded connection's stream. The entry, which accepted the
 //! connection of a local program, asks for a target. The exit, which dials this target from the
 //! other host, answers whether it is connected.
 //!
@@ -108,7 +108,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Takes the next bytes of the stream. Returns how many of them belong to the request, and the
+    /// Reads the next bytes of the stream. Returns how many of them belong to the request, and the
     /// target once the request is complete.
     ///
     /// # Errors
