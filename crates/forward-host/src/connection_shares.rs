@@ -21,7 +21,7 @@ pub(crate) struct ConnectionShares {
 }
 
 impl ConnectionShares {
-    /// So many places.
+    /// Makes `most` free places.
     pub const fn new(most: usize) -> Self {
         Self { most, connections: 0, senders: BTreeMap::new() }
     }
@@ -77,7 +77,7 @@ impl ConnectionShares {
 mod tests {
     use super::*;
 
-    /// How many this sender gets now.
+    /// Returns the number of places that this sender gets now.
     fn take_all(shares: &mut ConnectionShares, sender: u8) -> usize {
         std::iter::from_fn(|| shares.take([sender; 32]).then_some(())).count()
     }

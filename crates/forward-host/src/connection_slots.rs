@@ -77,7 +77,7 @@ impl<T> Slots<T> {
         Some(slot.inside)
     }
 
-    /// Adds a connection to the queue of those that have a turn.
+    /// Adds a connection to the queue of connections that have a turn.
     pub fn hurry(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.due, true) {
@@ -85,7 +85,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Adds a connection to the list of those that wait for the budget.
+    /// Adds a connection to the list of connections that wait for the budget.
     pub fn block(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.blocked, true) {
@@ -110,13 +110,13 @@ impl<T> Slots<T> {
         self.len() == 0
     }
 
-    /// How many connections have a turn now.
+    /// Returns the number of connections that have a turn now.
     #[must_use]
     pub fn count_due(&self) -> usize {
         self.due.len()
     }
 
-    /// Removes the next connection from the queue of those that have a turn.
+    /// Removes and returns the next connection that has a turn.
     pub fn next_due(&mut self) -> Option<Number> {
         loop {
             let number = self.due.pop_front()?;
@@ -146,7 +146,7 @@ impl<T> Slots<T> {
         self.ends.first().map(|(until, _)| *until)
     }
 
-    /// A connection whose deadline has passed. Its deadline is removed.
+    /// Returns a connection whose deadline has passed, and removes the deadline.
     pub fn next_end(&mut self, now: Instant) -> Option<Number> {
         let (until, number) = *self.ends.first()?;
         if until > now {

@@ -23,13 +23,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 
-/// How long a program may take to send its SOCKS5 request, and how long a connection waits for a
+/// Time that a program may take to send its SOCKS5 request, and time that a connection waits for a
 /// session.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the far end may take to answer: longer than it looks names up and waits for two
-/// addresses.
+/// Time that the peer may take to answer: longer than a lookup and two attempts to connect.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
-/// How long listeners rest after a failure for want of descriptors.
+/// Time for which listeners pause after a failure for want of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The most connections that each listener accepts in one turn.
 const MAX_ACCEPTS_PER_TURN: usize = 64;
@@ -43,7 +42,7 @@ const MAX_QUEUED_EVENTS: usize = 256;
 pub struct Listener {
     /// The local address and port that is listened on.
     pub address: SocketAddr,
-    /// The target of its connections. `None`: each program names a target by SOCKS5.
+    /// The target of the listener's connections. `None`: each program names a target by SOCKS5.
     pub target: Option<Target>,
 }
 
@@ -78,7 +77,7 @@ impl Listening {
         Ok(Self(all.map(bind).collect::<Result<_, _>>()?))
     }
 
-    /// The sockets, each with what it leads to.
+    /// Returns the sockets, each with its listener's target.
     #[must_use]
     pub fn into_sockets(self) -> Vec<(TcpListener, Listener)> {
         self.0
@@ -97,9 +96,9 @@ pub enum EntryEvent {
     Refused(Target, Refusal),
     /// A connection waited for a session in vain.
     NoSession(Target),
-    /// A connection to this target waited for a free place, until its time was over.
+    /// A connection to this target waited for a free place until its timeout.
     NoPlace(Target),
-    /// A connection to this target was reset, by its program or at the far end.
+    /// A connection to this target was reset, by its program or by the peer.
     Reset(Target),
     /// The system gives no more descriptors.
     NoDescriptors,
@@ -209,7 +208,7 @@ impl Entry {
         }
     }
 
-    /// How many bytes may still be taken.
+    /// Returns the number of bytes that may still be read.
     #[must_use]
     pub const fn budget(&self) -> Option<usize> {
         self.budget
@@ -233,7 +232,7 @@ impl Entry {
         self.slots.unblock();
     }
 
-    /// Notes that the session ended. Connections with a stream are reset, and others wait for the
+    /// Handles the end of the session. Connections with a stream are reset, and others wait for the
     /// next session.
     pub fn lose(&mut self) {
         for number in std::mem::take(&mut self.streams).into_values() {
@@ -243,7 +242,7 @@ impl Entry {
         }
     }
 
-    /// Does what there is to do, with the session if there is one. `true`: another turn is wanted
+    /// Runs all due work, with the session if there is one. Returns whether another turn is needed
     /// soon.
     pub fn turn(&mut self, mut session: Option<&mut Connection>, now: Instant) -> bool {
         if let Some(connection) = session.as_deref_mut() {
@@ -532,5 +531,5 @@ impl Entry {
     }
 }
 
-/// Added to the numbers of listeners, so that their tokens differ from those of connections.
+/// The offset of the listeners' tokens, so that they differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;

@@ -17,9 +17,9 @@ use byway_wire::{Duration, Instant, StreamId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// How long the request may take to come, and then a name to be looked up.
+/// Time that a request may take to arrive, and then a name's lookup.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a target may take for the rest of a connection whose session is over.
+/// Time that a target may take to accept the rest of a connection whose session is over.
 const PARTING_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes kept for targets of sessions that are over, at most. Further connections are reset.
 const MAX_PARTING_BYTES: usize = 32 << 20;
@@ -40,8 +40,8 @@ enum ExitState {
     Refused,
     /// The stream and the target are connected.
     Open(Tcp, Splice),
-    /// The session is over, and the target has yet to take the rest of what the program sent. The
-    /// number is how many of [`MAX_PARTING_BYTES`] the connection counts for.
+    /// The session is over, and the target has yet to accept the rest of the program's data. The
+    /// number is the connection's part of [`MAX_PARTING_BYTES`].
     Parting(Tcp, Splice, usize),
 }
 
@@ -54,7 +54,7 @@ struct Incoming {
     state: ExitState,
     /// Whether the connection occupies one of the places that all senders share.
     has_place: bool,
-    /// The byte that the stream begins with: connected, or a refusal. `None`: it is written, or not
+    /// The first byte of the stream: connected, or a refusal. `None`: it was written, or is not
     /// known yet.
     answer: Option<u8>,
     /// Whether the peer ended the stream right after the request.
@@ -113,8 +113,8 @@ impl Exit {
         }
     }
 
-    /// A session begins that may ask for targets. `sender` is the public key of who has it: all
-    /// sessions of one key share what one party may take.
+    /// Adds a session that may ask for targets. `sender` is the public key of its peer: all
+    /// sessions of one key share one party's limits.
     pub fn join(&mut self, session: Handle, sender: [u8; 32]) {
         if !self.serves(session) {
             self.shares.join(sender);
@@ -133,8 +133,8 @@ impl Exit {
         self.sessions.keys().copied()
     }
 
-    /// Notes that a session ended. A connection whose both directions had ended passes on what came
-    /// of the session until then, which is read from `connection`. Others are reset.
+    /// Removes a session that ended. A connection whose both directions had ended passes on the
+    /// data that had arrived, which are read from `connection`. Others are reset.
     pub fn leave(&mut self, session: Handle, mut connection: Option<&mut Connection>, now: Instant) {
         let Some(Session { sender, streams }) = self.sessions.remove(&session) else { return };
         let mut places = 0;
@@ -157,7 +157,7 @@ impl Exit {
         self.shares.leave(sender, places);
     }
 
-    /// Whether a connection can outlive its session. If so, it begins to.
+    /// Whether a connection can outlive its session. If so, it begins to do so.
     fn outlives(&mut self, number: Number, connection: &mut Connection) -> bool {
         let free = MAX_PARTING_BYTES - self.parting_bytes;
         let Some(incoming) = self.slots.get_mut(number).filter(|it| !it.broken) else { return false };
@@ -173,7 +173,7 @@ impl Exit {
         true
     }
 
-    /// The number of connections, and how many ever were connected to their target.
+    /// Returns the number of connections, and the number of connections ever made to targets.
     #[must_use]
     pub fn count(&self) -> (usize, u64) {
         (self.shares.len(), self.opened)
@@ -196,8 +196,8 @@ impl Exit {
         self.slots.hurry(ready.token.0);
     }
 
-    /// Does what there is to do. `true`: some had their turn and would go on, so that another turn
-    /// is wanted soon.
+    /// Runs all due work. Returns whether another turn is needed soon, as some connections used
+    /// their turn.
     pub fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> bool {
         self.take_names(now);
         for session in self.sessions.keys().copied().collect::<Vec<_>>() {
@@ -363,7 +363,7 @@ impl Exit {
         }
     }
 
-    /// How far dialling is.
+    /// Handles the progress of dialling.
     fn note(&mut self, number: Number, dialled: Dialled) {
         match dialled {
             Dialled::Goes(until) => self.slots.set_end(number, Some(until)),
@@ -379,7 +379,7 @@ impl Exit {
         }
     }
 
-    /// Refuses what a stream asks for. Its place is free, also if the peer never takes the answer.
+    /// Refuses the request of a stream. Its place is free, even if the peer never reads the answer.
     fn refuse(&mut self, number: Number, refusal: Refusal) {
         self.slots.set_end(number, None);
         let Some(incoming) = self.slots.get_mut(number) else { return };
@@ -488,8 +488,8 @@ impl Exit {
     }
 }
 
-/// Takes a request from a stream, byte for byte, so that what follows stays there: the target, and
-/// whether the stream ends with it.
+/// Reads a request from a stream, byte by byte, so that later bytes stay there. Returns the target,
+/// and whether the stream ends with the request.
 fn ask(request: &mut Request, stream: &mut StreamOf<'_>) -> Result<Option<(Target, bool)>, u64> {
     let mut byte = [0];
     loop {

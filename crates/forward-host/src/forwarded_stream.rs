@@ -21,7 +21,7 @@ pub(crate) struct ForwardedStream {
     pub answered: bool,
     /// Whether the peer ended the stream right after the answer.
     pub ended: bool,
-    /// Whether the peer has all that the program sent, and its end.
+    /// Whether the peer has all data of the program, and their end.
     pub acked: bool,
     pub refusal: Option<Refusal>,
 }

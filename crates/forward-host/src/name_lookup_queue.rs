@@ -4,14 +4,14 @@ use byway_forward::forward_target::Name;
 use byway_wire::fair_share::may_take;
 use std::collections::BTreeMap;
 
-/// Who asks: the public key of a sender.
+/// The public key of the sender that asks.
 pub type Sender = [u8; 32];
 
 /// The id of a name to be resolved. Later questions have greater ids.
 pub type QuestionId = u64;
 
-/// Names that are looked up at once, of all senders together. The system's resolver tries a dead
-/// name for ten seconds or longer. One sender gets half of these places at most.
+/// The most simultaneous lookups of all senders. The system's resolver tries a dead name for ten
+/// seconds or longer. One sender gets at most half of these places.
 const MAX_LOOK_UPS: usize = 64;
 
 /// The names of one sender that wait to be resolved.
@@ -19,14 +19,14 @@ const MAX_LOOK_UPS: usize = 64;
 struct Questions {
     /// Names that wait, the oldest first.
     waiting: BTreeMap<QuestionId, Name>,
-    /// Look-ups of this sender that run, including those whose connection has ended.
+    /// Number of running lookups of this sender, including those whose connection has ended.
     running: usize,
     /// The look-ups that all senders had begun when this one last began one; 0: it has begun none.
     turn: u64,
 }
 
-/// The names of all senders, and which of them are being looked up. Its length is bounded by those
-/// who ask: each connection waits for one name at most.
+/// The names of all senders, and the running lookups. Its length is limited, as each connection
+/// waits for one name at most.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionQueue {
     senders: BTreeMap<Sender, Questions>,
@@ -72,7 +72,7 @@ impl QuestionQueue {
         self.answered(question);
     }
 
-    /// Notes that a look-up ended, and frees its place.
+    /// Notes that a lookup ended, and frees its place.
     pub fn answered(&mut self, question: QuestionId) {
         let Some(sender) = self.running.remove(&question) else { return };
         if let Some(questions) = self.senders.get_mut(&sender) {

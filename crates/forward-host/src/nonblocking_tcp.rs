@@ -21,9 +21,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Bytes that went from programs to targets, and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByteCounts {
-    /// From program to target.
+    /// Bytes from the program to the target.
     pub forth: u64,
-    /// From target to program.
+    /// Bytes from the target to the program.
     pub back: u64,
 }
 
@@ -32,9 +32,9 @@ pub struct ByteCounts {
 #[derive(Debug)]
 pub struct Tcp {
     stream: TcpStream,
-    /// Whether the other side has closed its direction, and everything was read.
+    /// Whether the peer has closed its direction, and everything was read.
     is_read: bool,
-    /// Whether this side has closed its direction.
+    /// Whether this host has closed its direction.
     is_written: bool,
 }
 
@@ -50,7 +50,7 @@ impl Tcp {
         let _ = SockRef::from(&self.stream).set_linger(None);
     }
 
-    /// Once both directions have ended, the system may take its time to bring the rest.
+    /// Lets the system send the rest without a time limit, once both directions have ended.
     fn settle(&self) {
         if self.is_read && self.is_written {
             let _ = SockRef::from(&self.stream).set_linger(None);
@@ -77,9 +77,9 @@ impl Tcp {
         Ok(Self::new(OwnedFd::from(end).into()))
     }
 
-    /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) tells whether
-    /// it succeeded. Neither side sends more than `max_segment` bytes in a segment, options of TCP
-    /// included. `None`: what the path takes.
+    /// Starts to connect. Once the socket is writable, [`connected`](Self::connected) returns the
+    /// result. Segments have at most `max_segment` bytes, TCP options included. `None`: as many as
+    /// the path allows.
     ///
     /// # Errors
     /// The system has no socket, or no route.
@@ -113,7 +113,7 @@ impl Tcp {
         }
     }
 
-    /// The address of the other side. `None`: the connection is broken.
+    /// Returns the address of the peer. `None`: the connection is broken.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.stream.peer_addr().ok()
@@ -147,7 +147,7 @@ fn io_of(result: io::Result<usize>) -> IoResult {
     }
 }
 
-/// Repeats a system call as long as a signal interrupts it.
+/// Makes a system call, and repeats it as long as a signal interrupts it.
 fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> IoResult {
     loop {
         match call() {

@@ -20,7 +20,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver that asks the operating system in threads. It wakes `waker` at each answer.
+    /// Makes a resolver that asks the operating system in threads. Each answer wakes `waker`.
     #[must_use]
     pub fn new(waker: Waker) -> Self {
         let (sender, answers) = channel();
@@ -33,13 +33,14 @@ impl Resolver {
         name.is_localhost().then(|| [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
     }
 
-    /// Has a name looked up for a question of `sender`. `false`: the system has no thread for it.
+    /// Looks a name up for a question of `sender`. `false`: the system has no thread for it.
     pub fn ask(&mut self, sender: Sender, question: QuestionId, name: &Name) -> bool {
         self.queue.push(sender, question, name.clone());
         self.begin()
     }
 
-    /// Nobody waits for the answer any more. A name whose turn has not come is not looked up.
+    /// Forgets a question, as its answer is no longer needed. A name in the queue is then not
+    /// looked up.
     pub fn forget(&mut self, sender: Sender, question: QuestionId) {
         self.queue.remove(sender, question);
     }
@@ -54,8 +55,8 @@ impl Resolver {
         Some(found)
     }
 
-    /// Begins all look-ups whose turn it is. `false`: the system has no thread for one, and none
-    /// runs whose end would make room.
+    /// Begins all lookups that are due. `false`: the system has no thread for one, and none runs
+    /// whose end would make room.
     fn begin(&mut self) -> bool {
         while let Some((question, name)) = self.queue.next_due() {
             let (look_up, sender, waker) = (self.look_up, self.sender.clone(), self.waker.clone());

@@ -14,11 +14,11 @@ pub enum ProgramRequest {
     Waits,
     /// The program asks for this target.
     Asks(Target),
-    /// The program went, or got its last reply.
+    /// The program closed the connection, or got its last reply.
     Over,
 }
 
-/// Hears what a program wants, and answers. What follows its request stays in the socket.
+/// Reads a program's SOCKS5 request, and replies. Bytes behind the request stay in the socket.
 pub fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
     let mut bytes = [0; PEEK_LEN];
     loop {

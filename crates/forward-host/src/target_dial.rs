@@ -9,10 +9,10 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::vec::IntoIter;
 
-/// How long an address may take to accept the connection.
+/// Time that an address may take to accept the connection.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How far dialling is.
+/// The progress of dialling.
 pub enum Dialled {
     /// Dialling continues. The present address is given up at this time.
     Goes(Instant),
@@ -32,7 +32,7 @@ pub struct Dial {
 }
 
 impl Dial {
-    /// To these addresses, in their order.
+    /// Makes a dial of these addresses, in their order.
     #[must_use]
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self { addresses: addresses.into_iter(), max_segment: None, now: None, refusal: None }
@@ -58,7 +58,7 @@ impl Dial {
         Dialled::Failed(self.refusal.unwrap_or(Refusal::Failed))
     }
 
-    /// Something happened at the socket. `None`: nothing that counts.
+    /// Handles an event of the socket. `None`: there is no progress.
     pub fn look(&mut self, watch: &Watch, token: Token, now: Instant) -> Option<Dialled> {
         let tcp = self.now.take()?;
         match tcp.connected() {
