@@ -2,17 +2,16 @@
 
 use core::fmt;
 
-/// A reason to pass a packet on unharmed. None is an error of the gateway's: what it does not
-/// understand it does not touch.
+/// A reason to pass a packet on unchanged. None is an error of the gateway's: it does not touch
+/// packets that it does not understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BypassReason {
-    /// The packet is neither IPv4 nor IPv6 by its first four bits, or is empty.
+    /// The packet is empty, or its first four bits name neither IPv4 nor IPv6.
     NotIp,
-    /// The packet ends before its IP header does, or before the length that its header names.
+    /// The packet ends before its IP header, or before the length in that header.
     Truncated,
-    /// An IP header with a length shorter than the shortest, or longer than the packet that it
-    /// heads.
+    /// The length of the IP header is below the minimum, or beyond the packet.
     IpLength,
     /// The checksum of the IPv4 header is wrong.
     IpChecksum,
@@ -22,15 +21,15 @@ pub enum BypassReason {
     Jumbogram,
     /// The IPv6 packet has too many extension headers, or an unknown one.
     Extension,
-    /// A route that the source prescribed is not at its end, or is an option of IPv4: the checksum
+    /// The packet has an IPv4 option or a source route that is not at its end, so that its checksum
     /// covers another address.
     SourceRoute,
-    /// AH or ESP (RFC 4302, RFC 4303). A change would break the signature, and what is inside is
-    /// not to be seen.
+    /// AH or ESP (RFC 4302, RFC 4303). A change would break the signature, and the content may be
+    /// encrypted.
     Secured,
     /// The packet is not TCP.
     NotTcp,
-    /// The packet ends before its TCP header does.
+    /// The packet ends before its TCP header.
     TcpTruncated,
     /// A TCP header shorter than the shortest.
     TcpLength,
@@ -92,7 +91,7 @@ impl fmt::Display for BypassReason {
     }
 }
 
-/// How many packets were passed on, by reason.
+/// The number of packets passed on, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BypassCounters([u64; BypassReason::ALL.len()]);
 

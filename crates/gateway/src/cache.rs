@@ -6,7 +6,7 @@ use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant};
 
-/// How much is kept, and how hard is tried.
+/// The limits of a cache: its memory, and its attempts to repair losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
     /// The most bytes of all flows. A packet beyond it is not kept.
@@ -15,7 +15,7 @@ pub struct CacheLimits {
     pub flow_bytes: usize,
     /// Duplicate ACKs that count as a loss if no loss was reported.
     pub duplicates: u32,
-    /// How often a packet is sent again before its sender must repeat it.
+    /// Number of times that a packet is sent again before its sender must repeat it.
     pub tries: u32,
 }
 
@@ -25,20 +25,20 @@ impl Default for CacheLimits {
     }
 }
 
-/// Counts of what the cache did.
+/// The counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
     /// The number of packets kept.
     pub kept: u64,
     /// Packets that did not fit.
     pub unkept: u64,
-    /// How many packets were sent again.
+    /// Number of packets that were sent again.
     pub resent: u64,
     /// Duplicate ACKs kept from the sender.
     pub suppressed: u64,
 }
 
-/// What to do with an ACK on its way to the sender.
+/// The action on an ACK on its way to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckAction {
     /// The ACK goes on to the sender.
@@ -81,7 +81,8 @@ pub struct Ack {
 struct CachedPacket<P> {
     sent: DataPacket<P>,
     tries: u32,
-    /// Until when the sender is not to know.
+    /// The end of the time in which the loss is kept from the sender. `None`: the packet is not
+    /// being repaired.
     mending: Option<Instant>,
 }
 
@@ -127,8 +128,8 @@ impl<P> Cache<P> {
         self.counters
     }
 
-    /// Keeps a packet that was sent. The same bytes sent again by the host take the place of what
-    /// was kept.
+    /// Stores a packet that was sent. If the host sends the same bytes again, the new packet
+    /// replaces the old one.
     pub fn on_sent(&mut self, flow: u32, sent: DataPacket<P>) {
         let state = self.flows.entry(flow).or_insert_with(|| CachedFlow {
             kept: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Which party makes a packet's checksum right. How it is computed is in [`byway_wire::checksum`].
 
-/// Whether the checksum in a packet's TCP header is right, and who must complete it.
+/// The state of the checksum in a packet's TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumState {
     /// Complete, and to be checked.

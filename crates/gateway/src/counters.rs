@@ -1,16 +1,16 @@
-//! What each part counts: a struct of numbers that have names and can be added up.
+//! Counters of a part: a struct of named numbers that can be summed.
 
-/// Makes `Counters` of these counts.
+/// Defines a struct `Counters` with the named counts.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// How often each thing happened at a gateway.
+        /// The number of events of each kind at a gateway.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Counters {
-            /// Each count with its name.
+            /// Returns each count with its name.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }

@@ -73,7 +73,7 @@ impl Label {
 /// The content of a datagram between gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// An IP packet that the exit puts in order with others of its label.
+    /// An IP packet that the exit puts in order with the other packets of its label.
     Ordered {
         /// The label of the packet's flow and direction.
         label: Label,
@@ -114,9 +114,9 @@ pub enum Message<'a> {
         /// One more than the last missing sequence number.
         end: u32,
     },
-    /// The relay that runs beside the gateway, and the peer's word for it.
+    /// The relay beside the gateway, with a relay word for the peer.
     Relay {
-        /// The word as bytes, for [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
+        /// The relay word in bytes, for [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
         word: &'a [u8],
     },
     /// A part of another gateway's announcement, passed on.
@@ -177,7 +177,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Writes the header before a packet, into room that the packet's own buffer has for it.
+    /// Writes the header before a packet, into room in the packet's own buffer.
     pub fn write_header(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Ordered { label, sequence, .. } => {

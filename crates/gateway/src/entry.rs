@@ -6,7 +6,7 @@ use crate::counters::counters;
 use crate::linked_lists::Lists;
 use alloc::vec::Vec;
 
-/// How much may wait.
+/// The limits of an entry queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryLimits {
     /// Bytes of all flows.
@@ -15,7 +15,7 @@ pub struct EntryLimits {
     pub flow_bytes: usize,
     /// The most packets of all flows. Small packets take memory too.
     pub packets: usize,
-    /// Bytes that a flow may send in its turn; no less than the largest packet that came.
+    /// Bytes that a flow may send in its turn; at least the size of the largest packet so far.
     pub quantum: usize,
 }
 
@@ -26,15 +26,15 @@ impl Default for EntryLimits {
 }
 
 counters! {
-    /// How many packets came.
+    /// Number of packets that arrived.
     came,
     /// Packets that were handed out.
     left,
     /// Packets dropped since all flows together had too much.
     dropped,
-    /// Packets dropped since their flow had too much.
+    /// Packets dropped because their flow had too many bytes.
     dropped_of_flow,
-    /// Packets of flows that ended before their turn.
+    /// Packets dropped because their flow ended before their turn.
     cleared,
 }
 
@@ -68,7 +68,7 @@ pub struct EntryQueue<T> {
     flows: Vec<FlowBacklog>,
     /// Flows with waiting packets, in turn.
     turns: Lists<1>,
-    /// The flows that wait, by the magnitude of what they have waiting. So the longest is found
+    /// The waiting flows by the binary logarithm of their waiting bytes. So the longest is found
     /// within a factor of two.
     sizes: Lists<32>,
     bytes: usize,
@@ -98,7 +98,7 @@ impl<T> EntryQueue<T> {
         self.bytes
     }
 
-    /// How many packets wait.
+    /// Returns the number of waiting packets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
@@ -122,8 +122,8 @@ impl<T> EntryQueue<T> {
         self.counters
     }
 
-    /// Puts a packet behind the others of its flow. What must go for it is given to `dropped`,
-    /// which may be the packet itself.
+    /// Adds a packet behind the other packets of its flow. Packets that must leave for it are
+    /// passed to `dropped`, perhaps including the packet itself.
     pub fn push(&mut self, flow: u32, bytes: usize, packet: T, mut dropped: impl FnMut(u32, T)) {
         self.counters.came += 1;
         self.quantum = self.quantum.max(bytes);
@@ -171,14 +171,14 @@ impl<T> EntryQueue<T> {
         }
     }
 
-    /// The packet whose turn it is, with its flow. It stays until it is [popped](Self::pop).
+    /// Returns the next packet, with its flow. It stays until it is [popped](Self::pop).
     pub fn peek(&mut self) -> Option<(u32, &mut T)> {
         let flow = self.turn()?;
         let first = self.flows.get(flow as usize)?.first;
         Some((flow, self.nodes.get_mut(first as usize)?.packet.as_mut()?))
     }
 
-    /// Removes the packet whose turn it is.
+    /// Removes and returns the next packet, with its flow.
     pub fn pop(&mut self) -> Option<(u32, T)> {
         let flow = self.turn()?;
         let waiting = self.flows.get_mut(flow as usize)?;
@@ -188,7 +188,7 @@ impl<T> EntryQueue<T> {
         self.take(flow).map(|packet| (flow, packet))
     }
 
-    /// Takes the oldest packet of a flow out of its turn: it does not wait here any more.
+    /// Removes and returns the oldest packet of a flow, out of turn.
     pub fn withdraw(&mut self, flow: u32) -> Option<T> {
         let packet = self.take(flow);
         self.counters.left += u64::from(packet.is_some());
@@ -202,7 +202,7 @@ impl<T> EntryQueue<T> {
         }
     }
 
-    /// The flow whose turn it is. It has enough credit for its first packet.
+    /// Returns the flow whose turn it is. It has enough credit for its first packet.
     fn turn(&mut self) -> Option<u32> {
         // As no packet is larger than the quantum, each flow is passed by at most once.
         loop {

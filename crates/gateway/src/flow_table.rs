@@ -14,10 +14,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 
-/// How much a table holds, and for how long.
+/// The limits of a flow table, in flows and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowTableLimits {
-    /// How many flows the table has at most.
+    /// The most flows in the table.
     pub flows: usize,
     /// The most flows of the table that are not open yet.
     pub opening: usize,
@@ -25,9 +25,10 @@ pub struct FlowTableLimits {
     pub opening_for: Duration,
     /// An open flow without a packet is forgotten after this long (RFC 5382: not before 2 h 4 min).
     pub idle_for: Duration,
-    /// An open flow without a packet for this long makes room for others when the table is full.
+    /// Time without a packet after which an open flow makes room for another one, if the table is
+    /// full.
     pub spare_after: Duration,
-    /// How long an ended flow is kept for its last packets.
+    /// Time for which an ended flow is kept for its last packets.
     pub closed_for: Duration,
 }
 
@@ -66,7 +67,7 @@ impl FlowId {
 pub enum FlowState {
     /// SYNs go to and fro.
     Opening,
-    /// The opener has acknowledged the SYN of the other side.
+    /// The opener has acknowledged the peer's SYN.
     Open,
     /// Both sides have sent a FIN, or one side a RST.
     Closed,
@@ -75,7 +76,7 @@ pub enum FlowState {
 /// A flow that is carried.
 #[derive(Clone, Debug)]
 pub struct Flow<T> {
-    /// The key of the flow, in the direction in which it was opened.
+    /// The key of the flow in the direction of its opening.
     pub key: FlowKey,
     /// The state of the flow.
     pub phase: FlowState,
@@ -119,7 +120,7 @@ impl<T> Flow<T> {
     }
 }
 
-/// Why a segment is none of a flow that is carried.
+/// Why a segment belongs to no carried flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
     /// The flow's SYN was not seen, or the segment belongs to no flow.
@@ -130,7 +131,7 @@ pub enum EndCause {
     Full,
 }
 
-/// What to do with a segment.
+/// The decision about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowVerdict {
     /// The segment is of a flow that is carried.
@@ -149,15 +150,15 @@ pub enum FlowVerdict {
 /// Counts of the events in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
-    /// How many flows were taken in.
+    /// Number of flows that were added.
     pub taken: u64,
-    /// Flows removed before they were open, to make room for others.
+    /// Flows removed before they were open, to make room for other flows.
     pub pushed_out: u64,
     /// Open flows that were idle and made room.
     pub made_room: u64,
     /// Flows that found the table full.
     pub refused: u64,
-    /// Flows forgotten for their age.
+    /// Flows removed because they were idle for too long.
     pub expired: u64,
 }
 
@@ -211,13 +212,13 @@ impl<T> FlowTable<T> {
         self.counters
     }
 
-    /// The flow with this id. `None`: it was removed.
+    /// Returns the flow with this id. `None`: it was removed.
     #[must_use]
     pub fn get(&self, id: FlowId) -> Option<&Flow<T>> {
         self.slots.get(id.index as usize)?.as_ref().filter(|flow| flow.generation == id.generation)
     }
 
-    /// The flow with this name, if it is still there, to change what the owner keeps with it.
+    /// Returns the flow with this id, for a change of the owner's data. `None`: it was removed.
     pub fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow<T>> {
         self.slots.get_mut(id.index as usize)?.as_mut().filter(|flow| flow.generation == id.generation)
     }
@@ -317,7 +318,7 @@ impl<T> FlowTable<T> {
         [FlowState::Opening, FlowState::Open, FlowState::Closed].into_iter().filter_map(due).min()
     }
 
-    /// The longest idle flow of a state, and when it is to be forgotten.
+    /// Returns the longest idle flow of a state, and the time at which it is to be removed.
     fn eldest(&self, phase: FlowState) -> Option<(FlowId, Instant)> {
         let index = self.ages.front(phase as u8)?;
         let flow = self.slots.get(index as usize)?.as_ref()?;

@@ -17,7 +17,7 @@ use core::net::SocketAddr;
 
 /// The most addresses of an origin: one of each IP version.
 pub const MAX_ADDRESSES: usize = 2;
-/// The most gateways that pass on an announcement, one after the other.
+/// The most gateways that pass an announcement on, one after the other.
 pub const MAX_HOPS: u8 = 4;
 
 const TABLE_VERSION: u8 = 1;
@@ -26,11 +26,11 @@ const MAX_HEADER_LEN: usize = 1 + 1 + 32 + 1 + MAX_ADDRESSES * 19;
 /// A part of an origin's announcement, passed on by other gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPart<'a> {
-    /// How many gateways have passed the part on.
+    /// Number of gateways that have passed the part on.
     pub hops: u8,
     /// The gateway that made the announcement.
     pub origin: PublicKey,
-    /// Where the origin is.
+    /// The addresses of the origin.
     pub addresses: Vec<SocketAddr>,
     /// The part as bytes, for
     /// [`serves::AnnouncementPart::read`](crate::serves::AnnouncementPart::read).

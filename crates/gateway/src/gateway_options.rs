@@ -76,20 +76,20 @@ pub struct GatewayOption {
     pub limit: bool,
     /// The kind of the option's value.
     pub kind: ValueKind,
-    /// The names that may be written, and what each of them means beside the default.
+    /// The possible names, each with its meaning. The default has no meaning of its own.
     pub names: &'static [(&'static str, &'static str)],
     set: fn(&mut Settings, Value<'_>) -> Result<(), String>,
     get: fn(&Settings) -> Option<Value<'static>>,
 }
 
 impl GatewayOption {
-    /// The option with this name, among the limits or the others.
+    /// Returns the option with this name, among the limits or the other options.
     #[must_use]
     pub fn named(name: &str, limit: bool) -> Option<&'static Self> {
         GATEWAY_OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
     }
 
-    /// Sets the option in `settings`. Options that depend on others come behind these in
+    /// Sets the option in `settings`. Options that depend on other options follow them in
     /// [`GATEWAY_OPTIONS`].
     ///
     /// # Errors
@@ -106,13 +106,13 @@ impl GatewayOption {
         }
     }
 
-    /// The option's value in `settings`. `None`: it is off.
+    /// Returns the option's value in `settings`. `None`: it is off.
     #[must_use]
     pub fn get(&self, settings: &Settings) -> Option<Value<'static>> {
         (self.get)(settings)
     }
 
-    /// The option's help text, with its possible names.
+    /// Returns the option's help text, with its possible names.
     #[must_use]
     pub fn explained(&self) -> String {
         let names: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
@@ -128,7 +128,8 @@ impl GatewayOption {
         self.get(one) != self.get(other)
     }
 
-    /// The meaning of the option's value. `None`: it is no name, or the default.
+    /// Returns the meaning of the option's value. `None`: the value is not a name, or is the
+    /// default.
     #[must_use]
     pub fn meaning(&self, settings: &Settings) -> Option<&'static str> {
         let Some(Value::Name(value)) = self.get(settings) else { return None };

@@ -15,13 +15,14 @@ const HEADER_V4_LEN: usize = 20;
 const HEADER_V6_LEN: usize = 40;
 /// Bytes of the ICMP message before the quoted packet.
 const MESSAGE_LEN: usize = 8;
-/// Bytes of the packet that come back besides its IP headers: ports and sequence number of TCP.
+/// Bytes of the packet that an ICMP message quotes besides the IP headers: ports and sequence
+/// number of TCP.
 const QUOTED_TCP_LEN: usize = 8;
 /// Hops that the message may take.
 const HOP_LIMIT: u8 = 64;
 
-/// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get
-/// through. `None` if `packet` is too short.
+/// Makes the ICMP message for the sender of `packet`, whose headers are `ip`: the largest packet
+/// has `most` bytes. `None`: `packet` is too short.
 #[must_use]
 pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
     let quoted = packet.get(..ip.headers + QUOTED_TCP_LEN)?;

@@ -40,7 +40,7 @@ pub struct Ip {
     pub protocol: u8,
     /// Bytes of all IP headers: where the transport header begins.
     pub headers: usize,
-    /// The length of the packet in bytes by its own header. Bytes behind it are padding.
+    /// The length of the packet in bytes by its own header. Any bytes behind it are padding.
     pub end: usize,
 }
 
@@ -121,7 +121,8 @@ impl Ip {
     }
 }
 
-/// The protocol behind the extension headers at the start of `payload`, and their length.
+/// Skips the extension headers at the start of `payload`. Returns the protocol behind them, and
+/// their length.
 fn skip_extensions(mut next: u8, payload: &[u8]) -> Result<(u8, usize), BypassReason> {
     let mut reader = Reader::new(payload);
     for _ in 0..=MAX_EXTENSIONS {
@@ -236,8 +237,7 @@ mod tests {
         assert_eq!(with([7, 1, 131, 3]).unwrap().headers, 24);
     }
 
-    /// A packet of version 6 whose TCP segment stands behind `extensions` (type, bytes after the
-    /// first).
+    /// Makes an IPv6 packet with a TCP segment behind `extensions` (type, bytes after the first).
     fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
         let mut packet = tcp_v6(b"data");
         let (mut at, mut next) = (40, 6);

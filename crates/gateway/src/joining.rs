@@ -19,16 +19,16 @@ use byway_engine::{Config, Connect, Connection, Endpoint, EndpointConfig, Endpoi
 use byway_wire::{DecodeError, Duration, Input, Instant, Machine, Reader, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// How long a host is served of which nothing is heard.
+/// Time without a sign of life after which a host is no longer served.
 pub const LEASE_TIME: Duration = Duration::from_secs(60);
 /// The beginning of a host's application data in the handshake, before its request.
 const FOR_GUEST: &[u8] = b"byway gateway 1, a guest";
-/// The code with which a gateway closes a session that it does not permit.
+/// The code with which a gateway closes a session that it does not allow.
 pub const NOT_ALLOWED: u64 = 6;
-/// The first pause before the next request. It doubles up to `MAX_PAUSE`.
+/// The first pause before the next request. Each further pause is twice as long, up to `MAX_PAUSE`.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(8);
-/// The silence of a gateway after which it is asked again.
+/// The silence of a gateway after which the host asks it again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The application data of a host that wants to be served.
@@ -74,9 +74,9 @@ pub struct JoiningConfig {
     pub seed: [u8; 32],
     /// The public key of the gateway.
     pub gateway: PublicKey,
-    /// Where the gateway is.
+    /// The addresses of the gateway.
     pub addresses: Vec<SocketAddr>,
-    /// The host's own address, and the ports at which it is to be served; none: all.
+    /// The host's own address, and the ports to be served. No ports: all.
     pub served: Served,
 }
 
@@ -89,7 +89,7 @@ pub enum JoinState {
     Joined,
     /// The gateway refuses the host, for this reason.
     Refused(String),
-    /// The session was lost, for this reason. It is established again.
+    /// The session was lost, for this reason. The host connects again.
     Lost(String),
     /// The host has left.
     Left,
@@ -107,7 +107,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// A host that asks as soon as it is driven.
+    /// Makes a host that sends its request as soon as it is driven.
     ///
     /// # Errors
     /// Never with the controllers that there are.
@@ -139,7 +139,7 @@ impl Joining {
         &self.standing
     }
 
-    /// Leaves the gateway, and tells it.
+    /// Leaves the gateway, and closes the session.
     pub fn leave(&mut self, now: Instant) {
         (self.retry_at, self.standing) = (None, JoinState::Left);
         if let Some(session) = self.session.take() {
@@ -196,7 +196,7 @@ impl Joining {
     }
 }
 
-/// The state of the association after its session has closed.
+/// Returns the state of the association after its session was closed.
 fn why_closed(connection: &mut Connection) -> JoinState {
     let closed = core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
         Event::Closed { code, reason, by_peer } => Some((code, reason, by_peer)),

@@ -1,10 +1,10 @@
-//! What tells TCP flows apart.
+//! The key that identifies a TCP flow.
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-/// Addresses and ports of a flow in one of its directions. A flow is identified by the key of the
-/// direction in which its first SYN went.
+/// Addresses and ports of a flow in one of its directions. The direction of the first SYN
+/// identifies the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// Address of the sender.

@@ -30,7 +30,7 @@ impl<const N: usize> Lists<N> {
         self.ends.get(usize::from(list)).map(|ends| ends.0).filter(|first| *first != NO_NODE)
     }
 
-    /// The number after `index` in its list.
+    /// Returns the number after `index` in its list.
     #[cfg(test)]
     pub(crate) fn after(&self, index: u32) -> Option<u32> {
         self.nodes.get(index as usize).map(|node| node.after).filter(|after| *after != NO_NODE)
@@ -41,7 +41,7 @@ impl<const N: usize> Lists<N> {
         self.nodes.get(index as usize)?.list
     }
 
-    /// Puts `index` at the end of `list`, out of the list that it was in.
+    /// Moves `index` to the end of `list`, out of its present list.
     pub(crate) fn put(&mut self, index: u32, list: u8) {
         self.remove(index);
         let place = index as usize;

@@ -169,8 +169,7 @@ impl Gateway {
         self.settings.bundle
     }
 
-    /// The endpoint of the sessions, for relays with which this side is
-    /// [registered](Endpoint::stand_at).
+    /// The endpoint of the sessions. The owner registers it with [relays](Endpoint::stand_at).
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.links.endpoint
     }
@@ -182,8 +181,7 @@ impl Gateway {
         announcements::lend(&mut self.links, now, peer, word);
     }
 
-    /// Sends to every peer through these relays too, which a registry offers, when their turn comes
-    /// and if they prove of use.
+    /// Adds relays from a registry for every peer. They are tried in turn, and used if they help.
     pub fn add_relays(&mut self, now: Instant, words: Vec<Word>) {
         announcements::on_found(&mut self.links, now, words);
     }
@@ -193,7 +191,7 @@ impl Gateway {
         self.flows.set_rules(rules);
     }
 
-    /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to
+    /// Returns the next packet to send to the hosts: a packet of a carried flow, or one that takes
     /// the plain route.
     pub fn next_packet(&mut self) -> Option<PacketBuffer> {
         self.hosts.next_packet()
@@ -209,8 +207,8 @@ impl Gateway {
         self.hosts.recycle(buffer);
     }
 
-    /// Takes a packet of a host of this site. What is not carried is [put out
-    /// again](Gateway::next_packet) as it came.
+    /// Handles a packet of a host of this site. A packet that is not carried is [put out
+    /// again](Gateway::next_packet) unchanged.
     pub fn packet(&mut self, now: Instant, parcel: PacketBuffer, checksum: ChecksumState) -> IngressResult {
         let segment = match Segment::read(parcel.packet(), checksum) {
             Ok(segment) => segment,
@@ -252,7 +250,7 @@ impl Gateway {
         ingress.carry(now, (id, place), (parcel, segment), links, flows, hosts)
     }
 
-    /// Handles events of the sessions, such as peers that come and go.
+    /// Handles events of the sessions, such as peers that connect or leave.
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.links.endpoint.next_event() {
             match event {
@@ -297,7 +295,7 @@ impl Gateway {
         self.tend_guests(now);
     }
 
-    /// Serves the hosts that asked for it, and stops serving those that left.
+    /// Serves the hosts that asked for it, and stops serving hosts that left.
     fn tend_guests(&mut self, now: Instant) {
         let Self { links, egress, guests, .. } = self;
         for session in guests.take_moved(now, &links.endpoint) {
@@ -348,7 +346,7 @@ impl Gateway {
         }
     }
 
-    /// Handles datagrams that sessions received, and those that their paths returned.
+    /// Handles datagrams that sessions received, and datagrams that their paths returned.
     fn collect(&mut self, now: Instant) {
         while let Some(session) = self.links.endpoint.next_with_datagrams() {
             self.collect_from(now, session);
@@ -492,7 +490,7 @@ impl Gateway {
     }
 }
 
-/// Why a session is over, in its own words, and whether the peer closed it and all was well.
+/// Returns why a session was closed, and whether the peer closed it without an error.
 fn why_closed(connection: &mut Connection) -> Option<(String, bool)> {
     core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
         Event::Closed { code, reason, by_peer } => Some((reason, by_peer && code == 0)),

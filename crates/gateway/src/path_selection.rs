@@ -29,7 +29,7 @@ pub struct PathInfo {
     pub largest: usize,
 }
 
-/// What a packet needs from its path.
+/// The demand of a packet on its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNeed {
     /// Room: for data, of which each path takes its share.
@@ -45,7 +45,8 @@ pub enum PathNeed {
 /// III.G).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RelayPreference {
-    /// Relays within the factor come first. The others serve as long as no path within it is open.
+    /// Relays within the factor come first. Other relays are used while no path within the factor
+    /// is open.
     Prefer(f64),
     /// Relays beyond the factor are never used, as in Harp.
     Exclude(f64),
@@ -76,7 +77,7 @@ impl RelayPreference {
 pub struct Policy {
     /// Choose also among paths whose window is full, as in Harp.
     pub over_window: bool,
-    /// What to do about distant relays.
+    /// The treatment of distant relays.
     pub relays: RelayPreference,
     /// A relay whose round trip exceeds the direct one by at most this time counts as near,
     /// whatever the factor. With a direct round trip of 2 ms, a factor of 1.5 alone would exclude a

@@ -47,7 +47,7 @@ impl Ports {
         self.last
     }
 
-    /// Whether `port` is among them.
+    /// Whether `port` is in the range.
     #[must_use]
     pub const fn contains(&self, port: u16) -> bool {
         self.first <= port && port <= self.last

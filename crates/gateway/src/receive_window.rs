@@ -9,9 +9,9 @@ use byway_wire::Duration;
 /// How the total is made of the paths' windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowRule {
-    /// What all paths deliver within the round trip between the hosts (`inner RTT`) and the time
-    /// for restoring the order (`wait`). This is `sum(w_i / RTT_i) * (inner RTT + wait)`, where
-    /// path `i` has the congestion window `w_i`.
+    /// The bytes that all paths deliver within the round trip between the hosts (`inner RTT`) and
+    /// the time for restoring the order (`wait`). This is `sum(w_i / RTT_i) * (inner RTT + wait)`,
+    /// where path `i` has the congestion window `w_i`.
     #[default]
     Delivered,
     /// The sum of the paths' windows, as in Harp.
@@ -49,7 +49,7 @@ pub struct View<'a> {
     /// Round trip between the hosts, through both gateways. Nothing less than the fastest path's
     /// makes sense.
     pub inner_rtt: Duration,
-    /// How long a packet may wait at the exit to be put in order.
+    /// The time that a packet may wait at the exit to be put in order.
     pub reorder_wait: Duration,
 }
 
@@ -144,7 +144,7 @@ impl Advertised {
     }
 }
 
-/// A window scale, limited as hosts limit it (RFC 7323, section 2.3).
+/// Limits a window scale, as hosts do (RFC 7323, section 2.3).
 const fn at_most(scale: u8) -> u8 {
     if scale > MAX_SCALE { MAX_SCALE } else { scale }
 }

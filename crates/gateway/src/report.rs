@@ -1,4 +1,4 @@
-//! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
+//! The report of a gateway, as its socket and `byway gateway status --json` give it.
 
 use crate::bypass::BypassReason;
 use crate::gateway_options::{GATEWAY_OPTIONS, GatewayOption};
@@ -39,7 +39,7 @@ pub struct GatewayReport {
     /// rules carry.
     #[serde(default)]
     pub rules: Vec<RuleReport>,
-    /// The largest flows that are carried, or would be.
+    /// The largest flows that the gateway carries or, while it only observes, would carry.
     #[serde(default)]
     pub largest: Vec<FlowReport>,
     /// The counters by name, see [`machine::Counters`](crate::machine::Counters) and
@@ -120,11 +120,11 @@ pub struct RuleReport {
     pub action: String,
     /// Flows about which the rule decided.
     pub flows: u64,
-    /// Bytes of the flows that are carried, or would be.
+    /// Bytes of the flows that the gateway carries or, while it only observes, would carry.
     pub bytes: u64,
 }
 
-/// A flow that is carried, or would be.
+/// A flow that the gateway carries or, while it only observes, would carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReport {
     /// Address and port of the host that opened the flow.
@@ -162,7 +162,7 @@ pub struct PeerReport {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was none until a moment ago. `None`: unknown.
+    /// Why no session is open, or was open until a moment ago. `None`: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// The paths to the peer in the session for all flows.
@@ -211,7 +211,7 @@ pub struct PathReport {
     pub route: String,
     /// `active`, `choked`, `available` or `probing`.
     pub state: String,
-    /// Why the path carries nothing. `None`: it carries data.
+    /// Why the path carries no data. `None`: it carries data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The largest datagram in bytes (UDP payload) that the path is known to carry.
@@ -234,7 +234,7 @@ pub struct PathReport {
 }
 
 impl GatewayReport {
-    /// The report of a gateway's status, `uptime` seconds after it started.
+    /// Makes the report of a gateway's status, `uptime` seconds after the gateway started.
     #[must_use]
     pub fn of(status: &Status, uptime: f64) -> Self {
         let table = [
@@ -332,7 +332,7 @@ fn largest(status: &Status) -> Vec<FlowReport> {
     status.largest.iter().map(flow).collect()
 }
 
-/// The host that opened a flow, and the host to which it was opened.
+/// Returns the host that opened a flow, and the host to which the flow was opened.
 fn ends(key: &FlowKey) -> [String; 2] {
     [(key.source, key.source_port), (key.destination, key.destination_port)]
         .map(|(address, port)| SocketAddr::new(address, port).to_string())

@@ -4,7 +4,7 @@ use crate::bypass::BypassReason;
 use byway_wire::{DecodeError, Reader};
 use core::fmt;
 
-/// Flags of a TCP header, as its thirteenth and fourteenth byte hold them (with AE of RFC 9768).
+/// Flags of a TCP header, as in its thirteenth and fourteenth byte (with AE of RFC 9768).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u16);
 
@@ -57,7 +57,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// What the options of a header say.
+/// The values of a header's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HeaderOptions {
     /// Maximum segment size (SYN only), bytes.
@@ -71,8 +71,7 @@ pub struct HeaderOptions {
 /// The largest window scale. Larger ones mean this one (RFC 7323, section 2.3).
 pub const MAX_SCALE: u8 = 14;
 
-/// Where things are in a TCP header, and what it says. Places count from the start of the IP
-/// packet.
+/// The fields of a TCP header, and their places. Places count from the start of the IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Port of the sender.
@@ -81,25 +80,25 @@ pub struct Tcp {
     pub destination: u16,
     /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// The byte expected next from the other side, if [`Flags::ACK`] is set.
+    /// The byte expected next from the peer, if [`Flags::ACK`] is set.
     pub acknowledgment: u32,
     /// The flags of the header.
     pub flags: Flags,
-    /// The window as it stands in the header: not scaled.
+    /// The unscaled window of the header.
     pub window: u16,
     /// The urgent pointer of the header.
     pub urgent: u16,
-    /// What the options say.
+    /// The values of the options.
     pub options: HeaderOptions,
-    /// Where the header begins.
+    /// The place of the header.
     pub at: usize,
-    /// Where the payload begins.
+    /// The place of the payload.
     pub payload: usize,
 }
 
-/// Where the window is, from the start of the TCP header.
+/// The place of the window, from the start of the TCP header.
 pub(crate) const WINDOW_AT: usize = 14;
-/// Where the checksum is, from the start of the TCP header.
+/// The place of the checksum, from the start of the TCP header.
 pub(crate) const CHECKSUM_AT: usize = 16;
 
 impl Tcp {
@@ -134,7 +133,7 @@ impl Tcp {
         })
     }
 
-    /// The options of this header in `packet`, one after the other.
+    /// Returns the options of this header in `packet`, one after the other.
     #[must_use]
     pub fn walk<'a>(&self, packet: &'a [u8]) -> Walk<'a> {
         let bytes = packet.get(self.at + 20..self.payload).unwrap_or_default();
@@ -152,15 +151,15 @@ const OPTION_TIMESTAMPS: u8 = 8;
 /// One option of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
-    /// The kind of the option, as IANA numbers them.
+    /// The IANA number of the option's kind.
     pub kind: u8,
-    /// Where its data begins in the packet.
+    /// The place of the option's data in the packet.
     pub at: usize,
     /// The data of the option, without kind and length.
     pub data: &'a [u8],
 }
 
-/// The options of a TCP header in their order; NOPs are left out.
+/// The options of a TCP header in order, without NOPs.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     all: &'a [u8],
@@ -202,8 +201,7 @@ impl<'a> Walk<'a> {
 }
 
 impl HeaderOptions {
-    /// Reads options, of which those with a length that is not theirs are left out as every host
-    /// does.
+    /// Reads options. Options of a wrong length are left out, as every host does.
     fn read(bytes: &[u8]) -> Result<Self, BypassReason> {
         let mut options = Self::default();
         for option in (Walk { all: bytes, reader: Reader::new(bytes), base: 0 }) {

@@ -8,7 +8,7 @@ use crate::key::FlowKey;
 use crate::tcp_header::{CHECKSUM_AT, Flags, Tcp};
 use byway_wire::checksum::{self, fold, pseudo_header, replaced_at, sum};
 
-/// A view of a TCP segment. It holds places and values, not the bytes, so that these can be
+/// A view of a TCP segment. It holds places and values but not the bytes, so that the bytes can be
 /// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -16,7 +16,7 @@ pub struct Segment {
     pub ip: Ip,
     /// The TCP header.
     pub tcp: Tcp,
-    /// Which party makes the checksum right.
+    /// The state of the checksum.
     pub checksum: ChecksumState,
 }
 
@@ -38,7 +38,7 @@ impl Segment {
         if intact { Ok(segment) } else { Err(BypassReason::TcpChecksum) }
     }
 
-    /// From whom to whom it goes.
+    /// Returns the key of the segment's flow, in the direction of the segment.
     #[must_use]
     pub const fn key(&self) -> FlowKey {
         FlowKey {
@@ -55,20 +55,21 @@ impl Segment {
         self.ip.end - self.tcp.payload
     }
 
-    /// What it takes of the sequence numbers: its payload, and one each for SYN and FIN.
+    /// Returns the sequence numbers that the segment takes: its payload, and one each for SYN and
+    /// FIN.
     #[must_use]
     pub const fn sequence_len(&self) -> u32 {
         let flags = self.tcp.flags;
         self.payload_len() as u32 + flags.any(Flags::SYN) as u32 + flags.any(Flags::FIN) as u32
     }
 
-    /// The sequence number one past its last.
+    /// Returns the sequence number one past the segment's last.
     #[must_use]
     pub const fn sequence_end(&self) -> u32 {
         self.tcp.sequence.wrapping_add(self.sequence_len())
     }
 
-    /// Whether it only acknowledges: it carries no data and changes nothing of the flow's life.
+    /// Whether the segment only acknowledges: it has no data, SYN, FIN or RST.
     #[must_use]
     pub const fn only_acknowledges(&self) -> bool {
         let flags = self.tcp.flags;
@@ -100,8 +101,8 @@ impl Segment {
         true
     }
 
-    /// Completes a partial checksum, for whoever can leave it to nobody. Nothing is done if it is
-    /// complete.
+    /// Completes a partial checksum, for a device that cannot do so. A complete one is left as it
+    /// is.
     pub fn complete(&mut self, packet: &mut [u8]) {
         if self.checksum == ChecksumState::Partial {
             if let Some(bytes) = packet.get_mut(self.tcp.at..self.ip.end) {

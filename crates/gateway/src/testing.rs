@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use etherparse::{PacketBuilder, TcpHeader};
 
-/// Bytes of the IP header before what [`build`] puts behind it.
+/// Bytes of the IP header before the payload of [`build`].
 pub const IP_HEADER_LEN: usize = 20;
 
 /// The addresses of [`tcp_v4`] and [`build`].

@@ -1,4 +1,4 @@
-//! What one end of a flow has sent.
+//! The state of one end of a flow, from the packets that it sent.
 
 use crate::tcp_header::{Flags, before, later};
 use crate::tcp_segment::Segment;
@@ -23,22 +23,21 @@ impl FlowEnd {
     }
 }
 
-/// The state of one end of a flow, from the packets it sent. Sequence numbers are those in the
+/// The state of one end of a flow, from the packets that it sent. Sequence numbers are those in the
 /// packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EndState {
     /// The initial sequence number of this end. `None`: its SYN was not seen.
     pub isn: Option<u32>,
-    /// The window scale in this end's SYN. `None`: it offered none.
+    /// The window scale in this end's SYN. `None`: the SYN had none.
     pub scale: Option<u8>,
     /// The sequence number after the last one that this end used.
     pub end: u32,
-    /// The last byte that it expects next, by its acknowledgments; only those count that
-    /// acknowledge what was sent.
+    /// The next byte that this end expects. Only acknowledgments of sent bytes count.
     pub acked: Option<u32>,
     /// The receive window in bytes that this end last advertised.
     pub window: u32,
-    /// The sequence number after this end's FIN. `None`: it sent none.
+    /// The sequence number after this end's FIN. `None`: it has sent no FIN.
     pub fin: Option<u32>,
 }
 

@@ -28,7 +28,7 @@ fn segment(
     Segment::read(&build(&header, payload), ChecksumState::Full).unwrap()
 }
 
-/// Addresses of `build` point one way only: what comes back has them swapped.
+/// Makes a segment of the opposite direction, with the addresses of `build` swapped.
 fn back(
     ports: (u16, u16),
     flags: Flags,

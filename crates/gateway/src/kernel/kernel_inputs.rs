@@ -1,9 +1,9 @@
-//! What the kernel's part in a gateway follows from.
+//! The configuration from which a gateway's kernel rules are made.
 
 use crate::Prefix;
 use crate::rules::Rules;
 
-/// What the kernel's part in a gateway follows from.
+/// The configuration from which a gateway's kernel rules are made.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelInputs<'a> {
     /// The TUN device.
@@ -16,6 +16,6 @@ pub struct KernelInputs<'a> {
     pub there: &'a [Prefix],
     /// The rules that say which flows are background.
     pub rules: &'a Rules,
-    /// Whether they wait where there is no way to carry them.
+    /// Whether packets of carried flows wait while no session can carry them.
     pub fail_closed: bool,
 }

@@ -1,4 +1,4 @@
-//! By which numbers and names what is ours is known in the kernel.
+//! The numbers and names that identify this program's entries in the kernel.
 
 use crate::Prefix;
 use alloc::borrow::ToOwned as _;
@@ -11,7 +11,7 @@ pub const DEFAULT_DEVICE: &str = "byway0";
 
 /// The number that marks our routes and rules of routing ("b"; see `rtnetlink(7)`).
 pub const ROUTE_PROTOCOL: u8 = 98;
-/// The bits of the packet mark that a gateway uses. The others belong to other programs.
+/// The bits of the packet mark that a gateway uses. Other programs may use the rest.
 pub const MARK_MASK: u32 = 0xffff;
 
 /// The version of IP: 4 or 6.
@@ -46,7 +46,7 @@ pub fn table(tun: &str) -> String {
     if tun == DEFAULT_DEVICE { "byway_gw".to_owned() } else { format!("byway_gw_{tun}") }
 }
 
-/// The selector of the gateway's routing rule, which distinguishes it from all other rules.
+/// Returns the selector that distinguishes the gateway's routing rule from all other rules.
 #[must_use]
 pub fn selector(mark: u16) -> String {
     format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {ROUTE_PROTOCOL}")

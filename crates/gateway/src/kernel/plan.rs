@@ -1,4 +1,4 @@
-//! What a configuration puts into the kernel.
+//! The kernel rules of a configuration.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, ROUTE_PROTOCOL, selector, table};

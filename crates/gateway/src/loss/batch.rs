@@ -9,8 +9,8 @@ use byway_wire::PathId;
 
 /// The number of earlier packets that a map describes.
 const MAP_PACKETS: u64 = 32;
-/// Packets remembered as arrived: those of a map are among the latest, and paths differ in how late
-/// they are.
+/// Number of arrived packets that are remembered. A map names recent packets, and paths differ in
+/// their delays.
 const MAX_REMEMBERED: usize = 8_192;
 
 /// The sending side of the batch maps, for one flow.
@@ -45,12 +45,12 @@ impl BatchMap {
     }
 }
 
-/// The exit's side, for one flow: finds what the maps name and did not arrive.
+/// The exit's side for one flow: finds the packets that maps name and that did not arrive.
 #[derive(Clone, Debug)]
 pub struct BatchHoles {
     later: u32,
     arrived: BTreeSet<u64>,
-    /// How often each missing packet was reported. Lost packets stay, so that each is reported
+    /// The number of reports about each missing packet. Lost packets stay, so that each is reported
     /// once.
     missing: BTreeMap<u64, u32>,
 }
@@ -75,8 +75,8 @@ impl BatchHoles {
         self.len() == 0
     }
 
-    /// Packet `sequence` has arrived with its map. The sequences that are lost by that, all on its
-    /// path, are given to `lost`.
+    /// Notes that packet `sequence` has arrived with its map. Calls `lost` with the sequence
+    /// numbers, all of its path, that are lost by this map.
     pub fn on_arrived(&mut self, sequence: u64, map: u32, mut lost: impl FnMut(u64)) {
         self.arrived.insert(sequence);
         self.missing.remove(&sequence);
@@ -100,7 +100,8 @@ impl BatchHoles {
     }
 }
 
-/// Both sides of the batch maps as one rule, to be compared with the others. Numbers count packets.
+/// Both sides of the batch maps as one rule, for a comparison with other rules. Numbers count
+/// packets.
 #[derive(Debug)]
 pub struct Batched {
     maps: BatchMap,
@@ -110,7 +111,7 @@ pub struct Batched {
 }
 
 impl Batched {
-    /// The rule with which a packet is lost once `later` packets have reported it.
+    /// Makes the rule by which a packet is lost once `later` packets have reported it as missing.
     #[must_use]
     pub const fn new(later: u32) -> Self {
         Self { maps: BatchMap::new(), holes: BatchHoles::new(later), outstanding: BTreeMap::new() }

@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 use byway_wire::Duration;
 
-/// How long after sending each lost packet was found, for the latest [`CAPACITY`](Self::CAPACITY)
-/// losses.
+/// The times from sending to detection, for the latest [`CAPACITY`](Self::CAPACITY) losses.
 #[derive(Clone, Debug, Default)]
 pub struct DetectionDelays {
     after: VecDeque<Duration>,

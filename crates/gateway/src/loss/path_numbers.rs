@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
-/// The rule with which a packet is lost once `later` later packets of its path have arrived.
+/// The rule by which a packet is lost once `later` later packets of its path have arrived.
 #[derive(Debug)]
 pub struct PathNumbers {
     later: u64,

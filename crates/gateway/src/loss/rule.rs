@@ -1,4 +1,4 @@
-//! What a rule is told, and what it answers.
+//! The interface of a rule that finds lost packets.
 
 use alloc::vec::Vec;
 use byway_wire::PathId;
@@ -11,9 +11,9 @@ pub struct SentPacket {
     pub path: PathId,
     /// The number of the packet on that path.
     pub number: u64,
-    /// The number of its first byte, or of the packet if packets are counted.
+    /// The number of the packet's first byte, or of the packet if packets are counted.
     pub start: u64,
-    /// One more than the number of its last byte.
+    /// One more than the number of the packet's last byte.
     pub end: u64,
 }
 
@@ -26,7 +26,7 @@ pub trait LossRule: fmt::Debug + Send {
     /// each packet at most once. `packet` itself may have been reported lost before.
     fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>);
 
-    /// Forgets a packet that was not sent after all, because its path returned it.
+    /// Forgets a packet that its path returned, so that it was not sent.
     fn withdraw(&mut self, packet: SentPacket);
 
     /// Returns all packets in flight on a path as lost, because the path was closed or its

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const RULES: [LossRuleKind; 3] = [LossRuleKind::AllPassed, LossRuleKind::Batched, LossRuleKind::PathNumbers];
 
-/// Sends packets one after the other, and tells a rule what arrives.
+/// A test bench that sends packets in order, and passes arrivals to a rule.
 struct Bench {
     rule: Box<dyn LossRule>,
     sent: Vec<SentPacket>,
@@ -30,7 +30,7 @@ impl Bench {
         self.rule.on_sent(packet);
     }
 
-    /// Places of what is lost once packet `place` has arrived.
+    /// Lets packet `place` arrive. Returns the places of the packets that are lost by this.
     fn arrive(&mut self, place: usize) -> Vec<u64> {
         let mut lost = vec![];
         self.rule.on_arrived(self.sent[place], &mut lost);
@@ -87,8 +87,8 @@ fn maps_in_bits() {
     assert_eq!(maps, [0, 0, 0b10, 0b101, 0b100, 1 << 31, 0]);
 }
 
-/// Packets one per ms over paths with these delays, some dropped: when each is found by a rule, by
-/// its place.
+/// Sends one packet per ms over paths with these delays, of which some are dropped. Returns the
+/// time at which the rule finds each loss, by its place.
 fn found(
     rule: LossRuleKind,
     delays: &[u64],

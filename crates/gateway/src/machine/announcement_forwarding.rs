@@ -20,13 +20,13 @@ use byway_wire::{Duration, Instant};
 
 /// The least time between two times that a part is passed on.
 const MIN_FORWARD_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a passed-on announcement is valid. Gateways repeat it every minute.
+/// Time for which a passed-on announcement is valid. Gateways repeat it every minute.
 const ORIGIN_LIFETIME: Duration = Duration::from_secs(150);
 
 /// The announcements that this gateway passes on.
 #[derive(Debug, Default)]
 pub(super) struct AnnouncementForwarder {
-    /// Until when each origin's passed-on announcement is valid.
+    /// The time until which each origin's passed-on announcement is valid.
     heard: BTreeMap<PeerIdx, Instant>,
     /// The serial number of each part that was passed on, and when.
     passed: BTreeMap<(PeerIdx, u8), (u32, Instant)>,
@@ -44,8 +44,8 @@ impl AnnouncementForwarder {
         self.heard.values().copied().min()
     }
 
-    /// Notes that an origin announced its hosts itself. Returns whether other gateways had
-    /// announced them until now.
+    /// Notes that an origin announced its hosts itself. Returns whether only other gateways had
+    /// announced them so far.
     pub fn on_own_word(&mut self, origin: PeerIdx) -> bool {
         self.heard.remove(&origin).is_some()
     }
@@ -81,7 +81,7 @@ impl AnnouncementForwarder {
         true
     }
 
-    /// Origins of which nothing was heard again. They are forgotten.
+    /// Returns and forgets origins whose announcements were not repeated in time.
     pub fn take_over(&mut self, now: Instant) -> Vec<PeerIdx> {
         let over = self.heard.iter().filter(|(_, until)| **until <= now);
         let over: Vec<PeerIdx> = over.map(|(origin, _)| *origin).collect();

@@ -1,4 +1,4 @@
-//! What peers say of themselves and of others: whom they serve, whom others serve, and the relay
+//! Peers' announcements: the hosts that they serve, the hosts that others serve, and the relay
 //! beside them.
 
 use super::index_vec::PeerIdx;
@@ -12,7 +12,8 @@ use byway_wire::relay::Word;
 use byway_wire::{Instant, Writer};
 use core::net::SocketAddr;
 
-/// Datagrams that wait for the paths to a peer, beyond which nothing is passed on to it.
+/// The most datagrams that wait for the paths to a peer. With more, no announcement is passed on to
+/// the peer.
 const MAX_WAITING: usize = 512;
 
 /// Something to be passed on.
@@ -36,7 +37,7 @@ pub(super) fn on_serves(links: &mut PeerSessions, now: Instant, from: PeerIdx, b
     true
 }
 
-/// Stores the hosts that an origin announces, as far as it may speak for them.
+/// Stores the hosts that an origin announces, as far as it may announce them.
 fn take(links: &mut PeerSessions, origin: PeerIdx, part: AnnouncementPart) {
     let PeerSessions { directory, peers, .. } = links;
     let peer = &mut peers[origin];
@@ -115,7 +116,7 @@ fn pass(links: &mut PeerSessions, now: Instant, passing: PassedAnnouncement<'_>)
     }
 }
 
-/// Tells the peer with this key of the relay beside this gateway, with this word.
+/// Sends the peer with this key the relay word for the relay beside this gateway.
 pub(super) fn lend(links: &mut PeerSessions, now: Instant, key: PublicKey, word: Word) {
     let Some(index) = links.peer_of(key) else { return };
     links.detours.lend(index, word);
@@ -129,7 +130,7 @@ pub(super) fn on_found(links: &mut PeerSessions, now: Instant, words: Vec<Word>)
     spread(links, now, &fresh, None);
 }
 
-/// Handles a peer's message about the relay beside it. Returns false if it is malformed.
+/// Handles a peer's message about the relay beside it. Returns false if the message is malformed.
 pub(super) fn on_relay(links: &mut PeerSessions, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
     let Ok(word) = links.detours.on_word(now, from, word) else { return false };
     spread(links, now, word.as_slice(), Some(from));

@@ -1,4 +1,4 @@
-//! What is kept with a flow that is carried.
+//! The gateway's state of a carried flow.
 
 use super::index_vec::{PeerIdx, TunnelIdx};
 use crate::encap::Label;
@@ -15,8 +15,8 @@ pub(super) type CarriedFlows = FlowTable<CarriedFlow>;
 pub(super) struct CarriedFlow {
     /// The gateway at the flow's other end.
     pub peer: PeerIdx,
-    /// The tunnel that its packets take, and the one that is its own, if it has one or is to have
-    /// one.
+    /// The tunnel that the flow's packets take. `own`: the flow's own tunnel, if it has one or is
+    /// to get one.
     pub tunnel: TunnelIdx,
     pub own: Option<TunnelIdx>,
     /// The index of the rule that decided. `None`: the peer decided.
@@ -28,25 +28,27 @@ pub(super) struct CarriedFlow {
     pub label: Label,
     /// The sequence number of the flow's next packet.
     pub sequence: u32,
-    /// The tunnel by which packets of the other direction come, and since when it is not the one
-    /// before.
+    /// The tunnel by which packets of the other direction arrive. `changed_at`: the time of its
+    /// last change.
     pub came_by: TunnelIdx,
     pub changed_at: Option<Instant>,
     /// The receive window that was advertised to the host of this site.
     pub advertised: Advertised,
-    /// When this site's host last sent data, while the flow counts among those that send.
+    /// The time at which this site's host last sent data, while the flow counts as sending.
     pub sent_at: Option<Instant>,
-    /// The window that the host at the other end allows; until it is known, any.
+    /// The window that the host at the other end allows. Until it is known, it does not limit.
     pub receiver: u64,
-    /// The largest packet size that this site's host was told to use. `None`: it was told none.
+    /// The largest packet size that this site's host was told to use. `None`: the host was told no
+    /// size.
     pub told: Option<usize>,
-    /// When the SYN and its answer passed. The round trip of the whole route follows from them.
+    /// The times at which the SYN and its answer passed. The round-trip time of the whole route
+    /// follows from them.
     opening: [Option<Instant>; 2],
     pub rtt: Option<Duration>,
 }
 
 impl CarriedFlow {
-    /// A flow to a peer, by the tunnel `site` that is for all its flows.
+    /// Makes a flow to a peer, with the tunnel `site` that all the peer's flows share.
     pub fn new(peer: PeerIdx, site: TunnelIdx, rule: Option<usize>, label: Label) -> Self {
         Self {
             peer,

@@ -1,4 +1,4 @@
-//! What a gateway is made with.
+//! The configuration of a gateway.
 
 use crate::cache;
 use crate::entry;
@@ -33,7 +33,7 @@ pub struct MachineConfig {
     pub connection: byway_engine::Config,
     /// The controller of each session.
     pub congestion: ControllerChoice,
-    /// The gateways with which it has sessions.
+    /// The gateways with which this one has sessions.
     pub peers: Vec<PeerConfig>,
     /// The rules that say which flows are background.
     pub rules: Rules,
@@ -48,7 +48,7 @@ pub struct MachineConfig {
     pub settings: Settings,
 }
 
-/// A host that may ask to be served, at the address from which it comes.
+/// A host that may ask to be served, at the address from which it sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestConfig {
     /// The guest's name, for people.
@@ -61,7 +61,7 @@ pub struct GuestConfig {
     pub ports: Vec<Ports>,
 }
 
-/// Another gateway, as the file names it.
+/// Another gateway, as the configuration file names it.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
     /// The peer's name, for people.
@@ -70,14 +70,14 @@ pub struct PeerConfig {
     pub key: PublicKey,
     /// The peer's addresses and ports. Empty: only the peer connects.
     pub addresses: Vec<SocketAddr>,
-    /// Hosts for which it may speak: whom it may announce, and whose packets it may send.
+    /// Hosts that the peer may announce, and whose packets it may send.
     pub allowed: Vec<Prefix>,
     /// Relays that lead to the peer, each with its route if that is known.
     pub relays: Vec<(Word, Option<RelayRoute>)>,
 }
 
-/// Which flows a bundle of paths serves. The gateway that accepts a flow decides. Peers' bundles of
-/// both kinds are accepted.
+/// The flows that a bundle of paths serves. The gateway that accepts a flow decides. Bundles of
+/// both kinds are accepted from peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bundle {
     /// One bundle serves all flows between two sites, which share its windows (HIR).
@@ -106,8 +106,8 @@ impl Bundle {
 pub struct Settings {
     /// Whether the gateway changes nothing, and only counts the flows that it would carry.
     pub observe: bool,
-    /// Packets of carried flows wait for the session rather than go by the plain route while it is
-    /// down.
+    /// Whether packets of carried flows wait while the session is down, instead of taking the plain
+    /// route.
     pub fail_closed: bool,
     /// The silence after which a peer counts as dead.
     pub dead_after: Duration,
@@ -117,13 +117,13 @@ pub struct Settings {
     pub entry: entry::EntryLimits,
     /// The limits of the reorder queues.
     pub exit: ExitLimits,
-    /// How long a packet may wait in a reorder queue.
+    /// The time that a packet may wait in a reorder queue.
     pub timer: Timer,
     /// How paths are chosen.
     pub policy: Policy,
     /// Whether relays that other gateways announce are used.
     pub detours: bool,
-    /// Whether peers are told of each other.
+    /// Whether peers learn of each other.
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,
@@ -134,10 +134,10 @@ pub struct Settings {
     /// The rule that finds lost packets and reports them to the controller. With path packet
     /// numbers, the session does so itself.
     pub loss: crate::loss::LossRuleKind,
-    /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`:
-    /// that is left to the hosts.
+    /// The cache that keeps packets until they are acknowledged, and sends lost ones again. `None`:
+    /// hosts repeat their packets themselves.
     pub cache: Option<cache::CacheLimits>,
-    /// Which flows a bundle of paths serves.
+    /// The flows that a bundle of paths serves.
     pub bundle: Bundle,
     /// The most sessions for single flows that this gateway opens to one peer. All other flows
     /// share one session. Twice as many are accepted, because this gateway may learn of a closed

@@ -1,4 +1,5 @@
-//! How many flows of a peer get tunnels of their own, and how fast.
+//! The limit on a peer's flows that get tunnels of their own, and on the rate at which these are
+//! opened.
 
 use super::index_vec::TunnelIdx;
 use alloc::vec::Vec;
@@ -7,7 +8,7 @@ use byway_wire::{Duration, Instant, Meter};
 /// The least average time between tunnels that are opened to one peer. A handshake costs both sides
 /// work, so a flood of SYNs must not cause many handshakes.
 const OPENING_INTERVAL: Duration = Duration::from_millis(10);
-/// Tunnels that may be opened to one peer in a burst, before the pace between them applies.
+/// The most tunnels that may be opened to one peer in a burst, before the rate limit applies.
 const OPENING_BURST: u32 = 32;
 /// The pause after a tunnel could not be opened, or died. No tunnel is opened during the pause.
 /// Each further pause is twice as long, up to `MAX_PAUSE`.
@@ -18,7 +19,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// one first, and count one too many.
 const TAKEN_FACTOR: usize = 2;
 
-/// Which flows of a peer get tunnels of their own.
+/// The limit on a peer's flows that get tunnels of their own.
 #[derive(Debug, Default)]
 pub(super) struct DedicatedLimit {
     opened: usize,
@@ -52,7 +53,7 @@ impl DedicatedLimit {
         self.vacant.pop()
     }
 
-    /// Counts a tunnel that ended. Its place is free.
+    /// Counts a tunnel that ended, and frees its place.
     pub fn end(&mut self, opened_here: bool, place: TunnelIdx) {
         *self.count(opened_here) -= 1;
         self.vacant.push(place);

@@ -22,10 +22,10 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 
-/// How long after a flow's change to another tunnel its packets of the tunnel before are awaited.
+/// Time for which packets of a flow's previous tunnel are awaited after a change of tunnels.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a packet came, and which place it has in the order of its flow, if it has one.
+/// The peer and the tunnel of an arrived packet, and its place in its flow's order, if it has one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrivalInfo {
     pub peer: PeerIdx,
@@ -36,7 +36,7 @@ pub(super) struct ArrivalInfo {
 /// Packets that leave the session towards hosts.
 #[derive(Debug)]
 pub(super) struct Egress {
-    /// What waits to be put in order, by the peer that sent it and its label.
+    /// The packets that wait to be put in order, by the peer that sent them and their label.
     queues: ReorderQueues<(PeerIdx, Label), PacketBuffer>,
     serves: Vec<Served>,
     /// Hosts that asked to be served.
@@ -65,7 +65,7 @@ impl Egress {
         self.counters
     }
 
-    /// How long packets waited.
+    /// Returns the times that packets waited.
     pub const fn stats(&self) -> &WaitStats {
         self.queues.stats()
     }
@@ -132,8 +132,8 @@ impl Egress {
         data.changed_at.is_some_and(|at| now.since(at) < CHANGE_TIMEOUT)
     }
 
-    /// Puts a packet out on the hosts' side, once it is its turn. `changing`: those before it may
-    /// come by another tunnel.
+    /// Puts a packet out to the hosts, in its turn. `changing`: whether earlier packets may still
+    /// arrive by another tunnel.
     pub fn deliver(
         &mut self,
         now: Instant,
@@ -154,7 +154,7 @@ impl Egress {
         tunnel.lateness.on_packet(now, late, tunnel.way.longest);
     }
 
-    /// How long a packet may wait for earlier ones.
+    /// Returns the time that a packet may wait for earlier ones.
     fn wait(&self, came: ArrivalInfo, changing: bool, links: &PeerSessions) -> Duration {
         let tunnel = &links.tunnels[came.tunnel];
         let wait = self.timer.at_arrival(tunnel.way.reorder_wait, &tunnel.lateness);

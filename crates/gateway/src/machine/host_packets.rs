@@ -28,7 +28,7 @@ impl Hosts {
         self.out.pop_front()
     }
 
-    /// Puts a packet out. If the hosts' side does not take what there is, the oldest goes, as on
+    /// Puts a packet out. If the queue to the hosts is full, its oldest packet is dropped, as on
     /// any link.
     pub fn put_out(&mut self, parcel: PacketBuffer) {
         self.out.push_back(parcel);

@@ -71,12 +71,12 @@ impl<I: TypedIndex, T> IndexVec<I, T> {
         (0..self.items.len()).map(I::at)
     }
 
-    /// All items with their numbers, in order.
+    /// Returns all items with their numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> + Clone {
         self.items.iter().enumerate().map(|(index, item)| (I::at(index), item))
     }
 
-    /// Two items, mutable. `None`: they are the same.
+    /// Returns two items, mutable. `None`: both are the same item.
     pub fn pair_mut(&mut self, one: I, other: I) -> Option<[&mut T; 2]> {
         self.items.get_disjoint_mut([one.index(), other.index()]).ok()
     }

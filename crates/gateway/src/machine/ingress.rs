@@ -28,7 +28,7 @@ use byway_wire::Instant;
 /// The result of sending a packet from a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IngressResult {
-    /// The session carries it.
+    /// A session carries the packet.
     Carried,
     /// The packet goes by the plain route.
     Plain,
@@ -57,7 +57,7 @@ impl Ingress {
         self.counters
     }
 
-    /// Drops a packet whose flow waits for the session. Its host will try again.
+    /// Drops a packet whose flow waits for a session. Its host will send it again.
     pub fn hold(&mut self, parcel: PacketBuffer, hosts: &mut Hosts) -> IngressResult {
         self.counters.held += 1;
         hosts.recycle(parcel.into_buffer());
@@ -73,7 +73,7 @@ impl Ingress {
         IngressResult::Plain
     }
 
-    /// Takes a packet of a flow that is carried, by the tunnel that it is to take.
+    /// Takes a packet of a carried flow into the flow's tunnel.
     pub fn carry(
         &mut self,
         now: Instant,
@@ -139,7 +139,7 @@ impl Ingress {
         IngressResult::Dropped
     }
 
-    /// Hands waiting packets to paths, as many as they take now.
+    /// Passes waiting packets to paths, as many as these accept now.
     pub fn pump(
         &mut self,
         now: Instant,
@@ -218,14 +218,14 @@ impl Ingress {
     }
 }
 
-/// A packet whose turn it is, and its place in the order; what only acknowledges has none.
+/// The next packet, and its place in the order. A packet that only acknowledges has no place.
 struct ScheduledPacket {
     waiting: QueuedPacket,
     label: Label,
     sequence: Option<u32>,
 }
 
-/// The next packet whose turn it is.
+/// Returns the next packet.
 fn next_packet(entry: &mut EntryQueue<QueuedPacket>, flows: &mut CarriedFlows) -> Option<ScheduledPacket> {
     loop {
         let (_, waiting) = entry.pop()?;
@@ -248,8 +248,8 @@ impl ScheduledPacket {
     }
 }
 
-/// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find
-/// something to send, counts as window.
+/// Converts a path for the selection. The room beyond its window, which lets acknowledgments find
+/// data to send, counts as window.
 fn for_choice(view: &PathView) -> path_selection::PathInfo {
     path_selection::PathInfo {
         id: view.id,

@@ -31,13 +31,13 @@ pub(super) struct SessionRef {
 pub(super) struct LearnedRelays {
     /// Whether relays that other gateways announce are used.
     used: bool,
-    /// The word for the relay beside this gateway that each peer is given.
+    /// The relay word for the relay beside this gateway that each peer gets.
     lent: BTreeMap<PeerIdx, Word>,
-    /// The word that each peer gave for its relay, and whether its session is still open.
+    /// The relay word that each peer gave for its relay, and whether its session is still open.
     heard: BTreeMap<PeerIdx, (Word, bool)>,
     /// When a peer named another relay than before.
     named: BTreeMap<PeerIdx, Instant>,
-    /// The words of relays that a registry offers.
+    /// The relay words of relays that a registry offers.
     found: Vec<Word>,
 }
 
@@ -53,12 +53,12 @@ impl LearnedRelays {
         }
     }
 
-    /// Sets the word for the relay beside this gateway that a peer is given.
+    /// Sets the relay word for the relay beside this gateway that a peer gets.
     pub fn lend(&mut self, to: PeerIdx, word: Word) {
         self.lent.insert(to, word);
     }
 
-    /// The message that gives a peer its word. `None`: it gets none.
+    /// Returns the message that gives a peer its relay word. `None`: the peer gets none.
     pub fn announcement(&self, to: PeerIdx) -> Option<Vec<u8>> {
         let word = self.lent.get(&to)?.to_bytes();
         let mut datagram = vec![0; word.len() + 1];
@@ -66,12 +66,13 @@ impl LearnedRelays {
         Some(datagram)
     }
 
-    /// Whether a peer has given a word for its relay in the present session.
+    /// Whether a peer has given a relay word for its relay in the present session.
     pub fn has_heard(&self, of: PeerIdx) -> bool {
         self.heard.get(&of).is_some_and(|(_, lives)| *lives)
     }
 
-    /// Handles a word from a peer. Returns it if it is new. An error: it is malformed.
+    /// Handles a relay word from a peer. Returns the word if it is new. An error: the word is
+    /// malformed.
     pub fn on_word(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
         let word = Word::from_bytes(word).map_err(|_| ())?;
         let known = self.heard.get(&from);
@@ -88,7 +89,7 @@ impl LearnedRelays {
         Ok(Some(word).filter(|_| self.used))
     }
 
-    /// A registry offers these. Those that are new.
+    /// Adds relay words from a registry. Returns those that are new.
     pub fn on_found(&mut self, words: Vec<Word>) -> Vec<Word> {
         let mut fresh = Vec::new();
         for word in words {
@@ -126,7 +127,7 @@ impl LearnedRelays {
     }
 }
 
-/// Whether two words are of the same grant at the same relay.
+/// Whether two relay words are of the same grant at the same relay.
 fn is_same(one: &Word, other: &Word) -> bool {
     one.relays() == other.relays() && one.grant().id == other.grant().id
 }

@@ -12,15 +12,15 @@ use alloc::vec::Vec;
 use byway_engine::connection::datagrams::DatagramResult;
 use byway_wire::{Duration, Instant, PathId, Writer};
 
-/// Later packets of a path that name a missing one before it is lost, because paths reorder. It is
-/// `kPacketThreshold` (RFC 9002, section 6.1.1).
+/// Number of later packets of a path that report a packet as missing before it is lost, because
+/// paths reorder. It is `kPacketThreshold` (RFC 9002, section 6.1.1).
 const REORDER_PACKETS: u32 = 3;
 /// The most packets of a flow in flight that are remembered.
 const MAX_UNDER_WAY: usize = 1 << 14;
-/// Packets held for lost that are remembered, to see which of them arrive after all.
+/// Number of packets believed lost that are remembered, to find those that arrive late.
 const MAX_REMEMBERED: usize = 4_096;
-/// The bit of a mark that says that its datagram is a packet of a flow. The mark also tells the
-/// label, and which of the packets under it.
+/// The bit of a mark for a datagram with a flow's packet. The other bits hold the label, and the
+/// packet's sequence number under it.
 const MARK_BIT: u64 = 1 << 63;
 /// The bits of a mark that hold the packet's sequence number under its label.
 const PLACE_BITS: u32 = 39;
@@ -34,8 +34,8 @@ pub(super) struct Lost {
     pub path: PathId,
     pub sent_at: Instant,
     pub bytes: u64,
-    /// Whether the gateway must tell the controller. Losses that the session finds are told by the
-    /// session.
+    /// Whether the gateway must report the loss to the controller. The session reports losses that
+    /// it finds itself.
     pub tell: bool,
 }
 
@@ -50,8 +50,8 @@ struct InFlight {
 #[derive(Debug)]
 struct FlowInFlight {
     id: FlowId,
-    /// By place: each packet that is sent has its own, also what is sent once more under its old
-    /// sequence.
+    /// The packets in flight by place. Each packet sent has its own place, even if it repeats an
+    /// old sequence number.
     under_way: BTreeMap<u64, InFlight>,
     places: BTreeMap<u32, u64>,
     next: u64,
@@ -113,8 +113,8 @@ impl LossDetector {
         });
     }
 
-    /// Notes a datagram that a path took, and writes its map. Returns the mark under which its
-    /// result is reported.
+    /// Notes a datagram that a path accepted, and writes its map. Returns the mark under which its
+    /// fate is reported.
     pub fn on_sent(&mut self, now: Instant, path: PathId, datagram: &mut [u8]) -> u64 {
         let (label, sequence, maps) = match Message::read(datagram) {
             Ok(Message::Ordered { label, sequence, .. }) => (label, sequence, false),
@@ -184,8 +184,8 @@ impl LossDetector {
         }
     }
 
-    /// The peer misses packets of `label` from `first` on, before `end`. What was sent less than
-    /// `least` ago it cannot know of.
+    /// Handles the peer's report of missing packets of `label`, from `first` to before `end`. It
+    /// cannot concern packets sent less than `least` ago.
     pub fn on_reported(
         &mut self,
         now: Instant,

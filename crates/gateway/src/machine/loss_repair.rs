@@ -1,5 +1,5 @@
-//! What is done about losses that are found here: the controller hears of them, and what is kept is
-//! sent again.
+//! Repairs losses that the gateway finds: reports them to the controller, and sends cached packets
+//! again.
 
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
@@ -48,12 +48,12 @@ impl LossRepair {
         self.counters
     }
 
-    /// How long after sending lost packets were found.
+    /// Returns the times from sending to detection of lost packets.
     pub const fn found(&self) -> &DetectionDelays {
         &self.found
     }
 
-    /// The counts of the cache, and the bytes it holds. `None`: it is off.
+    /// Returns the counters of the cache, and the bytes in it. `None`: the cache is off.
     pub fn cache(&self) -> Option<(cache::CacheCounters, usize)> {
         self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
     }
@@ -106,7 +106,7 @@ impl LossRepair {
         self.settle(now, place, links, flows, hosts);
     }
 
-    /// Handles a peer's report of packets that it misses.
+    /// Handles a peer's report of missing packets.
     pub fn on_reported(
         &mut self,
         now: Instant,
@@ -135,7 +135,8 @@ impl LossRepair {
         cache.on_ack(now, flow.slot(), ack)
     }
 
-    /// Handles the losses that were found: tells the controller, and sends kept packets again.
+    /// Handles the losses that were found: reports them to the controller, and sends cached packets
+    /// again.
     fn settle(
         &mut self,
         now: Instant,

@@ -5,8 +5,8 @@ use crate::encap::Label;
 use crate::loss::BatchHoles;
 use alloc::collections::BTreeMap;
 
-/// Later packets that name a missing one before it is lost, because paths reorder. It is
-/// `kPacketThreshold` (RFC 9002, section 6.1.1).
+/// Number of later packets that report a packet as missing before it is lost, because paths
+/// reorder. It is `kPacketThreshold` (RFC 9002, section 6.1.1).
 const REORDER_PACKETS: u32 = 3;
 /// Packets remembered of all flows of a tunnel; beyond it, all is forgotten, which delays a finding
 /// and makes none that is wrong.

@@ -13,14 +13,14 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug)]
 struct ObservedFlow {
     flow: FlowStatus,
-    /// The sequence number after the last byte from this site's host. `acked`: what it last
-    /// acknowledged.
+    /// The sequence number after the last byte from this site's host. `acked`: the last
+    /// acknowledgment of that host.
     end: Option<u32>,
     acked: Option<u32>,
 }
 
-/// The flows that would be carried. When there is no room, the longest idle one is forgotten; what
-/// it was counts on.
+/// The flows that the gateway would carry. A full table forgets the longest idle flow, but keeps
+/// its counts in the sums.
 #[derive(Debug)]
 pub(super) struct ObservedFlows {
     most: usize,
@@ -62,12 +62,12 @@ impl ObservedFlows {
         tallies.on_bytes(watched.flow.rule, sent + received);
     }
 
-    /// All observed flows with their counts.
+    /// Returns all observed flows with their counts.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> + '_ {
         self.slots.iter().map(|watched| watched.flow)
     }
 
-    /// Applies `moved` to each flow's rule, after the rules changed their order.
+    /// Applies `moved` to each flow's rule, after the order of the rules changed.
     pub fn replace(&mut self, moved: impl Fn(&mut Option<usize>)) {
         self.slots.iter_mut().for_each(|watched| moved(&mut watched.flow.rule));
     }
@@ -111,7 +111,7 @@ impl ObservedFlow {
     }
 }
 
-/// By how much a number of TCP has advanced.
+/// Advances a TCP sequence number to `to`. Returns the number of bytes.
 const fn advance(from: &mut u32, to: u32) -> usize {
     if !before(*from, to) {
         return 0;

@@ -33,7 +33,7 @@ impl PacketBuffer {
         Self(buffer)
     }
 
-    /// The packet in a datagram to a peer. `None`: it has none.
+    /// Copies the packet in a datagram to a peer. `None`: the datagram has none.
     pub(super) fn of_datagram(datagram: &[u8]) -> Option<Self> {
         match Message::read(datagram).ok()? {
             Message::Ordered { packet, .. }
@@ -94,8 +94,8 @@ impl PacketBuffer {
         self.0
     }
 
-    /// The datagram that carries the packet as it comes. The packet moves by a few bytes, so it had
-    /// better be small.
+    /// Makes a datagram that carries the packet without an order. The packet is moved by a few
+    /// bytes, so it should be small.
     pub(super) fn unordered(mut self) -> Vec<u8> {
         self.0.drain(..HEADROOM_BYTES.saturating_sub(UNORDERED_LEN));
         if let Some(room) = self.0.get_mut(..UNORDERED_LEN) {

@@ -1,4 +1,5 @@
-//! Other gateways: dialled, told whom we serve, lost and dialled again.
+//! Other gateways: connects to them, announces the served networks, and connects again after a
+//! loss.
 
 use super::config;
 use super::dedicated_limit::DedicatedLimit;
@@ -17,7 +18,8 @@ use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The first pause before the next attempt. It doubles up to [`MAX_PAUSE`].
+/// The first pause before the next attempt. Each further pause is twice as long, up to
+/// [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before dialling again.
 const MAX_PAUSE: Duration = Duration::from_secs(8);
@@ -52,15 +54,15 @@ pub(super) struct Peer {
     retry_at: Option<Instant>,
     pause: Duration,
     pub announcing: Option<Announcing>,
-    /// Why the last session, or the last attempt at one, is over, if none has held since.
+    /// Why the last session or attempt ended, if no session has lasted since.
     pub trouble: Option<String>,
     /// The label to give next.
     pub label: Label,
     pub carried: u64,
     pub carried_bytes: u64,
-    /// How many prefixes in the peer's last announcement it may not speak for.
+    /// Number of prefixes in the peer's last announcement that it may not announce.
     pub refused: usize,
-    /// Decides which of the peer's flows get their own tunnel.
+    /// The limit on the peer's flows with tunnels of their own.
     pub dedicated_limit: DedicatedLimit,
 }
 
@@ -87,7 +89,8 @@ impl Peer {
         [self.retry_at, self.announcing.map(|announcing| announcing.at)].into_iter().flatten().min()
     }
 
-    /// Dials if it is time. `busy`: there is a session, or an attempt at one.
+    /// Dials the peer if an attempt is due. `busy`: whether there is a session, or an attempt at
+    /// one.
     pub fn dial(
         &mut self,
         now: Instant,
@@ -123,7 +126,7 @@ impl Peer {
         }
     }
 
-    /// Forgets what other gateways reported of the peer.
+    /// Forgets the addresses that other gateways reported of the peer.
     pub fn unlearn(&mut self) {
         self.learned.clear();
         self.retry_at = self.retry_at.filter(|_| !self.config.addresses.is_empty());
@@ -222,7 +225,7 @@ pub(super) fn speaker(
 /// Takes the gateways that are known, and hosts that may ask to be served.
 pub(super) struct KnownPeers {
     pub keys: Vec<PublicKey>,
-    /// Hosts that may ask to be served, and a count of those that may not.
+    /// Hosts that may ask to be served, and a count of the hosts that may not.
     pub guests: Vec<PublicKey>,
     pub strangers: Arc<AtomicU64>,
     pub congestion: ControllerChoice,

@@ -1,4 +1,4 @@
-//! What of its peers a gateway shows.
+//! The status of a gateway's peers.
 
 use super::carried_flow::CarriedFlows;
 use super::index_vec::PeerIdx;

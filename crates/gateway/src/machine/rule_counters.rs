@@ -1,4 +1,4 @@
-//! How much each rule has decided.
+//! The counts of each rule.
 
 use crate::key::FlowKey;
 use crate::rules::Rules;
@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 /// The counts of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCount {
-    /// Flows that it was the first to match; of those that pass, only what the kernel shows to the
-    /// gateway.
+    /// Flows that this rule was the first to match. Of flows that pass, only those that the kernel
+    /// shows to the gateway are counted.
     pub flows: u64,
     /// Bytes of the packets of background flows, in both directions. A gateway that only observes
     /// sees one direction. It counts this direction's TCP data, and the bytes that its ACKs
@@ -19,9 +19,9 @@ pub struct RuleCount {
 /// A flow with its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The key of the flow, in the direction in which it was opened.
+    /// The key of the flow in the direction of its opening.
     pub key: FlowKey,
-    /// The rule that decided, by its place; `None`: the gateway of its other end did.
+    /// The index of the rule that decided. `None`: the gateway at the flow's other end decided.
     pub rule: Option<usize>,
     /// The index of the gateway at the flow's other end.
     pub peer: usize,

@@ -20,9 +20,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// The shortest time between announcements. It keeps serial numbers below the seconds of Unix time.
 const MIN_TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so many timeouts in a row, a path does not show its host's address any more.
+/// Number of timeouts in a row after which a path no longer proves its host's address.
 const SILENT_TIMEOUTS: u32 = 3;
-/// Time between two looks at where hosts come from.
+/// Time between two checks of the hosts' addresses.
 const ORIGIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A host that is served.
@@ -40,10 +40,10 @@ pub(super) struct Guests {
     known: Vec<config::GuestConfig>,
     /// The networks that the file serves.
     serves: Vec<Served>,
-    /// By their place in the file.
+    /// The leases by the host's index in the configuration file.
     leases: BTreeMap<usize, GuestLease>,
     serial: u32,
-    /// Whether the served hosts changed since peers were told.
+    /// Whether the served hosts changed since the last announcement.
     changed: bool,
     told_at: Instant,
     look_at: Instant,
@@ -56,7 +56,8 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// A list without guests yet. What is served by the file was announced with `serial`.
+    /// Makes a list without guests. `serves`: the networks in the file. `serial`: the serial number
+    /// of their announcement.
     pub fn new(
         known: Vec<config::GuestConfig>,
         serves: Vec<Served>,
@@ -119,8 +120,8 @@ impl Guests {
         Ok(before.and_then(|before| before.session))
     }
 
-    /// Whether a host is served, that comes from these addresses: its place in the file, and what
-    /// for.
+    /// Decides whether a host with these addresses is served. Returns its index in the file, and
+    /// the hosts and ports served.
     fn admit(&mut self, key: PublicKey, said: &[u8], from: &[IpAddr]) -> Result<(usize, Served), String> {
         let served = asked(said).map_err(|error| format!("what is asked for {error}"))?;
         let found = self.known.iter().enumerate().find(|(_, guest)| guest.key == key);
@@ -160,8 +161,8 @@ impl Guests {
         Ok((place, served))
     }
 
-    /// Ends the service of hosts that come from elsewhere than where they are served. Their
-    /// sessions, which are to be closed.
+    /// Ends the service of hosts whose packets come from another address. Returns their sessions,
+    /// which are to be closed.
     pub fn take_moved(&mut self, now: Instant, endpoint: &Endpoint) -> Vec<Handle> {
         if self.leases.is_empty() || now < self.look_at {
             return Vec::new();
@@ -235,7 +236,7 @@ impl Guests {
     }
 }
 
-/// The addresses from which a session's host sends, as far as it has proven them.
+/// Returns the addresses from which a session's host sends, as far as it has proved them.
 fn comes_from(connection: &Connection) -> Vec<IpAddr> {
     let status = connection.status();
     let lives = status.paths.iter().filter(|path| path.silent < SILENT_TIMEOUTS);

@@ -19,7 +19,7 @@ use byway_wire::Instant;
 /// The most flows that a status lists one by one: the largest.
 const MAX_NAMED_FLOWS: usize = 20;
 
-/// What to do with a segment from a host of this site.
+/// The decision about a segment from a host of this site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostSegment {
     /// The flow of the packet is carried, or takes the plain route.
@@ -67,7 +67,8 @@ impl Flows {
         self.rules = rules;
     }
 
-    /// Enters a segment of a host here. Whoever opens a flow is asked about by the rules.
+    /// Handles a segment of a host of this site. A new flow is decided by the rules, according to
+    /// the host that opens it.
     pub fn on_sent(
         &mut self,
         now: Instant,
@@ -133,7 +134,7 @@ impl Flows {
         })
     }
 
-    /// Counts what a flow would be that is not carried, since the gateway only observes.
+    /// Counts a segment of a flow that would be carried, while the gateway only observes.
     pub fn observe(&mut self, segment: &Segment, links: &PeerSessions) {
         let Self { observed_flows, rules, tallies, .. } = self;
         let want = |key: &FlowKey, origin| {
@@ -153,7 +154,7 @@ impl Flows {
         observed_flows.on_segment(segment, want, tallies);
     }
 
-    /// The largest flows that are carried, or would be.
+    /// Returns the largest flows that the gateway carries or, while it only observes, would carry.
     pub fn largest(&self) -> Vec<FlowStatus> {
         let carried = self.table.iter().map(|flow| {
             let data = &flow.data;

@@ -1,4 +1,4 @@
-//! What a gateway is doing, for people and their programs.
+//! The status of a gateway, for people and programs.
 
 use super::config::Settings;
 use super::rule_counters::{FlowStatus, RuleCount};
@@ -31,9 +31,10 @@ counters! {
     full,
     /// Packets of carried flows that went by the plain route, since there was no session.
     failed_open,
-    /// Packets of flows that are carried, or would be, dropped since there was no session.
+    /// Packets dropped because there was no session, of flows that the gateway carries or, while it
+    /// only observes, would carry.
     held,
-    /// Packets too large for every path. They went by the plain route, or their hosts were told to
+    /// Packets too large for every path. They took the plain route, or their hosts were told to
     /// send smaller ones.
     too_large,
     /// SYNs whose maximum segment size was lowered.
@@ -44,9 +45,9 @@ counters! {
     delivered,
     /// Bytes of the packets of peers that were handed to hosts.
     delivered_bytes,
-    /// Packets of peers from or to hosts for which they may not speak. They were dropped.
+    /// Dropped packets of peers, from or to hosts that these may not announce.
     forbidden,
-    /// Malformed datagrams of peers. They were dropped.
+    /// Dropped datagrams of peers that were malformed.
     malformed,
     /// Packets that the hosts' side took too late, dropped.
     overrun,
@@ -54,8 +55,7 @@ counters! {
     lost_sessions,
     /// Sessions of single flows that began, opened here or by peers.
     bundles,
-    /// Sessions of single flows that were opened here, and could not be made, or were lost while
-    /// their flow needed them.
+    /// Sessions of single flows that were opened here, and failed while their flow needed them.
     lost_bundles,
     /// Packets that were found lost between the gateways. Counted only with the loss rules of the
     /// papers Harp and HIR, or with a cache of sent packets. In other cases only the session knows
@@ -69,14 +69,13 @@ counters! {
     guests,
     /// Hosts that asked to be served and were refused, for whatever reason.
     refused_guests,
-    /// Hosts that were refused because they asked for an address that is not their own.
+    /// Hosts that were refused because they asked for another host's address.
     foreign_guests,
-    /// Hosts that are not served any more, since nothing was heard of them, or they came from
-    /// another address.
+    /// Hosts that are no longer served, because they were silent or came from another address.
     expired_guests,
     /// Parts of announcements that were passed on to other peers.
     passed_on,
-    /// Parts of announcements of gateways that the file does not name. They were dropped.
+    /// Dropped parts of announcements of gateways that the file does not name.
     unknown_origins,
 }
 
@@ -90,7 +89,7 @@ pub struct PeerState {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was none until a moment ago.
+    /// Why no session is open, or was open until a moment ago. `None`: not known.
     pub trouble: Option<String>,
 }
 
@@ -101,7 +100,7 @@ pub struct PeerStatus {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was none until a moment ago.
+    /// Why no session is open, or was open until a moment ago. `None`: not known.
     pub trouble: Option<String>,
     /// The paths to the peer in the session for all flows.
     pub paths: Vec<PathStatus>,
@@ -115,7 +114,7 @@ pub struct PeerStatus {
     pub waiting: usize,
     /// The counts of the queue for the peer's paths.
     pub entry: entry::Counters,
-    /// How long a packet from the peer may wait in a reorder queue at present.
+    /// The time that a packet from the peer may wait in a reorder queue at present.
     pub reorder_wait: Duration,
     /// Packets that were to be carried to the peer.
     pub carried: u64,
@@ -143,7 +142,7 @@ pub struct GuestStatus {
 /// The status of a bundle of paths for one flow.
 #[derive(Clone, Debug)]
 pub struct BundleStatus {
-    /// The key of the flow, in the direction in which it was opened.
+    /// The key of the flow in the direction of its opening.
     pub key: FlowKey,
     /// The paths of the bundle. Empty while it is being dialled.
     pub paths: Vec<PathStatus>,
@@ -154,7 +153,7 @@ pub struct BundleStatus {
 pub struct RuleStatus {
     /// The rule's name, for people.
     pub name: Option<String>,
-    /// What the rule does with matching flows.
+    /// The action on matching flows.
     pub action: Action,
     /// The counts of the rule.
     pub tally: RuleCount,
@@ -179,17 +178,17 @@ pub struct Status {
     pub rules: Vec<RuleStatus>,
     /// The counts of flows that only the peers' rules carry.
     pub others: RuleCount,
-    /// The largest flows that are carried, or would be.
+    /// The largest flows that the gateway carries or, while it only observes, would carry.
     pub largest: Vec<FlowStatus>,
     /// Why packets were left to the plain route.
     pub passed: BypassCounters,
-    /// How long packets waited to be put in order.
+    /// The times that packets waited to be put in order.
     pub waits: WaitStats,
     /// Bytes that wait to be put in order.
     pub reordering: usize,
-    /// How long after sending lost packets were found. Empty if the sessions find them.
+    /// The times from sending to detection of lost packets. Empty if the sessions find them.
     pub found: DetectionDelays,
-    /// The counts of the cache, and the bytes it holds. `None`: it is off.
+    /// The counters of the cache, and the bytes in it. `None`: the cache is off.
     pub cache: Option<(cache::CacheCounters, usize)>,
 }
 

@@ -19,7 +19,7 @@ use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointConfig};
 use etherparse::TcpHeader;
 
-/// The parts that others work on.
+/// The parts of a machine on which other parts work.
 pub(super) struct Parts {
     pub links: PeerSessions,
     pub flows: Flows,
@@ -59,7 +59,7 @@ pub(super) fn parts(settings: Settings) -> Parts {
     }
 }
 
-/// A packet of [`build`]'s hosts with these flags, and its view.
+/// Makes a packet of [`build`]'s hosts with these flags, and the packet's view.
 pub(super) fn segment(flags: &str, sequence: u32, payload: &[u8]) -> (PacketBuffer, Segment) {
     let mut header = TcpHeader::new(40_000, 873, sequence, 500);
     (header.syn, header.ack) = (flags.contains('S'), flags.contains('A'));

@@ -1,11 +1,11 @@
-//! What is known of the way there and back by a tunnel, all its paths together.
+//! The estimated properties of a tunnel in both directions, over all its paths.
 
 use byway_wire::{Duration, Instant};
 
 /// The largest packet that is carried before paths are known to take more.
 const MIN_PACKET_BYTES: usize = 1_000;
 
-/// The estimated properties of a tunnel, all its paths together.
+/// The estimated properties of a tunnel, over all its paths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TunnelEstimate {
     /// When the estimate expires.
@@ -20,7 +20,7 @@ pub(super) struct TunnelEstimate {
     pub rtt: Duration,
     /// Round trip of the slowest path.
     pub longest: Duration,
-    /// How long an arriving packet may wait for earlier ones.
+    /// The time that an arriving packet may wait for earlier ones.
     pub reorder_wait: Duration,
 }
 

@@ -13,13 +13,13 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long an estimate of a tunnel's windows, packet sizes and delays is valid:
+/// Time for which an estimate of a tunnel's windows, packet sizes and delays is valid:
 /// `ESTIMATE_LIFETIME`, plus `LIFETIME_PER_FLOW` for each flow that sends. The work grows with the
 /// flows, so with 10,000 flows an estimate is made only every 110 ms.
 const ESTIMATE_LIFETIME: Duration = Duration::from_millis(10);
 /// The part of that time for each flow that sends.
 const LIFETIME_PER_FLOW: Duration = Duration::from_micros(10);
-/// How long a flow counts as sending after its last data.
+/// Time for which a flow counts as sending after its last data.
 const SENDING_TIME: Duration = Duration::from_secs(1);
 /// Bytes that a flow may always have in flight: ten segments (RFC 6928).
 const MIN_SHARE_BYTES: u64 = 14_600;

@@ -30,9 +30,9 @@ const MAX_SESSIONS: usize = 2;
 pub(super) struct QueuedPacket {
     pub flow: FlowId,
     pub parcel: PacketBuffer,
-    /// What the packet needs from its path.
+    /// The packet's demand on its path: room, or a short delay.
     pub want: PathNeed,
-    /// The sequence numbers of TCP that it fills: the first, and one past the last.
+    /// The TCP sequence numbers in the packet: the first, and one past the last.
     pub range: (u32, u32),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Dedicated {
 pub(super) struct Tunnel {
     /// The peer at the tunnel's other end.
     pub peer: PeerIdx,
-    /// The state of a tunnel for one flow. `None`: it serves all flows.
+    /// The state of a tunnel for one flow. `None`: the tunnel serves all flows.
     pub dedicated: Option<Dedicated>,
     /// Live sessions, the newest last.
     pub sessions: Vec<Handle>,
@@ -69,15 +69,15 @@ pub(super) struct Tunnel {
     pub lateness: PacketLateness,
     /// The estimate of the tunnel, updated from time to time.
     pub way: TunnelEstimate,
-    /// Flows of which data was carried by it recently, and perhaps some that are gone.
+    /// Flows whose data the tunnel carried recently. Some may have ended.
     pub sending: Vec<FlowId>,
-    /// Whether the tunnel is in the list of those with waiting packets.
+    /// Whether the tunnel is in the list of tunnels with waiting packets.
     pub waits: bool,
     /// Finds lost packets. `None`: the sessions do so.
     pub loss_detector: Option<LossDetector>,
     /// When each path was last penalised for losses that the gateway found.
     pub epochs: Epochs,
-    /// The packets missing among those that arrived, by the peer's maps.
+    /// The packets that are missing among the arrived ones, according to the peer's maps.
     pub holes: Holes,
 }
 
@@ -116,13 +116,14 @@ impl Tunnel {
         self.sessions.last().copied()
     }
 
-    /// The number by which a flow's packets wait. One that is alone needs no table of others.
+    /// Returns the number of the queue in which a flow's packets wait. The flow of a dedicated
+    /// tunnel has the number 0.
     pub fn slot(&self, flow: FlowId) -> u32 {
         if self.is_dedicated() { 0 } else { flow.slot() }
     }
 
-    /// What the next datagram needs from its path, and its bytes with a header of `header` bytes.
-    /// `None`: nothing waits.
+    /// Returns the demand of the next datagram on its path, and its bytes with a header of `header`
+    /// bytes. `None`: no datagram waits.
     pub fn next_want(&mut self, header: usize) -> Option<(PathNeed, usize)> {
         match self.returned.front() {
             Some(datagram) if Message::is_urgent(datagram) => Some((PathNeed::Soon, datagram.len())),
@@ -160,16 +161,16 @@ impl Tunnel {
         lost && self.sessions.is_empty()
     }
 
-    /// A packet of a flow waits for its paths from now on. Buffers of those that must go for it are
-    /// given to `spare`.
+    /// Queues a packet of a flow. The buffers of packets that must leave for it are passed to
+    /// `spare`.
     pub fn push(&mut self, waiting: QueuedPacket, mut spare: impl FnMut(Vec<u8>)) {
         let slot = self.slot(waiting.flow);
         self.entry
             .push(slot, waiting.parcel.len(), waiting, |_, dropped| spare(dropped.parcel.into_buffer()));
     }
 
-    /// A packet of the peer's came with its map: what is missing by it is to be reported. Whether
-    /// something is.
+    /// Handles the map of a peer's packet, and queues reports of missing packets. Returns whether
+    /// any is missing.
     pub fn on_map(&mut self, label: Label, sequence: u32, map: u32) -> bool {
         let returned = &mut self.returned;
         let before = returned.len();
@@ -204,7 +205,8 @@ impl Tunnel {
         self.entry = entry;
     }
 
-    /// Packets go by other paths from now on, whose names may be those of others before.
+    /// Resets the state of paths when the tunnel gets new ones, as these may have the ids of old
+    /// ones.
     fn new_paths(&mut self) {
         self.epochs = Epochs::new();
         if let Some(loss_detector) = &mut self.loss_detector {

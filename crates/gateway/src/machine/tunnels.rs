@@ -34,8 +34,8 @@ use byway_engine::{Connection, Endpoint, Handle, Via};
 use byway_wire::{Duration, Instant, Writer};
 use core::net::SocketAddr;
 
-/// Time without a packet after which a flow gives its tunnel back. With the next packet it gets
-/// another.
+/// Time without a packet after which a flow gives up its tunnel. It gets another with the next
+/// packet.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The reason in the CLOSE of a tunnel that is no longer needed.
 const NEEDLESS_REASON: &str = "its flow needs it no more";
@@ -44,9 +44,9 @@ const NEEDLESS_REASON: &str = "its flow needs it no more";
 pub(super) struct PeerSessions {
     pub endpoint: Endpoint,
     pub peers: IndexVec<PeerIdx, Peer>,
-    /// All tunnels: one to each peer for all flows, and those for one flow.
+    /// All tunnels: one to each peer for all flows, and those for single flows.
     pub tunnels: IndexVec<TunnelIdx, Tunnel>,
-    /// Whom peers serve.
+    /// The hosts that each peer serves.
     pub directory: Directory<PeerIdx>,
     pub detours: LearnedRelays,
     /// The announcements that are passed on.
@@ -68,8 +68,8 @@ pub(super) struct PeerSessions {
     pub version: u64,
 }
 
-/// Whether what is sent is watched here: losses are found by another rule than the session's, or
-/// mended.
+/// Whether this gateway tracks the packets that it sends: it finds losses by a rule other than the
+/// session's, or repairs them.
 pub(super) const fn watches(settings: &Settings) -> bool {
     !matches!(settings.loss, LossRuleKind::PathNumbers) || settings.cache.is_some()
 }
@@ -134,8 +134,8 @@ impl PeerSessions {
         }
     }
 
-    /// Calls `pump` for each tunnel with waiting packets. Those for which it returns true keep
-    /// waiting.
+    /// Calls `pump` for each tunnel with waiting packets. Tunnels for which it returns true stay in
+    /// the list.
     pub fn for_waiting(&mut self, mut pump: impl FnMut(&mut Tunnel, &mut Endpoint) -> bool) {
         let Self { endpoint, tunnels, waiting, .. } = self;
         waiting.retain(|place| pump(&mut tunnels[*place], endpoint));
@@ -149,8 +149,8 @@ impl PeerSessions {
         estimator.look(now, (place, tunnel), connection, flows, settings);
     }
 
-    /// Takes what the paths of a session gave back: it goes first, as it is. Whether there is such
-    /// a session.
+    /// Takes the datagrams that the paths of a session returned. They are sent first, unchanged.
+    /// Returns whether the session exists.
     pub fn take_returned(&mut self, place: TunnelIdx, session: Handle) -> bool {
         let Some(connection) = self.endpoint.connection_mut(session) else { return false };
         let tunnel = &mut self.tunnels[place];
@@ -171,13 +171,13 @@ impl PeerSessions {
         self.peers.iter().find(|(_, peer)| peer.config.key == key).map(|(index, _)| index)
     }
 
-    /// The addresses of a peer, as its session shows them.
+    /// Returns the addresses of a peer, as its session shows them.
     pub fn addresses_of(&self, index: PeerIdx) -> Vec<SocketAddr> {
         let session = self.tunnels[self.peers[index].site].session();
         session.and_then(|session| self.endpoint.connection(session)).map(addresses).unwrap_or_default()
     }
 
-    /// Whether peers are told of each other.
+    /// Whether peers learn of each other.
     pub const fn introduces(&self) -> bool {
         self.settings.introduce
     }
@@ -269,7 +269,7 @@ impl PeerSessions {
         self.due = peers.chain(tunnels).chain(self.tables.deadline()).min();
     }
 
-    /// Does what is due for peers: dialling and announcing.
+    /// Runs the due work for peers: dialling and announcing.
     pub fn tend(&mut self, now: Instant, flows: &mut CarriedFlows, hosts: &mut Hosts) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -292,7 +292,7 @@ impl PeerSessions {
         self.note_due();
     }
 
-    /// Tells a peer which hosts are served here.
+    /// Queues the announcement of the hosts served here for a peer.
     fn announce(&mut self, place: TunnelIdx) {
         let tunnel = &mut self.tunnels[place];
         for part in &self.announcement {
@@ -304,7 +304,7 @@ impl PeerSessions {
         self.note_waiting(place);
     }
 
-    /// Sets the announcement of the hosts served here, and has peers told.
+    /// Sets the announcement of the hosts served here, and sends it to all peers.
     pub fn set_announcement(&mut self, now: Instant, announcement: Vec<Vec<u8>>) {
         self.announcement = announcement;
         for index in self.peers.numbers() {
@@ -374,7 +374,7 @@ impl PeerSessions {
         Some(right)
     }
 
-    /// Whether a tunnel of a single flow has a session, and the peer wants it.
+    /// Whether a tunnel of a single flow has a session that the peer accepts.
     fn is_taken(&mut self, place: TunnelIdx) -> bool {
         let Self { tunnels, endpoint, counters, .. } = self;
         let tunnel = &mut tunnels[place];
@@ -388,7 +388,7 @@ impl PeerSessions {
         own.taken
     }
 
-    /// Sends what comes of a flow by another tunnel from now on; what waits goes with it.
+    /// Moves a flow to another tunnel, together with its waiting packets.
     fn switch(&mut self, id: FlowId, to: TunnelIdx, flows: &mut CarriedFlows, hosts: &mut Hosts) {
         let Some(data) = flows.get_mut(id).map(|flow| &mut flow.data) else { return };
         let from = core::mem::replace(&mut data.tunnel, to);
@@ -500,8 +500,7 @@ impl PeerSessions {
         }
     }
 
-    /// The session of a single flow is over, or could not be made, and not because it is not needed
-    /// any more.
+    /// Handles the failure of a single flow's session that is still needed.
     fn on_own_gone(&mut self, now: Instant, place: TunnelIdx, flows: &mut CarriedFlows, hosts: &mut Hosts) {
         let tunnel = &self.tunnels[place];
         if tunnel.dedicated.is_some_and(|own| own.opened_here) {
@@ -596,7 +595,7 @@ impl PeerSessions {
     }
 }
 
-/// A detector of lost packets. `None`: the sessions find them.
+/// Makes a detector of lost packets. `None`: the sessions find losses.
 fn judge(settings: &Settings) -> Option<LossDetector> {
     watches(settings).then(|| LossDetector::new(settings.loss))
 }

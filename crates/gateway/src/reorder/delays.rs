@@ -9,7 +9,7 @@ const AVERAGED_PACKETS: u32 = 50;
 /// The divisor of a peak's height above the least delay: a peak falls by this part with each
 /// packet.
 const PEAK_LIFETIME_PACKETS: i64 = 256;
-/// Delays that exceed the smallest by at most this count as equal to it.
+/// The largest excess over the smallest delay that still counts as equal to it.
 const DELAY_TOLERANCE: Duration = Duration::from_millis(1);
 
 /// The delays of a path in ns. They include the difference of the clocks, which is the same on all
@@ -91,7 +91,7 @@ impl PathDelays {
     }
 }
 
-/// What is known after these delays, one a millisecond.
+/// Returns the view of a path after these delays, one per millisecond.
 #[cfg(test)]
 pub(super) fn fed(delays: impl IntoIterator<Item = i64>) -> PathDelay {
     let mut path = PathDelays::new();

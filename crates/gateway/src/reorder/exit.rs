@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 
-/// How much an exit gateway holds.
+/// The limits of an exit gateway's reorder queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitLimits {
     /// The limits of one flow.
@@ -82,14 +82,14 @@ impl<K: Ord + Copy, T> ReorderQueues<K, T> {
         self.by_key.len()
     }
 
-    /// How long packets waited.
+    /// Returns the times that packets waited.
     #[must_use]
     pub const fn stats(&self) -> &WaitStats {
         &self.stats
     }
 
-    /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow. See
-    /// [`Reorder::on_packet`].
+    /// Handles an arrived packet. Packets that are ready are passed to `out`, in the order of their
+    /// flow. See [`Reorder::on_packet`].
     pub fn on_packet(
         &mut self,
         now: Instant,
@@ -115,7 +115,8 @@ impl<K: Ord + Copy, T> ReorderQueues<K, T> {
         late
     }
 
-    /// Lets go what has waited long enough, and forgets flows that were idle for long.
+    /// Releases the packets that have waited long enough, and forgets flows that were idle for
+    /// long.
     pub fn expire(&mut self, now: Instant, out: &mut impl FnMut(&K, T)) {
         while let Some(&(_, index)) = self.due.first().filter(|(due, _)| *due <= now) {
             self.with(index, |slot, stats| {
@@ -141,8 +142,8 @@ impl<K: Ord + Copy, T> ReorderQueues<K, T> {
         timer.into_iter().chain(idle).min()
     }
 
-    /// Forgets the flows whose name fulfils `gone`, once what waits of them has been let go: their
-    /// peer's session ended.
+    /// Forgets the flows for which `gone` is true, as their peer's session ended. Their waiting
+    /// packets are released first.
     pub fn forget(&mut self, now: Instant, gone: impl Fn(&K) -> bool, out: &mut impl FnMut(&K, T)) {
         let those: Vec<u32> =
             self.by_key.iter().filter(|(key, _)| gone(key)).map(|(_, index)| *index).collect();
@@ -187,7 +188,7 @@ impl<K: Ord + Copy, T> ReorderQueues<K, T> {
         });
     }
 
-    /// Does something to a queue and keeps bytes and timers of all in step with it.
+    /// Runs `act` on a queue, and updates the sums of bytes and timers.
     fn with(&mut self, index: u32, act: impl FnOnce(&mut FlowQueue<K, T>, &mut WaitStats)) {
         let Some(slot) = self.slots.get_mut(index as usize).and_then(Option::as_mut) else { return };
         let before = slot.queue.bytes();

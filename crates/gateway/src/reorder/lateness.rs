@@ -3,8 +3,8 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How long packets of a flow wait at the exit for a late one. The paths' one-way delays do not
-/// show this. A packet may also wait at the entry, for pacing or an ACK, while later packets
+/// Measures how long packets of a flow wait at the exit for a late one. The paths' one-way delays
+/// do not show this. A packet may also wait at the entry, for pacing or an ACK, while later packets
 /// overtake it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLateness {
@@ -39,7 +39,7 @@ impl PacketLateness {
         self.peak
     }
 
-    /// How long a packet may wait for others: half as long again, for windows grow.
+    /// Returns the time that a packet may wait for others: 1.5 times the peak, as windows grow.
     #[must_use]
     pub fn wait(&self) -> Duration {
         self.peak + self.peak / 2

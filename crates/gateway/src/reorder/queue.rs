@@ -124,7 +124,7 @@ impl<T> Reorder<T> {
         late
     }
 
-    /// How long others have waited for a packet, or would have waited.
+    /// Returns the time that later packets have waited for packet `at`, or would have waited.
     fn lateness(&self, now: Instant, at: u64, next: u64) -> Option<Duration> {
         let since = if at < next {
             self.given_up.filter(|(first, end, _)| (*first..*end).contains(&at)).map(|(_, _, since)| since)
@@ -188,7 +188,7 @@ pub struct ArrivedPacket<T> {
     pub sequence: u32,
     /// The size of the packet in bytes.
     pub bytes: usize,
-    /// How long the packet may wait, by the reorder timer.
+    /// The time that the packet may wait, by the reorder timer.
     pub wait: Duration,
     /// The packet itself.
     pub packet: T,

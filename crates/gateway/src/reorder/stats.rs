@@ -1,4 +1,4 @@
-//! How long packets waited at the exit, and why they went.
+//! The times that packets waited at the exit, and why they left.
 
 use byway_wire::Duration;
 
@@ -23,7 +23,8 @@ pub enum Release {
 /// Counters of a reorder queue, or of many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitStats {
-    /// Packets by how long they waited: at most each of [`BOUNDS_MS`], and longer than all.
+    /// Number of packets by waiting time: at most each of [`BOUNDS_MS`], and longer than all of
+    /// these.
     pub waits: [u64; BOUNDS_MS.len() + 1],
     /// The sum of all waiting times.
     pub waited: Duration,
@@ -35,7 +36,7 @@ pub struct WaitStats {
     pub timed_out: u64,
     /// Packets that were released because a later one's timer expired.
     pub swept: u64,
-    /// Packets that went because too much was waiting.
+    /// Packets that were released early because too much was waiting.
     pub overflowed: u64,
     /// Packets dropped because a copy was already waiting.
     pub duplicates: u64,

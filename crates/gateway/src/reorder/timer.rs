@@ -1,5 +1,5 @@
-//! How long a packet may wait at the exit for those before it: the papers' rules, and the one that
-//! is used.
+//! The time that a packet may wait at the exit for earlier ones: the papers' rules, and the one in
+//! use.
 
 use super::delays::PathDelay;
 use super::lateness::PacketLateness;
@@ -28,9 +28,9 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// How long a packet waits by the paper HIR, if clocks do not agree: `max average - min base +
-    /// 2 * max jitter` of the paths' delays, at most `cap`. With the background controller this is
-    /// too short for packets behind a full queue, whose delay exceeds the average.
+    /// The wait of the paper HIR, if clocks do not agree: `max average - min base + 2 * max jitter`
+    /// of the paths' delays, at most `cap`. With the background controller this is too short for
+    /// packets behind a full queue, whose delay exceeds the average.
     HirRelative {
         /// The longest waiting time.
         cap: Duration,
@@ -83,9 +83,9 @@ impl Timer {
         }
     }
 
-    /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`:
-    /// longest minus shortest round trip of the paths that this side sends on. The rule `Peak`
-    /// waits at least `apart`, because some paths' delays may not be known yet.
+    /// Returns the time that a packet may wait, from the delays of the `paths` by which packets
+    /// arrive. `apart`: longest minus shortest round trip of the paths that this side sends on. The
+    /// rule `Peak` waits at least `apart`, because some paths' delays may not be known yet.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);
@@ -95,8 +95,8 @@ impl Timer {
         }
     }
 
-    /// How long a packet that arrives may wait, if the [way](Self::by_way) says so, and packets
-    /// were so late.
+    /// Returns the time that an arriving packet may wait, from the time for its
+    /// [paths](Self::by_way) and the lateness of earlier packets.
     #[must_use]
     pub fn at_arrival(&self, by_way: Duration, lateness: &PacketLateness) -> Duration {
         match *self {
@@ -105,8 +105,8 @@ impl Timer {
         }
     }
 
-    /// How long a packet that arrives now may wait, by the delays of the paths. Zero if they are
-    /// unknown, and never negative.
+    /// Returns the time that a packet may wait, according to the delays of the paths. Zero if these
+    /// are not known, and never negative.
     #[must_use]
     pub fn wait(&self, paths: impl IntoIterator<Item = PathDelay> + Clone) -> Duration {
         let all = || paths.clone().into_iter();

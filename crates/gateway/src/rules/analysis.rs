@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use byway_wire::Prefix;
 use core::fmt;
 
-/// Intervals of the pieces into which a rule may be cut before the question whether anything is
-/// left of it is given up.
+/// The most intervals into which a rule is cut to find whether any part of it can match. Beyond,
+/// the question stays open.
 const MAX_INTERVALS: usize = 200_000;
 
 /// A remark about a rule. Rules are numbered from 0.
@@ -25,10 +25,10 @@ pub enum RuleFinding {
     Unreachable {
         /// The place of the rule.
         rule: usize,
-        /// The numbers of the earlier rules that overlap with it.
+        /// The numbers of the earlier rules that overlap with this rule.
         by: Vec<usize>,
     },
-    /// Some flows match both rules, which disagree. Neither is an exception to the other.
+    /// Some flows match both rules, which disagree, and neither is an exception to the other.
     Overlap {
         /// The place of the rule.
         rule: usize,
@@ -67,7 +67,7 @@ impl fmt::Display for RuleFinding {
     }
 }
 
-/// The remarks about a table, in the order of its rules.
+/// Returns the findings about a table, in the order of its rules.
 #[must_use]
 pub fn analyse(rules: &Rules) -> Vec<RuleFinding> {
     let boxes: Vec<Vec<Cuboid>> = rules.rules.iter().map(cuboids).collect();
@@ -153,7 +153,7 @@ fn addresses(list: &[Prefix], v6: bool) -> IntervalSet {
     set(list.iter().filter(|prefix| prefix.address().is_ipv6() == v6).map(Prefix::interval))
 }
 
-/// Sorts intervals, and merges those that overlap or touch.
+/// Sorts intervals, and merges overlapping or adjacent ones.
 fn set(intervals: impl Iterator<Item = Interval>) -> IntervalSet {
     let mut list: Vec<Interval> = intervals.collect();
     list.sort_unstable();
@@ -180,7 +180,7 @@ fn both(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     common
 }
 
-/// The part of `own` outside of `hole`, which lies within it.
+/// Returns the part of `own` outside `hole`, which lies within `own`.
 fn without(own: &IntervalSet, hole: &IntervalSet) -> IntervalSet {
     let mut left = Vec::new();
     let mut holes = hole.iter().peekable();
@@ -208,7 +208,7 @@ fn overlap(a: &[Cuboid], b: &[Cuboid]) -> bool {
     a.iter().any(|a| b.iter().any(|b| meet(a, b)))
 }
 
-/// The part of `own` outside of all `others`. `None`: it would take too much work.
+/// Returns the part of `own` outside all `others`. `None`: the computation would be too long.
 fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> Option<Vec<Cuboid>> {
     let mut left = own.to_vec();
     for other in others {

@@ -1,4 +1,4 @@
-//! The table, and what it says of a flow.
+//! The rule table, and the treatment that it gives to a flow.
 
 use super::dscp::Dscp;
 use crate::key::FlowKey;
@@ -21,10 +21,10 @@ pub struct Rules {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// What people call it.
+    /// The rule's name, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What becomes of flows that match.
+    /// The action on matching flows.
     pub action: Action,
     /// The side that opened the flow.
     pub direction: Direction,
@@ -33,13 +33,13 @@ pub struct Rule {
     /// Address of the host that opened the flow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<Prefix>,
-    /// Address of the host that it was opened to.
+    /// Address of the host to which the flow was opened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Prefix>,
     /// Port of the host that opened the flow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub from_ports: Vec<Ports>,
-    /// Port of the host that it was opened to.
+    /// Port of the host to which the flow was opened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_ports: Vec<Ports>,
     /// Differentiated services code point of the first SYN.
@@ -47,7 +47,7 @@ pub struct Rule {
     pub dscp: Vec<Dscp>,
 }
 
-/// What becomes of a flow.
+/// The action on a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -66,7 +66,7 @@ pub enum Direction {
     Outbound,
     /// A host behind another gateway.
     Inbound,
-    /// Either side opened it.
+    /// A host on either side.
     #[default]
     Both,
 }
@@ -83,23 +83,23 @@ pub enum Protocol {
 /// On which side of the gateway a flow was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowOrigin {
-    /// By a host behind this gateway.
+    /// A host behind this gateway opened the flow.
     Here,
-    /// By a host elsewhere.
+    /// A host behind another gateway opened the flow.
     There,
 }
 
-/// What the table says of a flow.
+/// The decision of the table about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classification {
-    /// What becomes of it.
+    /// The action on the flow.
     pub action: Action,
-    /// The rule that said so, by its place; `None` if no rule matched.
+    /// The index of the rule that decided. `None`: no rule matched.
     pub rule: Option<usize>,
 }
 
-/// What becomes of a flow that was opened on the side of `origin`, in the direction of `flow`, with
-/// a SYN marked `dscp`.
+/// Decides about a flow that was opened on the side of `origin`, in the direction of `flow`, by a
+/// SYN marked `dscp`.
 #[must_use]
 pub fn classify(rules: &Rules, flow: &FlowKey, origin: FlowOrigin, dscp: u8) -> Classification {
     let matching = |(_, rule): &(usize, &Rule)| rule.matches(flow, origin, dscp);

@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_table_is_found() {
     );
 }
 
-/// What is written as four long lists is not multiplied out.
+/// A rule with four long lists is not expanded into all combinations.
 #[test]
 fn long_lists_are_no_work() {
     let hosts =
@@ -136,7 +136,7 @@ fn a_table_written_is_the_table_read() {
     assert_eq!(value.try_into::<Rules>().unwrap(), rules);
 }
 
-/// Rules over few addresses and ports, so that they meet.
+/// Rules over few addresses and ports, so that many overlap.
 fn any_rule() -> impl Strategy<Value = Rule> {
     let prefix = (any::<bool>(), 0u8..4, 0u8..=2).prop_map(|(v6, host, cut)| {
         let (address, whole): (IpAddr, u8) = if v6 {

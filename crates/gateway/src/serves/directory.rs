@@ -1,4 +1,4 @@
-//! What other gateways have announced, and the search for the one that serves a host.
+//! The announcements of other gateways, and the search for the one that serves a host.
 
 use super::part::{AnnouncementPart, Served};
 use alloc::collections::BTreeMap;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use byway_wire::Prefix;
 use core::net::IpAddr;
 
-/// What became of a part.
+/// The result of a part of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartResult {
     /// More parts are to come.
@@ -15,7 +15,7 @@ pub enum PartResult {
     Known,
     /// The announcement is whole and counts from now on.
     Complete {
-        /// Entries that its sender may not announce, which were left out.
+        /// Number of entries that were left out, because their sender may not announce them.
         refused: usize,
     },
 }
@@ -26,8 +26,8 @@ struct PartialAnnouncement {
     parts: BTreeMap<u8, Vec<Served>>,
 }
 
-/// Which gateway serves which hosts. `P` names a gateway; of two that serve a host alike, the
-/// smaller one is chosen.
+/// The hosts that each gateway serves. `P` names a gateway. If two serve a host equally well, the
+/// smaller name is chosen.
 #[derive(Clone, Debug)]
 pub struct Directory<P> {
     by_prefix: BTreeMap<Prefix, BTreeMap<P, Vec<Served>>>,
@@ -48,7 +48,7 @@ impl<P> Default for Directory<P> {
 }
 
 impl<P: Ord + Copy> Directory<P> {
-    /// A directory that knows nobody.
+    /// Makes a directory without entries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -82,7 +82,7 @@ impl<P: Ord + Copy> Directory<P> {
         PartResult::Complete { refused }
     }
 
-    /// Replaces what `peer` serves, as a configuration would.
+    /// Replaces the hosts that `peer` serves, as a configuration would.
     pub fn set(&mut self, peer: P, entries: Vec<Served>) {
         self.forget_entries(peer);
         for entry in entries {
@@ -123,7 +123,7 @@ impl<P: Ord + Copy> Directory<P> {
         None
     }
 
-    /// What `peer` serves.
+    /// Returns the hosts that `peer` serves.
     pub fn served_by(&self, peer: P) -> impl Iterator<Item = &Served> {
         self.by_prefix.values().filter_map(move |peers| peers.get(&peer)).flatten()
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const PART_VERSION: u8 = 1;
 /// Bytes of a part at most: it fits into a datagram of a session on any path.
 pub const PART_BYTES: usize = 1_000;
-/// Parts of an announcement at most; with [`PART_BYTES`], what a peer can make us remember.
+/// The most parts of an announcement. With [`PART_BYTES`], it limits the memory that a peer can
+/// claim.
 pub const MAX_PARTS: usize = 64;
 /// Port ranges of an entry at most.
 pub const MAX_PORTS: usize = 16;
@@ -31,7 +32,7 @@ impl Served {
     /// Bytes of an entry at most.
     pub const MAX_BYTES: usize = 18 + MAX_PORTS * 4;
 
-    /// Whether `port` of its hosts is served.
+    /// Whether `port` of these hosts is served.
     #[must_use]
     pub fn has_port(&self, port: u16) -> bool {
         self.ports.is_empty() || self.ports.iter().any(|ports| ports.contains(port))
@@ -73,9 +74,9 @@ pub struct AnnouncementPart {
     pub serial: u32,
     /// The number of this part, from 0.
     pub part: u8,
-    /// How many there are.
+    /// Number of parts in the announcement.
     pub parts: u8,
-    /// What the part says.
+    /// The hosts and ports in this part.
     pub entries: Vec<Served>,
 }
 
@@ -102,8 +103,8 @@ impl AnnouncementPart {
     }
 }
 
-/// The datagrams of an announcement of `entries`. At least one, so that nothing served can be told,
-/// too. `None` if they are too many.
+/// Returns the datagrams of an announcement of `entries`. There is at least one, which can also
+/// announce no hosts. `None`: there are too many entries.
 #[must_use]
 pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
     let mut parts: Vec<Vec<u8>> = alloc::vec![header(serial, 0)];
