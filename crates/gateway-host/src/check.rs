@@ -16,7 +16,7 @@ use std::path::Path;
 /// The report on a gateway's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// What the gateway would do, apart from its rules.
+    /// The gateway's actions, apart from its rules.
     pub gateway: Vec<String>,
     /// Each rule in a sentence.
     pub rules: Vec<String>,

@@ -48,7 +48,7 @@ const MAX_DEVICE_NAME_LEN: usize = 15;
 pub struct GatewayConfig {
     /// The path of the configuration file.
     pub file: PathBuf,
-    /// Whether the file holds a secret (a relay's word) and can be read by others.
+    /// Whether the file holds a secret (a relay word) and can be read by others.
     pub exposed: bool,
     /// The gateway's key file; `None`: this host's identity.
     pub key: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct GatewayConfig {
     pub listen: Vec<SocketAddr>,
     /// The name of the gateway's TUN device.
     pub tun: String,
-    /// Mark, table and priority of its rules.
+    /// The mark, table and priority of the gateway's kernel rules.
     pub mark: u16,
     /// The socket that answers `byway gateway status`. `None`: the default of
     /// [`GatewayConfig::status_socket`].
@@ -70,7 +70,7 @@ pub struct GatewayConfig {
     pub serves: Vec<Served>,
     /// The other gateways with which this one has sessions.
     pub peers: Vec<PeerSection>,
-    /// Which flows are background.
+    /// The rules that decide which flows are background.
     pub rules: Rules,
     /// The settings of the gateway.
     pub settings: Settings,
@@ -108,12 +108,12 @@ pub struct PeerSection {
     pub addresses: Vec<SocketAddr>,
     /// Networks of hosts that the peer may announce as served by it.
     pub allowed: Vec<Prefix>,
-    /// Words of relays through which the peer can be reached.
+    /// Relay words of relays through which the peer can be reached.
     pub relays: Vec<Word>,
 }
 
 impl GuestSection {
-    /// What the guest may be served, as a sentence.
+    /// Returns a sentence about the hosts and ports for which the guest may be served.
     #[must_use]
     pub fn explain(&self) -> String {
         let list = |texts: Vec<String>, any: &str, before: &str| match texts.as_slice() {
@@ -141,8 +141,8 @@ impl GatewayConfig {
         Ok(config)
     }
 
-    /// A sentence about a file that is a secret and that other users of the host can read. `None`:
-    /// they cannot, or it is none.
+    /// Returns a warning if other users of the host can read a file with a secret. `None`: they
+    /// cannot, or it has none.
     #[must_use]
     pub fn exposure(&self) -> Option<String> {
         let file = self.file.display();
@@ -205,7 +205,7 @@ impl GatewayConfig {
         })
     }
 
-    /// Applies what the command line demands: to only observe, and to fail closed.
+    /// Applies the options of the command line: to only observe, and to fail closed.
     pub fn insist(&mut self, insisted: [bool; 2]) {
         self.insisted = insisted;
         self.settings.observe |= insisted[0];
@@ -293,7 +293,7 @@ impl GatewayConfig {
         KernelPlan { routing: self.plan_for(&possible).routing, ..self.plan_for(&[]) }
     }
 
-    /// The kernel configuration while these guests are served, too.
+    /// Returns the kernel configuration while these guests are served, too.
     #[must_use]
     pub fn plan_for(&self, guests: &[Prefix]) -> KernelPlan {
         let here: Vec<Prefix> =
@@ -314,8 +314,8 @@ impl GatewayConfig {
         self.peers.iter().flat_map(|peer| peer.allowed.iter().copied())
     }
 
-    /// Where the gateway answers `byway gateway status`: by its device, so that several can run on
-    /// a host.
+    /// Returns the socket for `byway gateway status`. Its name contains the device, so that several
+    /// gateways can run on a host.
     #[must_use]
     pub fn status_socket(&self) -> PathBuf {
         self.status.clone().unwrap_or_else(|| status_socket(&self.tun))
@@ -328,8 +328,8 @@ pub fn status_socket(tun: &str) -> PathBuf {
     Path::new("/run").join(format!("byway-gateway-{tun}.sock"))
 }
 
-/// The settings from the file's options. They are set in the order of `GATEWAY_OPTIONS`, because
-/// some depend on others.
+/// Reads the settings from the file's options. They are set in the order of `GATEWAY_OPTIONS`,
+/// because some depend on others.
 fn settings(place: &ConfigSource<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
     for option in GATEWAY_OPTIONS {

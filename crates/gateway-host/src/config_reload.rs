@@ -1,5 +1,5 @@
-//! What a gateway takes over of its file while it runs: the rules. All else takes a start, and is
-//! told.
+//! The reload of a running gateway's file: new rules are applied, and other changes are reported,
+//! as they need a restart.
 
 use super::config_file::GatewayConfig;
 use byway_gateway::gateway_options::GATEWAY_OPTIONS;

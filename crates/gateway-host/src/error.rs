@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a gateway cannot be set up, or is over.
+/// Why a gateway cannot be set up, or has ended.
 #[derive(Debug, Error)]
 pub enum GatewayError {
     /// The file cannot be read.

@@ -43,7 +43,7 @@ struct StatusBoard {
     /// The latest status, and how often a status was written.
     told: Mutex<(u64, Status)>,
     news: Condvar,
-    /// Hosts that asked to be served, if they are others than when that was looked at.
+    /// Hosts that asked to be served, if they changed since the last call.
     guests: Mutex<Option<Vec<Prefix>>>,
     /// The states of all peers, if one changed since the last call of
     /// [`take_peers`](RunningGateway::take_peers).
@@ -85,7 +85,7 @@ impl RunningGateway {
         told.1.clone()
     }
 
-    /// The hosts that asked to be served, if they are others than when this was asked last.
+    /// Returns the hosts that asked to be served, if they changed since the last call.
     #[must_use]
     pub fn take_guests(&self) -> Option<Vec<Prefix>> {
         self.board.guests.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -102,7 +102,7 @@ impl RunningGateway {
         self.order(Command::Rules(rules));
     }
 
-    /// Gives a peer its own word for the relay beside this gateway.
+    /// Gives a peer a relay word of its own for the relay beside this gateway.
     pub fn lend(&self, peer: PublicKey, word: Word) {
         self.order(Command::Lend(peer, word));
     }
@@ -124,7 +124,7 @@ impl RunningGateway {
         self.driver.is_finished()
     }
 
-    /// Ends it: the device goes, and with it the routes to it.
+    /// Stops the gateway. The device is removed, together with the routes to it.
     ///
     /// # Errors
     /// Why it had ended before.

@@ -15,9 +15,9 @@ use byway_wire::relay::MAX_ADDRESSES;
 use byway_wire::{Duration, Instant};
 use std::path::Path;
 
-/// How long a peer's word holds.
+/// The validity of a peer's relay word.
 const WORD_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
-/// Time before a peer's word is renewed.
+/// Time until a peer's relay word is renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Time between two readings of the relay's counters.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -74,7 +74,8 @@ impl GatewayRelays {
         self.relay.as_ref().map(|relay| relay.report.clone())
     }
 
-    /// Looks after them, and hands the gateway what it needs. To be called a few times a second.
+    /// Runs the relays' due work, and passes their relay words to the gateway. To be called a few
+    /// times a second.
     pub fn turn(&mut self, gating: &RunningGateway) -> Vec<LendEvent> {
         let mut told = Vec::new();
         let now = self.clock.now();
@@ -92,7 +93,7 @@ impl GatewayRelays {
         told
     }
 
-    /// Makes the relay refuse new words, and tell registries that it ends soon.
+    /// Makes the relay refuse new relay words, and tell registries that it ends soon.
     pub fn drain(&self) {
         if let Some(relay) = &self.relay {
             relay.relaying.drain();
@@ -203,7 +204,7 @@ impl RunningRelay {
     }
 }
 
-/// News of the relay's enrolment at its registry, for a person.
+/// Returns an event of the relay's enrolment at its registry, for a person.
 fn enrolled(news: EnrolEvent) -> Vec<LendEvent> {
     match news {
         EnrolEvent::Epoch { .. } => Vec::new(),
@@ -222,7 +223,8 @@ fn enrolled(news: EnrolEvent) -> Vec<LendEvent> {
     }
 }
 
-/// Public destinations, peers, what the operator allows, and never this host by its other names.
+/// Returns the policy for destinations: public addresses, peers and those that the operator allows,
+/// never this host's own addresses.
 fn policy(config: &GatewayConfig, relay: &RelayConfig) -> Policy {
     let peers = config.peers.iter().flat_map(|peer| &peer.addresses);
     let peers = peers.map(|address| Prefix::of(address.ip(), 128));

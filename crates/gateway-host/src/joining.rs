@@ -23,7 +23,7 @@ use thiserror::Error as ThisError;
 
 /// The most news that wait for the program.
 const MAX_NEWS: usize = 16;
-/// How long leaving waits, so that the gateway learns that the host leaves.
+/// Time for which leaving waits, so that the gateway learns that the host leaves.
 const FAREWELL_TIME: Duration = Duration::from_millis(300);
 
 /// A gateway to be asked: `KEY@ADDRESS`, with or without a port.

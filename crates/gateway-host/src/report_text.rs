@@ -1,4 +1,4 @@
-//! What a gateway is doing, for a person.
+//! The report of a gateway, for a person.
 
 mod sentences;
 

@@ -25,7 +25,7 @@ pub enum StatusSocketError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system does not tell what is at the path.
+    /// The system cannot examine the file at the path.
     #[error("cannot find out what {} is", socket.display())]
     NotExamined {
         /// The socket's path.
@@ -49,8 +49,8 @@ pub enum StatusSocketError {
     OtherGateway(PathBuf),
 }
 
-/// Where the status is asked for: a socket of the file system, for root and the gateway's own user.
-/// It is removed when this value is dropped.
+/// A socket of the file system for status requests, for root and the gateway's own user. It is
+/// removed when this value is dropped.
 pub struct StatusSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -85,7 +85,7 @@ impl StatusSocket {
         let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], limit.as_ref());
     }
 
-    /// Answers all who have asked, each with a `report` of its own.
+    /// Answers all waiting requests, each with a `report` of its own.
     pub fn answer(&self, report: impl Fn() -> GatewayReport) {
         loop {
             let mut stream = match self.listener.accept() {
@@ -125,7 +125,7 @@ fn clear(path: &Path) -> Result<(), StatusSocketError> {
     std::fs::remove_file(path).map_err(|source| StatusSocketError::NotRemoved { socket, source })
 }
 
-/// Asks the gateway that answers at `socket` what it is doing.
+/// Asks the gateway at `socket` for its status.
 ///
 /// # Errors
 /// Nobody answers there, or not as a gateway does.

@@ -1,5 +1,5 @@
-//! What `byway gateway check` says of a configuration. The report begins with paragraphs of whole
-//! sentences. Findings follow, as clauses without capital and full stop.
+//! Sentences of `byway gateway check` about a configuration. The report begins with paragraphs of
+//! whole sentences. Findings follow, as clauses without capital and full stop.
 
 use crate::port_list::with_ports;
 use byway_transfer::units::Bytes;
@@ -44,7 +44,7 @@ pub(super) fn keeps_packets(all: usize, of_a_flow: usize) -> String {
     )
 }
 
-/// `addresses` and `relays` are those that the file names.
+/// Returns a line about a peer. `addresses` and `relays` are those in the file.
 pub(super) fn peer(name: &str, addresses: &[String], relays: usize, allowed: &[String]) -> String {
     let by = match (addresses, relays) {
         ([], 0) => "waited for".to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn rule_matches_nothing(number: usize) -> String {
     format!("rule {number} matches no flow between the hosts that are served here and those of the peers")
 }
 
-/// What `peer_address_inside` says of hosts of this site, and of a peer's.
+/// The text of `peer_address_inside` about hosts of this site, and of a peer's.
 pub(super) const SERVED_HERE: &str = "is served here";
 pub(super) const BEHIND_PEER: &str = "is behind a peer";
 

@@ -18,7 +18,7 @@ pub struct ConfigError {
     pub file: PathBuf,
     /// The line of the mistake, counted from 1.
     pub line: usize,
-    /// The mistake, and what was expected.
+    /// The mistake, and the expected value.
     pub what: String,
 }
 
@@ -49,8 +49,8 @@ impl ConfigSource<'_> {
         self.at(0..0, what)
     }
 
-    /// Parses a word, written as text or as `@FILE`. Errors do not quote it, because it is a
-    /// secret.
+    /// Parses a relay word or registry word, written as text or as `@FILE`. Errors do not quote it,
+    /// because it is a secret.
     pub fn word<T>(&self, directory: &Path, told: &Spanned<String>) -> Result<T, ConfigError>
     where
         T: FromStr<Err: fmt::Display>,

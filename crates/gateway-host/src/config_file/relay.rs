@@ -20,7 +20,7 @@ pub const RELAY_PORT: u16 = 4748;
 pub struct RelayConfig {
     /// The addresses and ports that the relay listens on. Empty: all addresses, on [`RELAY_PORT`].
     pub listen: Vec<SocketAddr>,
-    /// The addresses at which peers reach the relay. Empty: those that it listens on.
+    /// The addresses at which peers reach the relay. Empty: those on which it listens.
     pub advertise: Vec<SocketAddr>,
     /// Networks to which the relay may send, in addition to the public Internet and the peers'
     /// addresses.
@@ -44,7 +44,7 @@ pub struct RelayConfig {
 }
 
 impl RelayConfig {
-    /// What the relay does, as a sentence.
+    /// Returns a sentence about the relay.
     #[must_use]
     pub fn explain(&self) -> String {
         let listen = match self.listen.as_slice() {
@@ -83,7 +83,7 @@ pub(super) struct RelayText {
 }
 
 impl RelayText {
-    /// Whether the file itself contains the registry's word, which is a secret.
+    /// Whether the file itself contains the registry word, which is a secret.
     pub fn has_word(&self) -> bool {
         self.registry.as_ref().is_some_and(|word| !word.as_ref().starts_with('@'))
     }

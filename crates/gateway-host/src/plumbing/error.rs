@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What a function that asks the kernel returns.
+/// The result of a function that asks the kernel.
 pub(super) type Result<T> = std::result::Result<T, PlumbingError>;
 
 /// Why this host cannot run a gateway, and what to do.
@@ -16,7 +16,7 @@ pub enum PlumbingError {
          unit with AmbientCapabilities=CAP_NET_ADMIN"
     )]
     NoPrivilege,
-    /// The kernel does not tell what the process may do.
+    /// The kernel does not say what the process may do.
     #[error("cannot read the capabilities of this process")]
     Capabilities(#[source] io::Error),
     /// A program wrote something else than JSON.
@@ -24,10 +24,10 @@ pub enum PlumbingError {
     NotJson {
         /// The program's name.
         program: &'static str,
-        /// The mistake in what it wrote.
+        /// The mistake in the program's output.
         source: serde_json::Error,
     },
-    /// Routes of others stand in the gateway's routing table.
+    /// The gateway's routing table has routes of another program.
     #[error("another program uses the routing table {table}{route}: choose another number with `mark`")]
     TableInUse {
         /// The table's number.
@@ -40,7 +40,7 @@ pub enum PlumbingError {
     Refused {
         /// The program's name.
         program: &'static str,
-        /// The first line that it wrote.
+        /// The first line of the program's output.
         reason: String,
     },
     /// A program is not installed.
@@ -48,7 +48,7 @@ pub enum PlumbingError {
     Missing {
         /// The program's name.
         program: &'static str,
-        /// The package that contains it.
+        /// The package that contains the program.
         package: &'static str,
     },
     /// A program cannot be run.
@@ -67,7 +67,7 @@ pub enum PlumbingError {
         "the device {0} is used by another program, perhaps a gateway: stop that program, or choose another name with `tun`"
     )]
     DeviceInUse(String),
-    /// The device would stay when the gateway ends, and packets routed into it would be lost.
+    /// The device would remain after the gateway, and packets routed into it would be lost.
     #[error(
         "the persistent device {0} would lose flows after the gateway ends: remove it with `ip tuntap del {0} mode tun`, \
          or choose another with `tun`"

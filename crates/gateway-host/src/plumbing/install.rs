@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-/// Where the programs are besides where this process looks for programs: paths of other users than
-/// root often lack them.
+/// Directories of programs besides those of this process's `PATH`, which often lacks them for users
+/// other than root.
 const SYSTEM_PATHS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";
 
 /// A gateway's state in the kernel: present, or left by a killed gateway.
@@ -112,8 +112,8 @@ fn rules(family: Family, mark: u16) -> Result<usize> {
     Ok(listed.iter().filter(ours).count())
 }
 
-/// How many routes byway has in its own table for a family. The call fails if the table has other
-/// routes.
+/// Returns the number of byway's routes in its own table for a family. An error: the table has
+/// other routes.
 fn routes(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
     let protocol = ROUTE_PROTOCOL.to_string();

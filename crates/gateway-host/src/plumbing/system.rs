@@ -1,5 +1,5 @@
-//! What this host says to a gateway. That is privileges, the device's name, forwarding, and filters
-//! that would drop its packets.
+//! Checks of this host for a gateway. That is privileges, the device's name, forwarding, and
+//! filters that would drop its packets.
 
 use super::error::{PlumbingError, Result};
 use byway_gateway::kernel::{Family, KernelPlan};
@@ -57,8 +57,8 @@ pub fn loosen(tun: &str) -> Result<()> {
     fs::write(&path, RP_FILTER_LOOSE.to_string()).map_err(|source| PlumbingError::NotWritten { path, source })
 }
 
-/// Problems of this host that would keep packets from being captured or forwarded, each with its
-/// remedy. `settings` is [`SETTINGS_DIR`].
+/// Returns the problems of this host that would keep packets from being captured or forwarded, each
+/// with its remedy. `settings` is [`SETTINGS_DIR`].
 #[must_use]
 pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
     let number = |path: &Path| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok());

@@ -1,5 +1,5 @@
-//! What `byway gateway status` says, and a gateway at SIGUSR1 and at its end: a line of figures for
-//! each part of a report.
+//! Sentences of `byway gateway status`, and of a gateway at SIGUSR1 and at its end: a line of
+//! figures for each part of a report.
 
 use crate::port_list::with_ports;
 use byway_gateway::report::{
@@ -32,7 +32,7 @@ pub(super) fn peer(peer: &PeerReport) -> String {
     )
 }
 
-/// Hosts that a peer serves, as far as it may.
+/// Returns the hosts that a peer serves and may serve.
 fn served(peer: &PeerReport) -> String {
     let known = if peer.serves.is_empty() { "no hosts yet".to_owned() } else { peer.serves.join(", ") };
     match peer.refused {
@@ -70,7 +70,7 @@ pub(super) fn relay(relay: &RelayReport) -> String {
     format!("relays for peers at {}: {bytes} carried, {today} today", relay.listen.join(", "))
 }
 
-/// What became of the flows of a rule.
+/// Returns a line about the flows of a rule.
 pub(super) fn rule(rule: &RuleReport, observing: bool) -> String {
     let RuleReport { flows, bytes, .. } = rule;
     let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn rule(rule: &RuleReport, observing: bool) -> String {
     format!("{who}: {flows} flows {does}, {}", Bytes(*bytes))
 }
 
-/// What a flow carried, and the bundle that is its own.
+/// Returns a line about a flow's bytes, and about its own bundle.
 pub(super) fn flow(flow: &FlowReport, own: Option<&BundleReport>) -> String {
     let rule = flow.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();
     format!(
@@ -123,7 +123,7 @@ pub(super) fn cache(cache: CacheReport) -> String {
     )
 }
 
-/// Packets of several paths are put in order before a host gets them.
+/// Returns a line about packets that were put in order before a host got them.
 pub(super) fn reordering(report: &GatewayReport) -> String {
     format!(
         "{:.1} % of packets waited less than 20 ms to be put in order, {:.2} % in vain",
