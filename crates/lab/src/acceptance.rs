@@ -4,10 +4,10 @@
 /// the figure of one seed moves when anything before it changes.
 const TOLERANCE_SHARE: f64 = 0.1;
 
-/// How a known miss compares with the value at which it was accepted.
+/// The comparison of a known miss with the value at which it was accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Acceptance {
-    /// Nobody accepted a value.
+    /// The miss has no accepted value.
     Missing,
     /// Worse than this accepted value, by more than the tolerance.
     Worse(f64),
@@ -44,7 +44,7 @@ impl MissedBounds {
         }
     }
 
-    /// How far a value lies beyond the bounds; negative: within.
+    /// Returns the distance of a value from the bounds. Negative: the value is within the bounds.
     #[must_use]
     pub fn beyond(self, value: f64) -> f64 {
         if value.is_nan() {

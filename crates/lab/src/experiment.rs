@@ -12,7 +12,7 @@ static EMBEDDED_EXPERIMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../e
 pub struct Experiment {
     /// The name of the experiment's directory.
     pub id: String,
-    /// `README.md`: the claim, its source, what was reconstructed.
+    /// The text of `README.md`: the claim, its source, and the reconstructed details.
     pub readme: String,
     /// The text of `plan.toml`. `None`: the experiment cannot be run, and the expectation says why.
     pub plan: Option<String>,

@@ -8,17 +8,17 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Headline {
-    /// The paper, as experiments name it.
+    /// The name of the paper, as in experiments.
     pub paper: String,
     /// The sentence, quoted.
     pub says: String,
-    /// The figure of the paper, in its words.
+    /// The figure as the paper states it.
     pub figure: String,
     /// The experiment whose results the sentence is compared with.
     pub experiment: String,
     /// The claims of the experiment, of any reading.
     pub claims: Vec<String>,
-    /// Whether the second reading rests on no sentence of the paper, so that it is our set-up.
+    /// Whether no sentence of the paper supports the second reading, so that the set-up is ours.
     #[serde(default)]
     pub is_our_set_up: bool,
 }
@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Result<Vec<Headline>, toml::de::Error> {
 /// The result for a headline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadlineResult {
-    /// The sentence and the ids of its claims.
+    /// The sentence of the paper, and the ids of its claims.
     pub headline: Headline,
     /// The values measured as published, by a second reading, and with byway's own law. A dash:
     /// there is no such claim.
@@ -49,7 +49,8 @@ pub struct HeadlineResult {
     pub verdict: &'static str,
 }
 
-/// Compares each headline with the outcome of its experiment. `outcome` finds it by name.
+/// Compares each headline with the outcome of its experiment. `outcome` returns the outcome by the
+/// experiment's name.
 pub fn results<'a>(
     headlines: &[Headline],
     outcome: impl Fn(&str) -> Option<&'a Outcome>,
@@ -82,7 +83,7 @@ fn result(headline: &Headline, outcome: Option<&Outcome>) -> HeadlineResult {
     HeadlineResult { headline: headline.clone(), measured, verdict }
 }
 
-/// The decisive median as text, and whether it is within its bounds.
+/// Returns the decisive median as text, with a mark if it misses its bounds.
 fn measured(claim: &ClaimResult) -> String {
     let Some(median) = claim.deciding().and_then(|measured| measured.median) else {
         return "not run".to_owned();

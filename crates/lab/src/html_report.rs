@@ -19,7 +19,7 @@ pub struct ReportEntry {
     pub stale: bool,
     /// Why claims are missed, in ten words.
     pub missed: Option<String>,
-    /// Why the experiment cannot be run. `None`: it can.
+    /// Why the experiment cannot be run. `None`: it can be run.
     pub not_run: Option<String>,
     /// The figures of the experiment, as SVG.
     pub figures: Vec<String>,
@@ -50,7 +50,7 @@ pub fn html(entries: &[ReportEntry], headlines: &[HeadlineResult]) -> String {
     page
 }
 
-/// The section with the sentences of the papers' abstracts and their verdicts.
+/// Returns the section with the sentences of the papers' abstracts and their verdicts.
 fn of_abstracts(headlines: &[HeadlineResult]) -> String {
     if headlines.is_empty() {
         return String::new();
@@ -76,7 +76,7 @@ fn of_abstracts(headlines: &[HeadlineResult]) -> String {
     text + "</table>\n"
 }
 
-/// A verdict as a word, and the CSS class that colours it.
+/// Returns the text of a verdict, and the CSS class for its colour.
 #[must_use]
 pub const fn word(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
@@ -109,8 +109,8 @@ fn summary(entries: &[ReportEntry]) -> String {
     text + "</table>\n"
 }
 
-/// How many experiments hold whole, in sentences: those that judge a paper, and those about byway
-/// alone.
+/// Returns sentences with the number of experiments in which every claim holds: those about a
+/// paper, and those about byway alone.
 #[must_use]
 pub fn whole(entries: &[ReportEntry]) -> String {
     let outcomes = || entries.iter().filter_map(|entry| entry.outcome.as_ref());
@@ -126,8 +126,8 @@ pub fn whole(entries: &[ReportEntry]) -> String {
     )
 }
 
-/// How many claims of an experiment hold as published, hold by a second reading, are missed, and
-/// hold with byway's own law. Empty where there are none.
+/// Returns the numbers of an experiment's claims that hold as published, hold by a second reading,
+/// are missed, and hold with byway's own law. Empty: there are no such claims.
 #[must_use]
 pub fn counts(entry: &ReportEntry) -> [String; 4] {
     let Some(outcome) = &entry.outcome else { return Default::default() };
@@ -142,8 +142,8 @@ pub fn counts(entry: &ReportEntry) -> [String; 4] {
     ]
 }
 
-/// What is to be said of an experiment in short: why it was not run, that its result is stale, or
-/// why claims are missed.
+/// Returns a short remark about an experiment: why it was not run, that its result is stale, or why
+/// claims are missed.
 #[must_use]
 pub fn remark(entry: &ReportEntry) -> String {
     let outcome = match (&entry.not_run, &entry.outcome) {
@@ -207,7 +207,7 @@ fn section(page: &mut String, entry: &ReportEntry) {
     }
 }
 
-/// A claim's bounds in words.
+/// Returns a claim's bounds in words.
 #[must_use]
 pub fn bound(claim: &ClaimResult) -> String {
     match (claim.at_least, claim.at_most) {
@@ -229,7 +229,7 @@ fn questions(claims: &[ClaimResult]) -> Vec<Vec<&ClaimResult>> {
         .collect()
 }
 
-/// A claim's row: in words, by the paper, and what was measured by each reading.
+/// Writes a claim's row: its text, the paper's figure, and the value measured by each reading.
 fn row(page: &mut String, question: &[&ClaimResult]) {
     let Some(first) = question.first() else { return };
     let said = question.iter().map(|claim| {
@@ -253,7 +253,7 @@ fn row(page: &mut String, question: &[&ClaimResult]) {
     );
 }
 
-/// The measured value with the interval of its median, and the verdict.
+/// Returns the measured value with the interval of its median, and the verdict.
 fn measured(claim: &ClaimResult) -> String {
     let (word, class) = word(claim.verdict);
     let figure = claim.deciding().and_then(|measured| {

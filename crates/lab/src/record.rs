@@ -1,4 +1,4 @@
-//! What one run of one variant yields: everything that measures, tables and figures are made of.
+//! The record of one run of one variant: the data for measures, tables and figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct Record {
     pub optimum: Option<f64>,
 }
 
-/// What tells one run from another, and whether two are the same.
+/// The identity of a run, and the trace that shows whether two runs are equal.
 pub trait RunIdentity {
     /// The label of the run's variant on each axis.
     fn axes(&self) -> &[(String, String)];
@@ -69,13 +69,13 @@ pub struct TransferRecord {
     pub group: String,
     /// The second at which the transfer began.
     pub started: f64,
-    /// The second at which the last byte was acknowledged. `None`: it was not.
+    /// The second at which the last byte was acknowledged. `None`: it never was.
     pub finished: Option<f64>,
-    /// Why the transfer failed. `None`: it did not.
+    /// Why the transfer failed. `None`: it did not fail.
     pub failed: Option<String>,
     /// Bytes that the receiving application had, by sample, cumulative.
     pub received: Vec<u64>,
-    /// Packets that the sender found lost. `None`: it does not report them.
+    /// Packets that the sender found lost. `None`: the sender does not report losses.
     #[serde(default)]
     pub lost: Option<u64>,
     /// Most bytes that the receiver held out of order.
@@ -85,8 +85,8 @@ pub struct TransferRecord {
     /// The number of usable paths found so far, by sample.
     #[serde(default)]
     pub found: Vec<u32>,
-    /// The number of relays that have answered a probe in time so far, by sample. Empty: nobody
-    /// says.
+    /// The number of relays that have answered a probe in time so far, by sample. Empty: the hosts
+    /// do not report it.
     #[serde(default)]
     pub available: Vec<u32>,
     /// Whether the two ends are on different continents. `None`: the network has no continents.
@@ -137,9 +137,9 @@ pub struct RequestsRecord {
 pub struct RequestRecord {
     /// Bytes of the answer.
     pub size: u64,
-    /// The second at which the request began. `None`: it never did.
+    /// The second at which the request began. `None`: it never began.
     pub began: Option<f64>,
-    /// How long the request took, in seconds. `None`: it did not finish.
+    /// Duration of the request in seconds. `None`: it did not finish.
     pub took: Option<f64>,
     /// Whether TCP gave the request up.
     #[serde(default)]
@@ -151,7 +151,7 @@ pub struct RequestRecord {
 pub struct CrossRecord {
     /// The name of the source in the plan.
     pub name: String,
-    /// The delay of each packet in seconds. `None`: it did not arrive.
+    /// The delay of each packet in seconds. `None`: the packet did not arrive.
     pub delays: Vec<Option<f64>>,
 }
 
@@ -198,7 +198,7 @@ pub struct LinkRecord {
     pub dropped: Vec<u32>,
 }
 
-/// The record of an exchange, in addition to that of its transfer.
+/// The record of an exchange, in addition to the record of its transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeRecord {
     /// Sessions that were connected.
@@ -219,11 +219,11 @@ pub struct ExchangeRecord {
 /// A session that came to nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostSession {
-    /// The second at which the owner was told.
+    /// The second at which the application learned of it.
     pub at: f64,
     /// Whether the session was ever established.
     pub connected: bool,
-    /// How many paths the sender had at the end.
+    /// Number of paths of the sender at the end.
     pub paths: usize,
     /// The reason for the loss.
     pub why: String,

@@ -1,5 +1,4 @@
-//! How long requests take, as the people wait who made them: one that never ends is the longest of
-//! all.
+//! The times of requests, as their users wait: one that never ends is the longest of all.
 
 use crate::record::RequestRecord;
 
@@ -15,8 +14,8 @@ pub fn percentile(times: impl IntoIterator<Item = Option<f64>>, percent: f64) ->
     times.get(rank.saturating_sub(1)).copied()
 }
 
-/// The ratio of each request's time to that of the same request in another run. `None`: it did not
-/// end here.
+/// Returns the ratio of each request's time to the time of the same request in another run. `None`:
+/// the request did not end here.
 pub fn ratios<'a>(
     here: impl IntoIterator<Item = &'a RequestRecord>,
     there: impl IntoIterator<Item = &'a RequestRecord>,

@@ -26,16 +26,16 @@ pub struct Setup {
     pub until_done: bool,
     /// The time from which measures count by default.
     pub cut: Duration,
-    /// How often things are noted.
+    /// Time between two samples.
     pub sample: Duration,
     /// The network that the hosts are in.
     pub network: Network,
     /// The most by which jitter delays packets where hosts enter the network, as a share of the
     /// delay of a host's first link, 0 to 1.
     pub access_jitter: f64,
-    /// What changes during the run, in order of time.
+    /// The changes during the run, in order of time.
     pub changes: Vec<Change>,
-    /// Where senders ask for relays.
+    /// The registry that senders ask for relays.
     pub registry: Option<RegistrySetup>,
     /// Pairs of gateways, which carry the flows of hosts. Names are unique.
     pub gateways: Vec<Gateways>,
@@ -45,27 +45,27 @@ pub struct Setup {
     pub requests: Vec<Requests>,
     /// Traffic that does not respond to congestion.
     pub cross: Vec<Cross>,
-    /// The probability that a host is woken once more after an event, before it is due.
+    /// The probability that a host is woken an extra time after an event, before it is due.
     pub early_wakes: f64,
-    /// What an attacker does to exchanges.
+    /// An attacker's actions against exchanges.
     pub attack: Attack,
     /// The most bytes that packets in flight may take. A world that could need more is refused.
     pub memory: u64,
 }
 
-/// A registry in the network, and the relays that it knows when the world begins.
+/// A registry in the network, and the relays that it knows at the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrySetup {
     /// The node of the registry's host.
     pub at: String,
-    /// The nodes of its relays: [`PathChoice::Through`] and [`PathChoice::Any`].
+    /// The nodes of the registry's relays: [`PathChoice::Through`] and [`PathChoice::Any`].
     pub relays: Vec<PathChoice>,
-    /// The relays are end hosts, which lend their only line behind their own traffic. `None`: they
-    /// forward whatever comes.
+    /// The lending of relays on end hosts, behind their own traffic on their only line. `None`: the
+    /// relays forward all that comes.
     pub lend: Option<LendLimit>,
 }
 
-/// How much of its line an end host lends.
+/// The part of its line that an end host lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LendLimit {
     /// The most that the line has shown.
@@ -79,7 +79,7 @@ pub enum LendLimit {
 pub struct Network {
     /// The name and parameters of a topology. `None`: the plan lists all links itself.
     pub named: Option<(String, BTreeMap<String, f64>)>,
-    /// Links that are added to the topology, or replace its links.
+    /// Links to add to the topology, or to replace in it.
     pub links: Vec<LinkSetup>,
 }
 
@@ -90,7 +90,7 @@ pub struct LinkSetup {
     pub from: String,
     /// The node at which the link ends.
     pub to: String,
-    /// The properties of the link. For a link of the topology, only those that the plan changes.
+    /// The properties of the link. Of a link of the topology, only those that the plan changes.
     pub spec: LinkSpec,
 }
 
@@ -101,7 +101,7 @@ pub struct LinkSpec {
     pub rate: Option<u64>,
     /// The propagation delay in one direction.
     pub delay: Option<Duration>,
-    /// How much may wait in the link's queue.
+    /// The limit of the link's queue.
     pub queue: Option<QueueLimit>,
     /// The probability with which a packet is lost, from 0 to 1.
     pub loss: Option<f64>,
@@ -121,7 +121,7 @@ pub struct LinkSpec {
     pub burst_loss: Option<(f64, f64)>,
     /// The largest packet in bytes, headers included. Larger ones are dropped.
     pub mtu: Option<usize>,
-    /// ECN-capable packets are marked CE if at least so many packets wait.
+    /// The number of waiting packets from which on the link marks ECN-capable packets CE.
     pub mark_above: Option<usize>,
     /// Whether the link clears ECN marks.
     pub bleaches: bool,
@@ -181,14 +181,14 @@ pub enum Discipline {
 pub struct Change {
     /// When the change comes.
     pub at: Duration,
-    /// What changes at that time.
+    /// The change at that time.
     pub what: Changed,
 }
 
 /// A change in the network or at its hosts.
 #[derive(Clone, Debug)]
 pub enum Changed {
-    /// A link in one direction. A change of both directions is two of these.
+    /// A change of a link in one direction. A change of both directions is two of these.
     Link {
         /// The node at which the link begins.
         from: String,
@@ -211,7 +211,7 @@ pub enum Changed {
         from: String,
         /// The node at which the link ends.
         to: String,
-        /// What the middlebox drops from then on. `None`: nothing.
+        /// The packets that the middlebox drops from then on. `None`: it drops none.
         filter: Option<UdpFilter>,
     },
     /// An end of an exchange.
@@ -260,16 +260,17 @@ pub struct Transfer {
     pub start: Duration,
     /// The most by which the start is delayed at random.
     pub start_jitter: Duration,
-    /// When the transfer is stopped. `None`: it is not.
+    /// The time at which the transfer is stopped. `None`: it is not stopped.
     pub stop: Option<Duration>,
 }
 
-/// Where a host sits.
+/// The node of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeChoice {
     /// The place is this node.
     Node(String),
-    /// At a node chosen by the seed among those whose names begin so; never both ends at one.
+    /// A node that the seed chooses among those whose names have this prefix. Both ends never share
+    /// a node.
     Any(String),
 }
 
@@ -289,7 +290,7 @@ pub enum Carrier {
     Gateways(TcpOptions, String),
 }
 
-/// How a session departs from byway's own habits, for the papers' sake.
+/// The options in which a session differs from byway's defaults, for the papers' sake.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
     /// Losses are reported at the first gap instead of after three later packets.
@@ -314,7 +315,7 @@ pub struct TcpOptions {
     pub linux: bool,
     /// ACK every second packet or after 40 ms instead of each.
     pub delayed_ack: bool,
-    /// The receive window in bytes. `None`: it never limits.
+    /// The receive window in bytes. `None`: the window never limits.
     pub receive_window: Option<u64>,
     /// The smallest retransmission timeout.
     pub min_rto: Duration,
@@ -322,7 +323,7 @@ pub struct TcpOptions {
     pub initial_window: u32,
     /// Whether selective acknowledgements are used (SACK).
     pub sack: bool,
-    /// What a sender without SACK does at a partial ACK.
+    /// The reaction of a sender without SACK to a partial ACK.
     pub partial_ack: PartialAck,
     /// Payload of a full segment in bytes.
     pub mss: u32,
@@ -361,19 +362,19 @@ pub enum Demand {
     Unlimited,
     /// A number of bytes.
     Size(u64),
-    /// From each time on, the bits per second of payload at most.
+    /// A source's rate in bits per second of payload, with the time from which it applies.
     Rate(Vec<(Duration, u64)>),
 }
 
-/// Fetches by clients that wait for them. The list of requests depends on the seed and on nothing
-/// else of the plan.
+/// Fetches by clients that wait for replies. The list of requests depends only on the seed and on
+/// this part of the plan.
 #[derive(Clone, Debug)]
 pub struct Requests {
     /// The name of the requests.
     pub name: String,
-    /// Where the clients sit.
+    /// The node of the clients.
     pub client: String,
-    /// Where the server sits.
+    /// The node of the server.
     pub server: String,
     /// The times at which requests begin.
     pub arrivals: Arrivals,
@@ -392,7 +393,7 @@ pub struct Requests {
 /// The times at which requests begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// Clients of which each asks again after its last answer and an exponential think time.
+    /// Clients that each send the next request after the last reply and an exponential think time.
     Closed {
         /// The number of clients.
         clients: u32,
@@ -403,7 +404,7 @@ pub enum Arrivals {
     },
     /// Whether the last was answered or not.
     Open {
-        /// How many; 0: until the end.
+        /// Number of requests. 0: until the end.
         count: u32,
         /// The time between two requests, or its mean.
         every: Duration,
@@ -415,7 +416,7 @@ pub enum Arrivals {
 /// How large answers are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
-    /// As pages of the web with a mean of 7.8 KB and at most 1.7 MB (Harp, IV-A).
+    /// Sizes of web pages, with a mean of 7.8 KB and at most 1.7 MB (Harp, IV-A).
     Web,
     /// All answers have this size in bytes.
     Fixed(u64),
@@ -440,7 +441,7 @@ pub struct Cross {
     pub start: Duration,
     /// When the traffic ends.
     pub stop: Option<Duration>,
-    /// Whether the delay of each packet is noted.
+    /// Whether the delay of each packet is recorded.
     pub delays: bool,
 }
 

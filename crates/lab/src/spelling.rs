@@ -1,9 +1,10 @@
-//! What somebody may have meant.
+//! Finds the known name that a mistyped one probably means.
 
 /// Names longer than this are not compared: the work grows with the square of it.
 const MAX_LETTERS: usize = 40;
 
-/// The name among `known` that is closest to `name`, if it is close enough to be a slip.
+/// Returns the name among `known` that is closest to `name`, if it is close enough for a typing
+/// mistake.
 #[must_use]
 pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
@@ -19,8 +20,8 @@ pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// `name` with what may have been meant: ``no transfer `bakup`; did you mean `backup`?``, or what
-/// there is.
+/// Returns a message about an unknown name with the likely one: ``no transfer `bakup`; did you mean
+/// `backup`?``, or else with all known names.
 #[must_use]
 pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match closest(name, known.clone()) {

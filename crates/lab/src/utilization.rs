@@ -1,4 +1,4 @@
-//! How much of a line is used, and how soon.
+//! Computes how much of a line is used, and how soon.
 
 /// The part of a line (0 to 1) that counts as the whole line.
 pub const USED_SHARE: f64 = 0.9;
@@ -13,7 +13,7 @@ pub fn at(series: &[u64], sample: f64, seconds: f64) -> u64 {
     series.get(place).or(series.last()).copied().unwrap_or(0)
 }
 
-/// How much a cumulative series grew between two times.
+/// Returns the growth of a cumulative series between two times, in seconds.
 #[must_use]
 pub fn between(series: &[u64], sample: f64, from: f64, to: f64) -> u64 {
     at(series, sample, to).saturating_sub(at(series, sample, from))

@@ -40,7 +40,7 @@ impl Expectation {
     }
 }
 
-/// A record of `setup` with its names and times, but without measurements.
+/// Makes a record of `setup` with its names and times, but without measurements.
 fn shadow(setup: &Setup) -> Record {
     Record {
         axes: setup.axes.clone(),
@@ -71,8 +71,8 @@ fn shadow(setup: &Setup) -> Record {
     }
 }
 
-/// Why no run can answer, if so. A claim must make sense `everywhere` that it is held; a column
-/// somewhere.
+/// Returns why no run can answer a measure. `everywhere`: every mode must answer it, as for a
+/// claim; otherwise one must, as for a column.
 fn unanswerable<'r>(
     measure: &Measure,
     shadows: impl Iterator<Item = &'r (Mode, Vec<Record>)>,

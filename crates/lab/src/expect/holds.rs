@@ -1,4 +1,5 @@
-//! How many claims of an experiment hold: as published, by a second reading, and by byway's law.
+//! Counts the claims of an experiment that hold: as published, by a second reading, and by byway's
+//! law.
 
 use super::outcome::{ClaimResult, Verdict};
 use super::reading::Reading;
@@ -16,7 +17,7 @@ pub struct Holds {
     pub ours: usize,
     /// Claims about byway's own law that are missed.
     pub ours_missed: usize,
-    /// Misses among all of these without a reason.
+    /// Number of missed claims without a known reason.
     pub failed: usize,
 }
 

@@ -44,8 +44,7 @@ impl Expectation {
         }
     }
 
-    /// Judges a kept result again: what was measured, by the bounds and reasons of this
-    /// expectation.
+    /// Judges a saved result again, with the bounds and known reasons of this expectation.
     #[must_use]
     pub fn recall(&self, kept: Outcome) -> Outcome {
         let claims: Vec<ClaimResult> = self
@@ -59,7 +58,7 @@ impl Expectation {
 }
 
 impl Claim {
-    /// The claim before it is evaluated.
+    /// Returns the claim's result before it is evaluated.
     fn unjudged(&self) -> ClaimResult {
         ClaimResult {
             id: self.id.clone(),
@@ -193,8 +192,8 @@ impl Claim {
         result
     }
 
-    /// How far the worst end of the interval lies within the bounds; negative: beyond them. A seed
-    /// without a value is beyond every bound.
+    /// Returns the distance of the interval's worst end from the bounds. Negative: it is beyond
+    /// them. With a missing value it is minus infinity.
     fn margin(&self, measured: &Measured) -> f64 {
         let Some(interval) = measured.interval.filter(|_| measured.missing.is_empty()) else {
             return f64::NEG_INFINITY;

@@ -29,7 +29,7 @@ pub struct Expectation {
     pub title: Option<String>,
     /// The source of the claims, such as "Harp, figure 6(a)".
     pub paper: Option<String>,
-    /// Words to choose experiments by.
+    /// Tags by which experiments are chosen.
     pub tags: Vec<String>,
     /// Why claims are missed, in ten words.
     pub missed: Option<String>,
@@ -50,9 +50,9 @@ pub struct Expectation {
 pub struct Claim {
     /// Unique within the file.
     pub id: String,
-    /// The claim in words.
+    /// The text of the claim.
     pub says: String,
-    /// The paper's number, in its words.
+    /// The figure as the paper states it.
     pub paper: Option<String>,
     /// The expression over records that the bound is for.
     pub measure: Measure,
@@ -64,7 +64,7 @@ pub struct Claim {
     pub unit: String,
     /// The reading of the paper that the claim concerns.
     pub reading: Option<Reading>,
-    /// The id of the claim of which this is another reading. `None`: it is a claim of its own.
+    /// The id of the claim of which this one is another reading. `None`: this claim stands alone.
     pub of: Option<String>,
     /// The axes for each value of which the claim must hold.
     pub each: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Show {
     span: Range<usize>,
 }
 
-/// A mistake in an expectation, and its line.
+/// A mistake in an expectation, and its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct ExpectError {
@@ -120,7 +120,7 @@ pub struct ExpectError {
     pub line: usize,
     /// The character of the line, from 1.
     pub column: usize,
-    /// What was found, and what was expected.
+    /// The text that was found, and the text that was expected.
     pub what: String,
 }
 

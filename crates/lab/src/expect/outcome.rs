@@ -1,4 +1,4 @@
-//! What came out, as data.
+//! The outcome of an experiment, as data.
 
 use super::reading::Reading;
 use crate::plan::Mode;
@@ -67,12 +67,12 @@ pub struct Measured {
     /// The seeds' values, in the order of `seeds`.
     #[serde(skip)]
     pub values: Vec<f64>,
-    /// How many seeds have a value.
+    /// Number of seeds with a value.
     #[serde(rename = "seeds")]
     pub count: usize,
     /// The median of the values, to six digits. `None`: there is no value.
     pub median: Option<f64>,
-    /// Where the median lies, to six digits.
+    /// The interval of the median, to six digits.
     pub interval: Option<Interval>,
     /// Seeds that ran and have no value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +110,7 @@ fn rounded(value: f64) -> f64 {
 pub struct ClaimResult {
     /// The id of the claim.
     pub id: String,
-    /// The claim in words.
+    /// The text of the claim.
     #[serde(skip)]
     pub says: String,
     /// The number that the paper has.
@@ -122,7 +122,7 @@ pub struct ClaimResult {
     /// The reading of the paper.
     #[serde(skip)]
     pub reading: Option<Reading>,
-    /// The id of the claim of which this is another reading. `None`: it is a claim of its own.
+    /// The id of the claim of which this one is another reading. `None`: this claim stands alone.
     #[serde(skip)]
     pub of: Option<String>,
     /// The lower bound of the claim.
@@ -167,7 +167,7 @@ pub struct ColumnResult {
     pub at: Vec<Measured>,
 }
 
-/// The results of judging records: only what follows from the records.
+/// The results of judging records, which depend only on the records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The worst of the claims.
@@ -184,7 +184,7 @@ pub struct Judged {
 pub struct Outcome {
     /// The experiment's name.
     pub id: String,
-    /// The mode in which it ran.
+    /// The mode of the run.
     pub mode: Mode,
     /// The seeds that were run.
     pub seeds: Vec<u64>,
@@ -192,7 +192,7 @@ pub struct Outcome {
     pub commit: String,
     /// The date, as the caller writes dates.
     pub date: String,
-    /// Of all runs together; the same on every machine. See [`trace_of`].
+    /// The trace of all runs together, which is the same on every machine. See [`trace_of`].
     pub trace: String,
     /// The trace of the plan's quick form by the same program. If a later program has another one,
     /// this result is stale. `None`: there is no quick form, or it was not run.
@@ -201,7 +201,7 @@ pub struct Outcome {
     /// Whether all runs of the plan in this mode were run, with the plan's seeds and values.
     #[serde(default)]
     pub whole: bool,
-    /// Of how many variants all figures agree to a thousandth between three seeds or more.
+    /// Number of variants in which all figures agree to a thousandth between three seeds or more.
     #[serde(default)]
     pub agree: usize,
     /// The worst of the claims.
@@ -213,7 +213,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// One of a seed that has these claims, and nothing else of interest.
+    /// Makes an outcome with one seed and these claims, for tests.
     #[cfg(test)]
     pub(crate) fn of_claims(claims: Vec<ClaimResult>) -> Self {
         let judged = Judged { verdict: Verdict::Pass, claims, shows: Vec::new() };
@@ -249,7 +249,7 @@ impl Outcome {
         }
     }
 
-    /// How many variants were run.
+    /// Returns the number of variants that were run.
     #[must_use]
     pub fn variants(&self) -> usize {
         self.shows.first().map_or(0, |shown| shown.at.len())
@@ -265,7 +265,7 @@ impl Outcome {
         Ok(text + "\n")
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Reads the text that [`to_json`](Self::to_json) wrote.
     /// [`Expectation::recall`](super::Expectation::recall) then adds the claims' texts from the
     /// expectation.
     ///
@@ -276,14 +276,15 @@ impl Outcome {
     }
 }
 
-/// Of how many variants all columns agree between seeds.
+/// Returns the number of variants in which all columns agree between seeds.
 fn agreeing(shows: &[ColumnResult]) -> usize {
     let variants = shows.first().map_or(0, |shown| shown.at.len());
     let same = |place: &usize| shows.iter().filter_map(|shown| shown.at.get(*place)).all(Measured::agrees);
     (0..variants).filter(same).count()
 }
 
-/// Writes a value with a line for each measured one, so that a difference shows what changed.
+/// Writes a JSON value with a line for each measured value, so that a difference shows which one
+/// changed.
 fn lines(text: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     match value {

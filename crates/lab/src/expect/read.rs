@@ -84,7 +84,7 @@ fn every_mode() -> Vec<Mode> {
     Mode::EVERY.to_vec()
 }
 
-/// A mistake: the byte in the file, and what is wrong.
+/// A mistake: its byte in the file, and its description.
 type Wrong = (usize, String);
 
 impl Expectation {

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a claim of a paper is read, or whether it is about byway's own law.
+/// The reading of a paper's claim, or byway's own law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
     /// The literal words of the paper.
     Strict,
-    /// Another reading. The experiment's README declares it, with the sentence on which it rests.
+    /// Another reading. The experiment's README declares it, with the sentence of the paper that
+    /// supports it.
     Second,
     /// byway's own law in the place of the paper's, or a claim that no paper makes.
     Ours,

@@ -8,7 +8,7 @@ use crate::stats::Interval;
 pub struct Grid {
     /// The headings of the columns.
     pub headings: Vec<String>,
-    /// How many columns at the left identify the row.
+    /// Number of columns at the left that identify the row.
     pub keys: usize,
     /// The rows, from top to bottom.
     pub rows: Vec<GridRow>,
@@ -109,7 +109,7 @@ fn bound(claim: &ClaimResult) -> String {
     }
 }
 
-/// The median and its interval as text, or a dash.
+/// Returns the median and its interval as text, or a dash.
 fn cell(measured: &Measured) -> String {
     let Some(median) = measured.median else { return "-".to_owned() };
     let Some(Interval { low, high, .. }) = measured.interval else { return number(median) };

@@ -22,7 +22,7 @@ const SERIES_COLOURS: [RGBColor; 8] = [
 ];
 const GRID_COLOUR: RGBColor = RGBColor(228, 228, 228);
 const INK_COLOUR: RGBColor = RGBColor(60, 60, 60);
-/// Width in pixels of the legend, which stands to the right of the data.
+/// Width in pixels of the legend, which is to the right of the data.
 const LEGEND_WIDTH: i32 = 190;
 /// The longest name in the legend, in characters.
 const MAX_NAME_CHARS: usize = 27;
@@ -41,7 +41,7 @@ pub struct Line {
 pub struct Bars {
     /// The name in the legend.
     pub name: String,
-    /// For each category the value, and the lower and upper end of its interval.
+    /// The value for each category, with the lower and upper end of its interval.
     pub values: Vec<Option<(f64, f64, f64)>>,
 }
 
@@ -299,7 +299,7 @@ pub fn bars(
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// Names beside their colours, of which the first is the `first` of the figure.
+/// Draws names beside their colours. The first name has the figure's colour number `first`.
 fn draw_legend(area: &Area<'_>, names: &[&str], first: usize) -> Result<(), String> {
     for (index, name) in names.iter().enumerate() {
         let y = 46 + 19 * index as i32;

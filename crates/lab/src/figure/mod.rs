@@ -9,15 +9,15 @@ use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a figure shows: a quantity over time, a distribution of request times, or a measure over a
-/// setting that the plan varies. A quantity over time and request times are drawn from the first
-/// seed only.
+/// The contents of a figure: a quantity over time, a distribution of request times, or a measure
+/// over a setting that the plan varies. A quantity over time and request times are drawn from the
+/// first seed only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
     /// The title above the figure.
     pub title: String,
-    /// The kind of figure, with what it shows.
+    /// The kind of figure.
     pub kind: FigureKind,
     /// Transfers, groups, requests, or links as "A>B". All if empty.
     #[serde(default)]
@@ -30,7 +30,8 @@ pub struct FigureSpec {
     pub measure: Option<String>,
     /// For `measure`: the axis that runs from left to right.
     pub x: Option<String>,
-    /// For `distribution`: what it runs over, an axis or `members(GROUP)`.
+    /// For `distribution`: the axis or `members(GROUP)` over whose values the measure is
+    /// distributed.
     pub over: Option<String>,
     /// Unit of the measure.
     #[serde(default)]
@@ -38,7 +39,7 @@ pub struct FigureSpec {
 }
 
 impl FigureSpec {
-    /// The measure that the figure asks of runs. `None`: it shows samples.
+    /// Returns the measure that the figure needs from each run. `None`: the figure shows samples.
     #[must_use]
     pub fn question(&self) -> Option<String> {
         let measure = self.measure.as_ref()?;
@@ -66,25 +67,25 @@ pub enum FigureKind {
     Rtt,
     /// Queue of links over time.
     Queue,
-    /// Rates of transfers and requests over time, and beneath them the queues of links in
+    /// Rates of transfers and requests over time, and below them the queues of links in
     /// milliseconds.
     Trace,
     /// Share of each path over time.
     Share,
     /// Distribution of request times.
     Cdf,
-    /// Lines: a measure over an axis. The other axes make the series.
+    /// Lines of a measure over an axis. The other axes make the series.
     Measure,
     /// The columns as bars.
     Bars,
     /// Distribution of a measure over the values of an axis or the members of a group; the other
     /// axes make the series.
     Distribution,
-    /// The number of paths found usable so far, and of those in use, over time.
+    /// The number of paths found usable so far, and the number of paths in use, over time.
     Sets,
 }
 
-/// The most series of one figure: more cannot be told apart.
+/// The most series of one figure. The eye cannot distinguish more.
 const MAX_SERIES: usize = 12;
 /// The most points of one line: more are not seen.
 const MAX_POINTS: usize = 600;
@@ -223,7 +224,7 @@ fn queues(spec: &FigureSpec, record: &Record, unit: impl Fn(&LinkRecord) -> f64)
         .collect()
 }
 
-/// Milliseconds that a full packet takes on a link, by its rate at the start.
+/// Returns the milliseconds that a full packet takes on a link, at the link's initial rate.
 fn packet_time(link: &LinkRecord) -> f64 {
     if link.rate == 0 { 0.0 } else { FULL_PACKET_BYTES * 8e3 / link.rate as f64 }
 }
@@ -244,7 +245,7 @@ fn rate_of(requests: &[RequestRecord], duration: f64, bin: f64) -> Vec<(f64, f64
     bits.iter().enumerate().map(|(index, bits)| ((index as f64 + 0.5) * bin, bits / bin / 1e6)).collect()
 }
 
-/// Samples as points, at most [`MAX_POINTS`] of them, each the mean of its bin.
+/// Returns samples as points, at most [`MAX_POINTS`]. Each point is the mean of its bin.
 fn samples(values: impl ExactSizeIterator<Item = f64>, every: f64) -> Vec<(f64, f64)> {
     let bin = values.len().div_ceil(MAX_POINTS).max(1);
     let all: Vec<f64> = values.collect();
@@ -276,8 +277,8 @@ fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The number of relays that answered in time so far, and of paths in use. Where nobody says which
-/// relays answer, the number of paths found usable so far stands in.
+/// Returns the number of relays that answered in time so far, and of paths in use. Without data
+/// about relays, paths found usable are counted instead.
 fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
     let is_told = !transfer.available.is_empty();
     let found = if is_told { &transfer.available } else { &transfer.found };
@@ -291,7 +292,7 @@ fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
     [line("found", samples(found, every)), line("in use", samples(used, every))]
 }
 
-/// What part of a transfer each path carried, over bins of at least two seconds.
+/// Returns the share of a transfer's bytes on each path, over bins of at least two seconds.
 fn shares(paths: &[PathRecord], every: f64) -> Vec<Line> {
     let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every, RATE_BIN_SECONDS)).collect();
     let total =

@@ -13,7 +13,7 @@ pub(super) fn millis(random: &mut Random, least: u64, most: u64) -> Duration {
     Duration::from_micros(1_000 * least + random.below(1_000 * (most - least).max(1)))
 }
 
-/// From 0.5 to 50 Mbit/s, each order of magnitude as likely.
+/// Draws a rate from 0.5 to 50 Mbit/s, uniform in its logarithm.
 pub(super) fn rate(random: &mut Random) -> u64 {
     (5e5 * libm::exp(random.unit() * libm::log(100.0))) as u64
 }

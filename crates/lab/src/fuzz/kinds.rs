@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A feature or trouble that a random simulated network can have. One network may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorldKind {
-    /// A transfer has several paths, and they lead over different lines.
+    /// A transfer has several paths on different lines.
     SeparateLines,
     /// Several paths share a slow line at either end.
     SharedBottleneck,
@@ -23,7 +23,7 @@ pub enum WorldKind {
     EndSleeps,
     /// A host sleeps for an hour or more.
     EndSleepsLong,
-    /// A host gets another address, or its NAT another port.
+    /// A host's address changes, or its NAT's port.
     EndMoves,
     /// A socket goes down and comes up.
     SocketFlaps,
@@ -49,11 +49,11 @@ pub enum WorldKind {
     LiveSources,
     /// A registry that is asked for relays.
     Registry,
-    /// Relays that lend their own line.
+    /// Relays on end hosts lend their lines.
     Lenders,
     /// A registry goes down.
     RegistryDies,
-    /// The words of relays expire.
+    /// Relay words expire.
     WordsExpire,
     /// A relay crashes.
     RelayCrashes,
@@ -135,7 +135,7 @@ impl WorldKind {
     }
 }
 
-/// Bits per second above which a line is no bottleneck of these worlds.
+/// The rate in bits per second above which a line is no bottleneck of these worlds.
 const MAX_BOTTLENECK_BPS: u64 = 100_000_000;
 
 fn network(setup: &Setup, found: &mut BTreeSet<WorldKind>) {

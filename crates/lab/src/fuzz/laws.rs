@@ -1,4 +1,4 @@
-//! What must hold of the record of a random world.
+//! The laws that the record of a random world must obey.
 
 use super::{pace, world_facts};
 use crate::record::{ExchangeRecord, Record, RequestRecord, TransferRecord};
@@ -18,7 +18,7 @@ const STANDSTILL_SECONDS: usize = 400;
 /// After the last trouble, an attempt to connect may still end in vain for this many seconds: it
 /// begins up to a minute after the one before, and takes 20 s to give up.
 const LATE_ATTEMPT_SECONDS: f64 = 90.0;
-/// Extra seconds for a session that is found lost only after its timeout of a minute.
+/// Extra seconds for a session whose loss is noticed only after its timeout of a minute.
 const LATE_LOSS_SECONDS: f64 = 90.0;
 /// The flow control window of the engine, in bytes, where a plan names none. Data take at most
 /// four times as much.
@@ -28,7 +28,7 @@ const MIN_MEMORY_BYTES: u64 = 16 << 10;
 /// Requests beside transfers of the class `background` may take this many times as long as beside
 /// none, in the median.
 const MAX_STRETCH: f64 = 3.0;
-/// Whoever waits less does not notice, in seconds.
+/// The longest wait in seconds that a person does not notice.
 const UNNOTICED_SECONDS: f64 = 0.1;
 
 /// Whether the record of a world keeps the laws.
@@ -58,7 +58,7 @@ fn is_over(record: &Record) -> bool {
     samples as f64 * record.sample >= record.duration
 }
 
-/// Checks that a transfer of a given size ends in time, with exactly its size.
+/// Checks that a transfer of a given size ends in time, with exactly that size.
 fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Record) -> Result<(), String> {
     let Demand::Size(size) = asked.demand else { return Ok(()) };
     let name = &transfer.name;
@@ -110,7 +110,8 @@ fn is_excused(setup: &Setup, why: &str) -> bool {
         || is_damaged && why == ConnectError::WrongKey.to_string()
 }
 
-/// An exchange is right in every byte, keeps its bounds, and loses no session whose peer lives.
+/// Checks that all bytes of an exchange are right, that memory stays bounded, and that no session
+/// with a live peer is lost.
 fn sound(
     setup: &Setup,
     asked: &Transfer,
@@ -155,8 +156,8 @@ fn sound(
     Ok(())
 }
 
-/// The same world without its transfers, if these are to leave requests alone: all of the class
-/// `background`, on lines without chance.
+/// Returns the world without its transfers, if its requests must not suffer: all transfers are
+/// `background`, on lines without random faults.
 pub(super) fn alone(setup: &Setup) -> Option<Setup> {
     let is_mild = |transfer: &Transfer| {
         transfer.congestion.name == "background"

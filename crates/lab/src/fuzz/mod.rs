@@ -40,7 +40,7 @@ const MAX_RUN_SECONDS: u64 = 1_200;
 /// The oldest consent with which relays forward packets to a host (`byway_wire::relay`).
 const MAX_CONSENT_AGE: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
 
-/// A violated invariant, and the seed of its world.
+/// A broken law, and the seed of the world in which it was broken.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The seed: run it again with `byway lab fuzz --first SEED --seeds 1`.
@@ -49,7 +49,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// Runs the world of `seed` and judges it.
+/// Runs the world of `seed`, and judges it.
 ///
 /// # Errors
 /// The law that was broken.

@@ -6,13 +6,13 @@ use crate::setup::{Discipline, LinkSetup, LinkSpec, QueueLimit};
 use byway_sim::Random;
 use byway_wire::Duration;
 
-/// The most relays that both sites can reach by lines of their own.
+/// The most relays with lines of their own to both sites.
 const MAX_RELAYS: u64 = 5;
-/// The least MTU of a line in bytes: byway's least datagram, with the headers of IPv4 and UDP, and
-/// what a relay adds to it.
+/// The smallest MTU of a line in bytes: byway's smallest datagram, with the headers of IPv4 and UDP
+/// and a relay's envelope.
 const MIN_MTU: u64 = 1_300;
 
-/// Which lines are slow.
+/// The slow lines of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Every path has its own lines.
@@ -21,16 +21,16 @@ pub(super) enum Shape {
     SharedUplink,
     /// All paths share the receiver's access.
     SharedAccess,
-    /// Relays are near the sender's site, so the lines to them hardly limit a path.
+    /// The lines to relays near the sender's site are fast, so that they hardly limit a path.
     NearRelays,
 }
 
-/// A random network and its names. Hosts are at the nodes S, S2 and D.
+/// A random network and the names of its nodes. Hosts are at the nodes S, S2 and D.
 #[derive(Debug)]
 pub(super) struct NetworkDraw {
     links: Vec<LinkSetup>,
     relays: Vec<String>,
-    /// End hosts with one line each, which may lend it.
+    /// End hosts with one line each, which may lend that line.
     lenders: Vec<String>,
     /// Nodes of further uplinks of the sender.
     uplinks: Vec<String>,
@@ -72,7 +72,7 @@ impl NetworkDraw {
         draw
     }
 
-    /// Nodes of relays that both sites can reach by lines of their own.
+    /// Returns the nodes of relays with lines of their own to both sites.
     pub(super) fn relays(&self) -> &[String] {
         &self.relays
     }

@@ -1,4 +1,4 @@
-//! How long a transfer may take: a generous bound from the best line that is left to it.
+//! The longest time of a transfer: a generous bound from the best line that it has.
 
 use super::world_facts::{self, exchanges, happenings, trouble_end};
 use crate::record::Record;
@@ -9,7 +9,7 @@ use byway_sim::topology::{Direction, Graph};
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
-/// A transfer may take this many times as long as its bytes need on its best line.
+/// The longest time of a transfer, as a multiple of the time that its bytes need on its best line.
 const MAX_SLOWDOWN_FACTOR: f64 = 20.0;
 /// A transfer may need this many seconds to notice that all is well again. A timeout, or the next
 /// attempt to connect, is up to a minute away. The attempt before takes 20 s to fail.
@@ -20,7 +20,7 @@ const PACKET_BITS: f64 = 1_200.0 * 8.0;
 /// packet).
 const MATHIS_FACTOR: f64 = 1.22;
 
-/// The second by which a transfer is done. `None`: nothing is promised.
+/// Returns the second by which a transfer must end. `None`: there is no bound.
 pub(super) fn latest_end(setup: &Setup, transfer: &Transfer, record: &Record) -> Option<f64> {
     let bytes = world_facts::bytes(&transfer.demand, &transfer.carrier)? as f64;
     if !matches!(transfer.carrier, Carrier::Session(_) | Carrier::Exchange(_)) {

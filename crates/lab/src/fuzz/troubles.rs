@@ -1,5 +1,5 @@
-//! What happens to a random world: lines change, middleboxes drop UDP, hosts restart, sleep and
-//! move, relays and the registry crash. All of it is over at a known time.
+//! Draws the troubles of a random world: lines change, middleboxes drop UDP, hosts restart, sleep
+//! and move, relays and the registry crash. All of it is over at a known time.
 
 use super::draw::{millis, one, rate, seconds};
 use super::network::NetworkDraw;
@@ -109,7 +109,7 @@ impl<'a> Troubles<'a> {
         self.dead_line(random);
     }
 
-    /// From a random time on, the direct line is dead, if every transfer has another route.
+    /// Cuts the direct line at a random time, if every transfer has another route.
     fn dead_line(&mut self, random: &mut Random) {
         let is_needless = |transfer: &Transfer| match &transfer.carrier {
             Carrier::Exchange(options) => options.ticket_names_relays && options.words_hold.is_none(),
@@ -133,7 +133,7 @@ impl<'a> Troubles<'a> {
         }
     }
 
-    /// A middlebox drops UDP, all of it or much of it, and lets it pass again, several times.
+    /// Makes a middlebox drop UDP, all or in part, and let it pass again, several times.
     fn udp(&mut self, random: &mut Random) {
         let (from, to) = match random.below(3) {
             0 => ("S".to_owned(), "A".to_owned()),

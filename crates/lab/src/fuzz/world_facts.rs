@@ -1,5 +1,5 @@
-//! What the set-up of a random world says: its exchanges, what happens to them, and when its
-//! trouble ends.
+//! Facts from the set-up of a random world: its exchanges, their changes, and the end of its
+//! trouble.
 
 use crate::setup::{Carrier, Changed, Demand, EndChange, EndChoice, ExchangeOptions, Setup};
 use byway_wire::Duration;
@@ -7,7 +7,7 @@ use byway_wire::Duration;
 /// Faults and changes happen before this second, but for long sleeps; afterwards the network is as
 /// good as it began.
 pub(super) const TROUBLE_END_SECONDS: u64 = 40;
-/// The exchanges of a world, with their names.
+/// Returns the exchanges of a world, with their names.
 pub(super) fn exchanges(setup: &Setup) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
     setup.transfers.iter().filter_map(|transfer| match &transfer.carrier {
         Carrier::Exchange(options) => Some((transfer.name.as_str(), options)),
@@ -15,7 +15,7 @@ pub(super) fn exchanges(setup: &Setup) -> impl Iterator<Item = (&str, &ExchangeO
     })
 }
 
-/// The changes at the ends of one transfer, with their times.
+/// Returns the changes at the hosts of one transfer, with their times.
 pub(super) fn happenings<'a>(
     setup: &'a Setup,
     name: &'a str,

@@ -10,14 +10,14 @@ use super::tree::{Argument, Call, Expr, MEMBER_NAME, Op, Over};
 use super::undefined_value::{Undefined, Why};
 use crate::stats;
 
-/// Where an expression is evaluated.
+/// The context in which an expression is evaluated.
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     records: &'a Records<'a>,
     text: &'a str,
     seed: u64,
     chosen: ChosenLabels,
-    /// The member for which the name `it` stands.
+    /// The member that the name `it` denotes.
     it: Option<&'a str>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Scope<'a> {
         if value.is_finite() { Ok(value) } else { Err(Undefined::wrong("the value is beyond all numbers")) }
     }
 
-    /// This scope with `it` standing for `name`.
+    /// Returns this scope with `it` denoting `name`.
     pub(super) fn of_member(&self, name: &'a str) -> Self {
         Self { it: Some(name), ..self.clone() }
     }
@@ -158,13 +158,13 @@ impl<'a> Scope<'a> {
         Undefined { what: format!("`{}`: {}", self.written(call), why.what), ..why }
     }
 
-    /// What the run answers to a call that is a question to one run.
+    /// Evaluates a call that asks one run.
     fn asked(&self, call: &Call) -> Result<f64, Undefined> {
         let run = self.run()?;
         run.answer(&self.question(call)?)
     }
 
-    /// The question that a call is, with its arguments evaluated.
+    /// Makes the question of a call, with its arguments evaluated.
     pub(super) fn question<'q>(&self, call: &'q Call) -> Result<Question<'q>, Undefined>
     where
         'a: 'q,

@@ -15,12 +15,12 @@ pub(super) struct Signature {
     pub(super) name: &'static str,
     pub(super) function: Function,
     pub(super) parameters: &'static [Parameter],
-    /// How many parameters are required.
+    /// Number of parameters that are required.
     pub(super) needed: usize,
 }
 
 impl Signature {
-    /// How many arguments the function takes at most.
+    /// Returns the largest number of arguments of the function.
     pub(super) const fn most(&self) -> usize {
         match self.function {
             Function::Min | Function::Max => usize::MAX,

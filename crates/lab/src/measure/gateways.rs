@@ -1,4 +1,4 @@
-//! What is asked of gateways.
+//! Measures of gateways.
 
 use super::undefined_value::Undefined;
 use crate::record::{GatewayRecord, Record};
@@ -31,7 +31,7 @@ pub(super) fn waits(gateways: &GatewayRecord, millis: f64) -> Result<f64, Undefi
     Ok(within.map(|(_, count)| *count as f64).sum::<f64>() / all)
 }
 
-/// The share of packets that waited until their timer expired.
+/// Returns the share of packets that waited until their timer expired.
 pub(super) fn in_vain(gateways: &GatewayRecord) -> Result<f64, Undefined> {
     Ok(gateways.timed_out as f64 / carried(gateways)?)
 }
@@ -41,7 +41,8 @@ pub(super) const fn refused(gateways: &GatewayRecord) -> f64 {
     gateways.dropped as f64
 }
 
-/// A percentile of how long after they were sent the entry found packets lost, ms.
+/// Returns a percentile of the time, in milliseconds, from sending a packet until the entry found
+/// it lost.
 pub(super) fn found(gateways: &GatewayRecord, percent: f64) -> Result<f64, Undefined> {
     if gateways.found.is_empty() {
         return Err(Undefined::no_data(

@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// Removes `sign` if it is the next token. Returns whether it was.
+    /// Removes `sign` if it is the next token. Returns whether it was the next token.
     pub(super) fn skip(&mut self, sign: char) -> Result<bool, MeasureError> {
         let next = self.peek()? == Token::Sign(sign);
         if next {
@@ -132,8 +132,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// How many bytes a number takes. It is digits, perhaps with a point and digits, and perhaps with
-/// an exponent.
+/// Returns the length of a number in bytes: digits, perhaps a point and digits, and perhaps an
+/// exponent.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,4 +1,4 @@
-//! What is wrong with the text of a measure.
+//! The errors in the text of a measure.
 
 use thiserror::Error;
 
@@ -8,6 +8,6 @@ use thiserror::Error;
 pub struct MeasureError {
     /// The byte of the measure where the mistake shows, counted from 0.
     pub at: usize,
-    /// What was found, and what was expected.
+    /// The text that was found, and the text that was expected.
     pub what: String,
 }

@@ -29,7 +29,7 @@ impl Measure {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }
 
-    /// The measure as it was written.
+    /// Returns the text of the measure, as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

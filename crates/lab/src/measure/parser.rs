@@ -10,10 +10,10 @@ use crate::spelling;
 /// The longest measure, in bytes.
 pub const MAX_TEXT_LEN: usize = 4096;
 
-/// How deep a tree may be, operators, brackets and calls together.
+/// The largest depth of a tree of operators, brackets and calls.
 const MAX_DEPTH: usize = 64;
 
-/// How tightly a prefix minus binds: tighter than `*`, looser than `[…]`.
+/// The precedence of a prefix minus: above `*`, below `[…]`.
 const PREFIX_PRECEDENCE: u8 = 5;
 
 /// An expression, and the depth of its tree.
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     depth: usize,
-    /// What the enclosing functions run over.
+    /// The axes and groups over which the enclosing functions run.
     overs: Vec<Over>,
     /// Whether the name `it` was used since the innermost `members(…)` began.
     says_it: bool,
@@ -194,8 +194,8 @@ impl Parser<'_> {
         })
     }
 
-    /// An axis, or `members(group)`. What runs already cannot run again inside: it would have one
-    /// value there.
+    /// Reads an axis, or `members(group)`. An axis or group of an enclosing function is an error,
+    /// as it has only one value here.
     fn over(&mut self) -> Result<Over, MeasureError> {
         let start = self.lexer.place();
         let mut behind = self.lexer.clone();

@@ -9,13 +9,13 @@ use crate::record::{LinkRecord, Record};
 use crate::{spelling, stats};
 use core::fmt;
 
-/// A function of one run with its arguments: names, then numbers. It is written as in a measure,
-/// so that equal questions have equal texts.
+/// A function of one run and its arguments: names, then numbers. Its text has the form of a
+/// measure, so that equal questions have equal texts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question<'q> {
     pub(super) function: Function,
     pub(super) names: Vec<&'q str>,
-    /// Those at the end that were left out are missing.
+    /// The number arguments. Omitted arguments at the end are missing.
     pub(super) numbers: Vec<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Question<'_> {
         })
     }
 
-    /// What `record` answers.
+    /// Returns the answer from `record`.
     pub(super) fn ask(&self, record: &Record) -> Result<f64, Undefined> {
         let transfers = || Transfers::named(record, self.name(0));
         let window = |place| self.window(record, place);

@@ -28,7 +28,7 @@ pub struct Records<'a> {
     axes: Vec<AxisLabels>,
     /// The records of each variant by seed, in the order of the records.
     variants: Vec<(Vec<usize>, BTreeMap<u64, Run<'a>>)>,
-    /// The index of a variant in `variants`, by the labels of its axes.
+    /// The index of each variant in `variants`, by its labels on all axes.
     places: BTreeMap<Vec<usize>, usize>,
     seeds: BTreeSet<u64>,
 }
@@ -59,8 +59,8 @@ impl<'a> Records<'a> {
         Self::index(records.iter().map(Run::Recorded))
     }
 
-    /// Indexes what runs answered by variant and seed. Only the measures for which the answers were
-    /// noted have values.
+    /// Indexes the answers of runs by variant and seed. Only measures whose answers were saved have
+    /// values.
     ///
     /// # Errors
     /// If they cannot be of one experiment.
@@ -105,7 +105,7 @@ impl<'a> Records<'a> {
         Ok(found)
     }
 
-    /// The axes of the sweep, with their labels.
+    /// Returns the axes of the sweep, with their labels.
     #[must_use]
     pub fn axes(&self) -> &[AxisLabels] {
         &self.axes
@@ -216,7 +216,7 @@ impl<'a> Records<'a> {
         )))
     }
 
-    /// The labels of an axis that some variant has together with the rest of what is chosen.
+    /// Returns the labels of an axis in the variants that have all other chosen labels.
     pub(super) fn labels_beside(&self, chosen: &ChosenLabels, axis: usize) -> BTreeSet<usize> {
         let fits = |labels: &[usize]| {
             let mut pairs = labels.iter().zip(chosen).enumerate();

@@ -1,4 +1,4 @@
-//! What is asked of requests: how long people waited.
+//! Measures of requests: the times that people waited.
 
 use super::series::Window;
 use super::undefined_value::Undefined;
@@ -46,7 +46,8 @@ pub(super) fn times(requests: &RequestsRecord, percent: f64, window: Window) -> 
     percentile(began.map(|request| request.took), percent, none_began(window))
 }
 
-/// A percentile of each request's time over its time in another variant; see `docs/lab.md`.
+/// Returns a percentile of each request's time, divided by its time in another variant; see
+/// `docs/lab.md`.
 pub(super) fn stretch(
     here: &RequestsRecord,
     there: &RequestsRecord,

@@ -11,9 +11,9 @@ use crate::record::{Record, RequestsRecord};
 /// A run that can be asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run<'a> {
-    /// By its record: it answers every question.
+    /// A run with its record, which answers every question.
     Recorded(&'a Record),
-    /// By the answers that it gave: it answers what it was asked then.
+    /// A run with saved answers, which answers only the questions asked before.
     Answered(&'a RunAnswers),
 }
 
@@ -40,7 +40,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the run answers to `question`.
+    /// Answers `question` from the run.
     pub(super) fn answer(self, question: &Question<'_>) -> Result<f64, Undefined> {
         match self {
             Self::Recorded(record) => question.ask(record),
@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The names of the transfers that a transfer's or a group's name stands for.
+    /// Returns the names of the transfers that a name of a transfer or group denotes.
     pub(super) fn members(self, name: &str) -> Result<Vec<&'a str>, Undefined> {
         match self {
             Self::Recorded(record) => Ok(Transfers::named(record, name)?.names().collect()),

@@ -1,4 +1,4 @@
-//! What one run answers to measures: a few numbers instead of all its samples.
+//! One run's answers to measures: a few numbers instead of all its samples.
 
 use super::question::Question;
 use super::series::RunTimes;
@@ -34,8 +34,8 @@ impl SharedTexts {
     }
 }
 
-/// What a run answered to the questions of some measures. These measures can be evaluated without
-/// the run's record.
+/// The answers of a run to the questions of some measures, which can then be evaluated without the
+/// run's record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunAnswers {
     /// The label of this variant on each axis.
@@ -47,9 +47,9 @@ pub struct RunAnswers {
     /// Packets that links delivered.
     pub packets: u64,
     pub(super) times: RunTimes,
-    /// By the text of the question.
+    /// The answers by the text of the question.
     pub(super) answers: Box<[(Arc<str>, Answer)]>,
-    /// Whom the names of groups stand for.
+    /// The transfers of each group, by the group's name.
     pub(super) members: Box<[(Arc<str>, Names)]>,
     /// Workloads that measures compare with another variant, request by request.
     pub(super) requests: Box<[RequestsRecord]>,

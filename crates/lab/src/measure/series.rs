@@ -103,7 +103,7 @@ pub(super) fn by<T: Cumulative>(series: &[T], sample: f64, second: f64) -> Resul
     Ok(at(below) + (at(below + 1.0) - at(below)) * (place - below))
 }
 
-/// How much a cumulative series grew in a window.
+/// Returns the growth of a cumulative series within a window.
 pub(super) fn grown<T: Cumulative>(series: &[T], sample: f64, window: Window) -> Result<f64, Undefined> {
     Ok((by(series, sample, window.to)? - by(series, sample, window.from)?).max(0.0))
 }
@@ -120,7 +120,7 @@ pub(super) fn megabits(bytes: f64, seconds: f64) -> f64 {
     bytes * 8.0 / 1e6 / seconds
 }
 
-/// Parts of `seconds` each, one after the other; what is left over at the end is in none.
+/// Divides a window into parts of `seconds` each. A shorter rest at the end is left out.
 pub(super) fn parts(window: Window, seconds: f64) -> impl Iterator<Item = Window> {
     let count = libm::floor(window.seconds() / seconds + 1e-9).min(1e7) as u64;
     (0..count).map(move |at| {

@@ -1,4 +1,4 @@
-//! What is asked of transfers and their paths.
+//! Measures of transfers and their paths.
 
 use super::series::{self, RunTimes, Window};
 use super::undefined_value::Undefined;
@@ -6,12 +6,11 @@ use crate::record::{PathRecord, Record, TransferRecord};
 use crate::spelling;
 use crate::stats;
 
-/// The window over which a share or a rate is looked at by the functions that find a moment, in
-/// seconds.
+/// The window of a share or a rate, in seconds, for the functions that find a moment.
 const MOMENT_WINDOW_SECONDS: f64 = 10.0;
 /// A path that carries less than this part of the bytes is no longer used.
 const MIN_USED_SHARE: f64 = 0.01;
-/// How far back [`Transfers::usable`] looks, in seconds.
+/// The window of [`Transfers::usable`], in seconds.
 const USABLE_WINDOW_SECONDS: f64 = 20.0;
 
 /// Transfers of one run that a measure combines.
@@ -148,7 +147,7 @@ impl<'r> Transfers<'r> {
         stats::mean(&times).ok_or_else(|| Undefined::wrong("times that are no numbers"))
     }
 
-    /// The ten seconds before every sample, or what there is of them at the beginning.
+    /// Returns the ten seconds before every sample, or fewer at the beginning.
     fn tens(&self) -> impl Iterator<Item = Window> + use<> {
         let (end, sample) = (self.times().end(), self.sample());
         let samples = libm::floor(end / sample + 1e-6) as u64;
@@ -279,7 +278,7 @@ impl<'r> Transfers<'r> {
         Ok(available.iter().sum::<f64>() / self.members.len() as f64)
     }
 
-    /// A count that is noted at each sample, as it was at second `by`.
+    /// Returns a count of samples as it was at second `by`.
     fn count_by(&self, counts: &[u32], by: f64) -> Result<f64, Undefined> {
         let count = counts.get(libm::floor(by / self.sample() + 1e-6) as usize);
         let none = || Undefined::no_data(format!("nothing was noted of the paths found by second {by}"));

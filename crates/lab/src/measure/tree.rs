@@ -3,7 +3,7 @@
 use super::functions::Function;
 use core::ops::Range;
 
-/// How the member is called that `members(group)` has come to.
+/// The name of the present member within `members(group)`.
 pub(super) const MEMBER_NAME: &str = "it";
 
 /// An expression of a measure.
@@ -43,7 +43,7 @@ pub(super) enum Argument {
     Variant(Vec<AxisChoice>),
 }
 
-/// What a function runs over, evaluating a measure for each element.
+/// The elements over which a function evaluates a measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// The values of an axis.

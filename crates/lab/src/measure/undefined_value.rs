@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a measure has no value for a seed. If several parts have none, the gravest reason counts.
+/// Why a measure has no value for a seed. If several parts have none, the worst reason counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
@@ -11,7 +11,7 @@ pub enum Why {
     NoData,
     /// The records do not contain the variant, or this seed.
     NotRun,
-    /// The question fits no run: no such transfer, a window after the end.
+    /// The question fits no run: it names no transfer, or a window after the end.
     Wrong,
 }
 

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The bytes of a request, when it began, and how long it took.
+/// The bytes of a request, its start, and its duration in seconds.
 type WrittenRequest = (u64, Option<f64>, Option<f64>);
 
-/// The answers of a run as they are written.
+/// The answers of a run in their written form.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WrittenAnswers {
     variant: Vec<(String, String)>,
@@ -37,7 +37,7 @@ pub struct WrittenAnswers {
 }
 
 impl WrittenAnswers {
-    /// What `record` answers to all that `measures` ask of its run.
+    /// Answers all questions of `measures` about the run from its `record`.
     ///
     /// # Errors
     /// The times of the record are no times.
@@ -65,8 +65,8 @@ impl WrittenAnswers {
         Ok(noted)
     }
 
-    /// Notes the answers to all that `expr` asks. It is asked of this run, whatever variant the
-    /// expression names: the other variants are asked the same.
+    /// Answers all questions of `expr`. They are put to this run, whatever variant the expression
+    /// names: the other variants get the same questions.
     fn note(&mut self, scope: &Scope<'_>, expr: &Expr, record: &Record) {
         match expr {
             Expr::Number(_) => {}
@@ -116,7 +116,7 @@ impl WrittenAnswers {
         }
     }
 
-    /// The answers as measures read them. `None`: the trace is no hexadecimal number.
+    /// Converts the answers for measures. `None`: the trace is not a hexadecimal number.
     #[must_use]
     pub fn shared(self, texts: &mut SharedTexts) -> Option<RunAnswers> {
         let trace = u64::from_str_radix(&self.trace, 16).ok()?;

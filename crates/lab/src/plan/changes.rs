@@ -10,7 +10,7 @@ const MAX_UDP_PAYLOAD_LEN: f64 = 65_535.0;
 /// The changes at an end of an exchange, as a plan names them.
 const END_CHANGES: &str = "restart, freeze, thaw, rebind, nat-filters, nat-opens, move, reads, stops-reading, reset, socket-down or socket-up";
 
-/// Reads all changes, in order of time. They may name these transfers and this registry.
+/// Reads all changes, in order of time. They may name `transfers` and the hosts of `registry`.
 pub(super) fn all(
     reader: &Reader<'_>,
     transfers: &[Transfer],
@@ -27,8 +27,8 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// Reads one `[[change]]`. If this variant leaves it out (`present` is false), what it names may be
-/// missing too.
+/// Reads one `[[change]]`. If this variant leaves it out (`present` is false), the things that it
+/// names may be missing too.
 fn change(
     reader: &Reader<'_>,
     transfers: &[Transfer],
@@ -93,7 +93,7 @@ fn of_link(reader: &Reader<'_>, link: Option<&(String, String)>) -> Result<Vec<C
     Ok(changes)
 }
 
-/// Reads `udp = "passes"`, or what is dropped. The outer `None`: the key is missing.
+/// Reads `udp`: `"passes"`, or a filter. The outer `None`: the key is missing.
 fn udp(reader: &Reader<'_>) -> Result<Option<Option<UdpFilter>>, SpannedError> {
     if reader.is_text("udp")? {
         return match reader.text("udp")?.as_deref() {
@@ -154,7 +154,7 @@ fn of_end(reader: &Reader<'_>, transfer: Option<&str>) -> Result<Option<Changed>
     Ok(Some(Changed::End { transfer: transfer.to_owned(), end, what }))
 }
 
-/// Reads what an attacker does to exchanges.
+/// Reads an attacker's actions against exchanges.
 pub(super) fn attack(reader: &Reader<'_>) -> Result<crate::setup::Attack, SpannedError> {
     Ok(crate::setup::Attack {
         replayed: reader.share("replayed")?.unwrap_or_default(),

@@ -16,7 +16,8 @@ pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, SpannedError> {
     Ok(all.into_iter().flatten().collect())
 }
 
-/// The gateways that carry a transfer: those that it names, or the only ones in the plan.
+/// Returns the gateways that carry a transfer: those that the transfer names, or the only ones in
+/// the plan.
 pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, SpannedError> {
     let named = reader.text("gateways")?;
     match (&named, known) {
@@ -67,7 +68,7 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {
     Ok(settings)
 }
 
-/// Sets `place` to the one of `all` whose name stands at `key`, if that is there.
+/// Sets `place` to the element of `all` that `key` names, if the key is there.
 fn named<T: Copy>(
     reader: &Reader<'_>,
     key: &str,

@@ -26,7 +26,7 @@ use table_reader::{Axes, Reader, SpannedError};
 use thiserror::Error;
 pub use write::plan_text;
 
-/// How much of a plan to run.
+/// The mode of a plan: its size, and simulated or emulated.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
 )]
@@ -38,7 +38,7 @@ pub enum Mode {
     /// The plan without changes.
     #[default]
     All,
-    /// As large as in the paper. `[mode.full]` describes the differences from the plan.
+    /// The plan at the size of the paper. `[mode.full]` describes the differences from the plan.
     Full,
     /// With real programs in real time. `[mode.emulate]` describes the differences from the plan,
     /// if there are any.
@@ -82,17 +82,17 @@ impl Mode {
 pub struct Plan {
     /// The question in one line.
     pub title: String,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u32,
-    /// The first seed. The others follow in steps of 1.
+    /// The first seed. The next seeds follow in steps of 1.
     pub first_seed: u64,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
     /// Every variant of the plan.
     pub variants: Vec<Setup>,
-    /// Why the plan cannot be run with real programs. `None`: it can.
+    /// Why the plan cannot be run with real programs. `None`: it can be.
     pub only_simulated: Option<String>,
-    /// Why different seeds may give the same values. `None`: they should not.
+    /// Why different seeds may give the same values. `None`: they should differ.
     pub seeds_agree: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct PlanError {
     pub file: String,
     /// The line of the mistake, counted from 1.
     pub line: usize,
-    /// What was found, and what was expected.
+    /// The text that was found, and the text that was expected.
     pub what: String,
 }
 
@@ -118,8 +118,8 @@ impl Plan {
         self.first_seed..self.first_seed.saturating_add(u64::from(self.seeds))
     }
 
-    /// Reads the plan in `source`. `None`: it has no form for this mode (only the quick ones can
-    /// miss).
+    /// Reads the plan in `source`. `None`: the plan has no such mode, which is possible only for
+    /// the quick modes.
     pub fn read(
         file: &str,
         source: &str,
@@ -136,8 +136,8 @@ impl Plan {
         read().map_err(|wrong| placed(file, source, wrong))
     }
 
-    /// Reads only the network of the plan in `source`. Keys that only a run needs, such as title
-    /// and duration, may be missing.
+    /// Reads only the network of the plan in `source`. Keys for runs, such as title and duration,
+    /// may be missing.
     ///
     /// # Errors
     /// What is wrong with it, and where.
@@ -161,8 +161,7 @@ fn placed(file: &str, source: &str, (span, what): SpannedError) -> PlanError {
     PlanError { file: file.to_owned(), line, what }
 }
 
-/// Applies `[mode.NAME]` to the plan. Returns false if the plan has no such mode although one is
-/// required.
+/// Applies `[mode.NAME]` to the plan. Returns false if the plan lacks a mode that it must have.
 fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, SpannedError> {
     let (wants, needed) = mode.wants();
     let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else { return Ok(!needed) };

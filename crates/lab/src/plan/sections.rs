@@ -14,22 +14,22 @@ use byway_sim::aqm::FqCodelConfig;
 use byway_sim::pipe::Stalls;
 use byway_wire::Duration;
 
-/// The most queues of FQ-CoDel, and the most bytes of its quantum.
+/// The most queues of FQ-CoDel, and the largest quantum in bytes.
 const MAX_QUEUES: u32 = 65_536;
 const MAX_QUANTUM_BYTES: u32 = 1_000_000;
 
-/// What a plan says of all its variants.
+/// The settings that all variants of a plan share.
 #[derive(Debug, Default)]
 pub(super) struct PlanHead {
     /// The question in one line.
     pub title: String,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u32,
-    /// The first seed. The others follow in steps of 1.
+    /// The first seed. The next seeds follow in steps of 1.
     pub first_seed: u64,
-    /// Why the plan cannot be run with real programs. `None`: it can.
+    /// Why the plan cannot be run with real programs. `None`: it can be.
     pub only_simulated: Option<String>,
-    /// Why different seeds may give the same values. `None`: they should not.
+    /// Why different seeds may give the same values. `None`: they should differ.
     pub seeds_agree: Option<String>,
 }
 

@@ -7,7 +7,7 @@ pub const MAX_SEED: u64 = 1 << 53;
 /// The most seeds of one plan that the command line asks for.
 pub const MAX_SEEDS: u32 = 1_000_000;
 
-/// Which seeds are run.
+/// The seeds to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedChoice {
     /// This number of seeds, from the plan's first.

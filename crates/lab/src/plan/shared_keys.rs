@@ -114,7 +114,7 @@ pub(super) fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
     Ok(read.unwrap_or_default())
 }
 
-/// The names of what a partial ACK does.
+/// The names of reactions to a partial ACK.
 pub(super) const PARTIAL_ACK_NAMES: [(&str, PartialAck); 3] =
     [("steady", PartialAck::Steady), ("impatient", PartialAck::Impatient), ("ends", PartialAck::Ends)];
 

@@ -37,12 +37,12 @@ pub(super) type AxisValue = (String, String, Node);
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     axes: Vec<(String, Vec<(String, Node)>)>,
-    /// Combinations that are left out: of each axis named, these labels.
+    /// Combinations that are left out: these labels of each named axis.
     skips: Vec<Vec<(String, Vec<String>)>>,
 }
 
-/// `old` with the values that `new` names: by label where the old axis has such a label, else the
-/// new value itself.
+/// Returns `old` with only the values of `new`, found by label in the old axis. A value without
+/// such a label is new.
 pub(super) fn narrowed(old: &Node, new: &Node) -> Node {
     let Value::List(wanted) = &new.value else { return new.clone() };
     let known = values(old);

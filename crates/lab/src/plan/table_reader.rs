@@ -8,7 +8,7 @@ use core::cell::RefCell;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// A mistake: the place in the file, and what is wrong.
+/// A mistake: its place in the file, and its description.
 pub(super) type SpannedError = (Range<usize>, String);
 
 /// The value of each axis in the variant that is read.
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
         Self { table, axes, span, used: RefCell::new(Vec::new()) }
     }
 
-    /// Notes that these keys are read by another part.
+    /// Marks keys as known, since another part reads them.
     pub(super) fn knows(&self, keys: &[&str]) {
         self.used.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             .map(Some)
     }
 
-    /// Reads the table under `key` with `read`, which must use all its keys.
+    /// Reads the table under `key` with `read`. Keys that `read` does not use are an error.
     pub(super) fn table<T>(
         &self,
         key: &str,
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// All keys of the table with their values, which must be numbers.
+    /// Returns all remaining keys of the table with their values, which must be numbers.
     pub(super) fn numbers(&self) -> Result<BTreeMap<String, f64>, SpannedError> {
         let mut found = BTreeMap::new();
         for (key, ..) in &self.table.0 {
@@ -233,7 +233,8 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// An error if the table has a key that was not read. It names the possible keys.
+    /// Returns an error if the table has a key that was not read. The error lists the possible
+    /// keys.
     pub(super) fn finish(&self) -> Result<(), SpannedError> {
         let used = self.used.borrow();
         match self.table.0.iter().find(|(key, ..)| !used.contains(key)) {
@@ -288,7 +289,7 @@ fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, SpannedError> {
     Ok(Node { value, span: node.span.clone() })
 }
 
-/// How many bytes of `text` are the name of an axis, perhaps with a field of its value.
+/// Returns the bytes of `text` that name an axis, perhaps with a field of its value.
 fn name_length(text: &str) -> usize {
     let mut dotted = false;
     let end = text.char_indices().find(|&(at, c)| {

@@ -35,8 +35,8 @@ impl QuantityKind {
     }
 }
 
-/// Units by kind: the name and how many base units it is. Those of bytes are in
-/// [`byway_wire::units`].
+/// Units by kind: the name, and the number of base units in one. [`byway_wire::units`] has those of
+/// bytes.
 const UNIT_TABLE: &[(QuantityKind, &str, f64)] = &[
     (QuantityKind::Rate, "bit/s", 1.0),
     (QuantityKind::Rate, "kbit/s", 1e3),
@@ -56,8 +56,8 @@ const UNIT_TABLE: &[(QuantityKind, &str, f64)] = &[
     (QuantityKind::Share, "%", 0.01),
 ];
 
-/// The value of `text` in base units, and its kind. The base units are
-/// `bit/s, s, bytes, packets, 1`.
+/// Returns the value of `text` in base units, and its kind. The base units are `bit/s, s, bytes,
+/// packets, 1`.
 pub fn parse(text: &str) -> Option<(QuantityKind, f64)> {
     let mut product = 1.0;
     let mut kind = None;

@@ -1,4 +1,4 @@
-//! What a bound is: a figure of a scene, its limit, and the reason of a known miss.
+//! A bound: a figure of a scene, its limit, and the reason of a known miss.
 
 use super::grid::{Foreground, Scene};
 use super::measure::Figures;
@@ -86,7 +86,7 @@ impl Figure {
     }
 }
 
-/// Where a figure has to be.
+/// The limit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// The figure may not be above this.
@@ -96,7 +96,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether `value`, as it is printed, is where it has to be.
+    /// Whether `value`, rounded as printed, is within the limit.
     #[must_use]
     pub fn holds(self, value: f64) -> bool {
         // A bound of 1.25 holds for 1.254, which nobody can tell from 1.25 on the board.
@@ -113,7 +113,7 @@ impl Limit {
 pub struct Bound {
     /// The name of the bound.
     pub id: &'static str,
-    /// The bound in words.
+    /// The text of the bound.
     pub says: &'static str,
     /// Whether the bound holds in a scene.
     pub of: fn(&Scene) -> bool,
@@ -121,7 +121,7 @@ pub struct Bound {
     pub limits: &'static [(Figure, Limit)],
 }
 
-/// A promise that is broken, and for what reason.
+/// A bound that is known to be broken in a scene, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownFailure {
     /// The name of the bound.

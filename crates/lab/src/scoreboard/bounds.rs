@@ -1,4 +1,4 @@
-//! What is promised of the product's class for the background: a table.
+//! The table of bounds that the product's background class must keep.
 
 use super::bound::{Bound, Figure, Limit};
 use super::grid::{Foreground, Paths, Scene};
@@ -22,7 +22,7 @@ fn one_at(scene: &Scene, mbit: core::ops::Range<u32>) -> bool {
     waits(scene, 1) && mbit.contains(&scene.line.mbit)
 }
 
-/// A line of one path with nobody on it but several transfers that are alike.
+/// Whether a scene has one path, several equal transfers, and no foreground.
 fn shared(scene: &Scene) -> bool {
     scene.foreground == Foreground::Nobody
         && scene.transfers > 1
@@ -30,7 +30,7 @@ fn shared(scene: &Scene) -> bool {
         && scene.among == TransferMix::Alike
 }
 
-/// A transfer over such paths, with nobody else.
+/// Whether a scene has one transfer over `paths`, and no foreground.
 fn over(scene: &Scene, paths: Paths) -> bool {
     scene.foreground == Foreground::Nobody && scene.transfers == 1 && scene.line.paths == paths
 }

@@ -4,10 +4,10 @@
 use super::grid::{Bottleneck, Foreground, Paths, Scene, judge, tune};
 use super::transfer_mix::TransferMix;
 
-/// By how many milliseconds the late ones begin later.
+/// The delay in milliseconds after which the late transfers begin.
 pub(super) const LATE_START_MS: u32 = 20_000;
 
-/// Nobody else is there.
+/// Makes a scene without foreground traffic.
 const fn case(line: Bottleneck, transfers: u32, among: TransferMix) -> Scene {
     Scene { line, foreground: Foreground::Nobody, transfers, among }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One run of the scoreboard: a scene, a law and a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Where, beside whom, how many.
+    /// The line, the foreground and the transfers.
     pub scene: Scene,
     /// The law that governs the transfers.
     pub law: Law,
@@ -29,24 +29,24 @@ pub enum CellError {
     /// The plan of the scene is none, so the board is wrong.
     #[error("{0}")]
     Plan(String),
-    /// The world of the scene is none, or somebody wanted it to end.
+    /// The plan of the scene is not valid, or its run was cancelled.
     #[error("{scene}, {law}: {error}")]
     Run {
         /// The scene that failed.
         scene: String,
-        /// The law that was run in it.
+        /// The law of the run.
         law: String,
         /// The reason of the failure.
         error: Box<RunError>,
     },
 }
 
-/// What came of a cell. The same cell and program give the same row, but for `cpu_seconds`.
+/// The result of a cell. The same cell and program give the same row, except for `cpu_seconds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRow {
     /// The commit of the program, for people.
     pub commit: String,
-    /// What tells one program from another.
+    /// The identity of the program.
     pub program: String,
     /// The cell: a hash of its plan, in which its law is.
     pub cell: String,
@@ -56,9 +56,9 @@ pub struct CellRow {
     pub half: LineHalf,
     /// The foreground traffic.
     pub foreground: String,
-    /// How many transfers the scene has.
+    /// Number of transfers in the scene.
     pub transfers: u32,
-    /// How they differ among themselves.
+    /// The differences among the transfers.
     pub among: String,
     /// The law of the background transfers.
     pub law: String,
@@ -71,13 +71,13 @@ pub struct CellRow {
     pub trace: String,
     /// Packets that links delivered.
     pub packets: u64,
-    /// How long the run lasts, in simulated seconds.
+    /// Duration of the run, in simulated seconds.
     pub seconds: f64,
-    /// Seconds of a processor that it took.
+    /// Processor time of the run in seconds.
     pub cpu_seconds: f64,
 }
 
-/// Which row of which program it is.
+/// The identity of a row: a hash of its plan, and its seed.
 pub type Key = (String, u64);
 
 impl CellRow {
@@ -98,7 +98,7 @@ impl CellRow {
 }
 
 impl Cell {
-    /// What tells it from all others.
+    /// Returns the cell's identity.
     #[must_use]
     pub fn key(&self) -> Key {
         (hash(&plan(&self.scene, Some(&self.law)).to_string()), self.seed)
@@ -118,7 +118,7 @@ fn hash(text: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// Who runs cells, and how.
+/// The program that runs cells, and its options.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// See [`CellRow::commit`].
@@ -129,10 +129,11 @@ pub struct Program {
     pub cpu: fn() -> f64,
 }
 
-/// What a cell is compared with; whoever needs it first runs it, and others wait for that.
+/// A run with which cells are compared. The first thread that needs it runs it, and the others
+/// wait.
 type SharedRun = Arc<Mutex<Option<Arc<Record>>>>;
 
-/// Foregrounds alone, each run once however many transfers and laws are beside it; and transfers
+/// Runs to compare with: foregrounds alone, each run once for all transfers and laws, and transfers
 /// over one path.
 #[derive(Debug, Default)]
 struct BaselineRuns(Mutex<BTreeMap<Key, SharedRun>>);
@@ -221,8 +222,8 @@ pub fn run(
     })
 }
 
-/// The rows in a text of JSON lines. A line that is not a valid row is left out, such as the
-/// incomplete last line of a program that was killed.
+/// Reads the rows of a text of JSON lines. An invalid line is left out, such as the incomplete last
+/// line of a killed program.
 #[must_use]
 pub fn rows(text: &str) -> Vec<CellRow> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

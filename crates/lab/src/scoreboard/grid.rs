@@ -5,10 +5,10 @@
 use super::transfer_mix::TransferMix;
 use core::fmt;
 
-/// How the queue before a line decides what to drop.
+/// The rule by which the queue of a line drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// What finds it full.
+    /// A packet that finds the queue full is dropped.
     DropTail,
     /// CoDel, RFC 8289: 5 ms and 100 ms.
     Codel,
@@ -21,7 +21,7 @@ pub enum Queueing {
 /// How the rate of a line changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProfile {
-    /// The rate stays as it is.
+    /// The rate never changes.
     Steady,
     /// Every 100 ms another rate is drawn, uniformly between half of the full rate and the full
     /// rate. So it changes as in a Wi-Fi network, where stations come and go, and modulations
@@ -35,12 +35,12 @@ pub enum RateProfile {
     Cell,
 }
 
-/// How the propagation delay of a line changes, besides jitter.
+/// The changes of a line's propagation delay, besides jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayProfile {
-    /// The delay stays as it is.
+    /// The delay never changes.
     Steady,
-    /// Once a second nothing arrives for 20 to 50 ms, then all at once, as where a Wi-Fi radio
+    /// Once a second no packet arrives for 20 to 50 ms, and then all do, as when a Wi-Fi radio
     /// scans or repeats.
     Stalls,
     /// Every 100 ms the delay is another one, longer by 0 to 10 ms each way, as in a radio cell.
@@ -50,7 +50,7 @@ pub enum DelayProfile {
     Satellite,
 }
 
-/// Which paths a background transfer has. The foreground traffic always takes the direct path.
+/// The paths of a background transfer. The foreground traffic always takes the direct path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// The scene has the direct path only.
@@ -71,7 +71,7 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// How many lines there are.
+    /// Returns the number of lines.
     #[must_use]
     pub const fn lines(self) -> u32 {
         match self {
@@ -81,14 +81,14 @@ impl Paths {
         }
     }
 
-    /// Whether several paths have no more than one of them has.
+    /// Whether several paths share one line.
     #[must_use]
     pub const fn share_a_line(self) -> bool {
         matches!(self, Self::TwoOverOne | Self::ThreeOverOne)
     }
 }
 
-/// Constants of a law are chosen on one half of the lines and judged on the other.
+/// The half of the lines: a law's constants are chosen on one half, and judged on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineHalf {
@@ -119,9 +119,9 @@ pub struct Bottleneck {
     pub delays: DelayProfile,
     /// Paths of background transfers.
     pub paths: Paths,
-    /// What it is for.
+    /// The half to which the line belongs.
     pub half: LineHalf,
-    /// Whether the grid has it in the quick form.
+    /// Whether the quick form of the grid includes the line.
     pub quick: bool,
 }
 
@@ -178,8 +178,7 @@ impl Bottleneck {
         Self { quick: true, ..self }
     }
 
-    /// Whether nothing but its rate, its delay and its queue matters. Then it has a drop-tail
-    /// queue, no faults, and one path.
+    /// Whether the line has only a rate, a delay and a drop-tail queue: no faults, and one path.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.queueing == Queueing::DropTail
@@ -191,7 +190,7 @@ impl Bottleneck {
     }
 }
 
-/// Writes the line's name, as `10m-20ms-50p`, with what else distinguishes it.
+/// Writes the line's name, as `10m-20ms-50p`, with its other properties.
 impl fmt::Display for Bottleneck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}m-{}ms-{}p", self.mbit, self.rtt_ms, self.queue)?;
@@ -294,18 +293,18 @@ pub const GRID_LINES: &[Bottleneck] = &[
     judge(50, 40, 167).paths(Paths::TwoOverTwo),
 ];
 
-/// What people do on the line.
+/// The foreground traffic on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Foreground {
     /// 20 KB over CUBIC, at times by chance: `lab harm`.
     Requests,
-    /// A page of 30 objects as large as those of the web, over six connections at a time, CUBIC.
+    /// A page of 30 objects of usual web sizes, over six connections at a time, with CUBIC.
     Page,
     /// A call: 50 packets of 200 bytes a second.
     Call,
     /// A chunk of a video every so often, over CUBIC.
     Video,
-    /// One CUBIC that sends what it can for a while.
+    /// One CUBIC flow that sends as fast as it can for a while.
     Cubic,
     /// One BBR that does.
     Bbr,
@@ -314,7 +313,7 @@ pub enum Foreground {
 }
 
 impl Foreground {
-    /// All of them, in the order of tables and pictures.
+    /// All foregrounds, in the order of tables and pictures.
     pub const ALL: [Self; 7] =
         [Self::Requests, Self::Page, Self::Call, Self::Video, Self::Cubic, Self::Bbr, Self::Nobody];
 
@@ -332,20 +331,20 @@ impl Foreground {
         }
     }
 
-    /// Whether somebody waits for things, one after the other: then there are a median and a 90th
-    /// percentile.
+    /// Whether the foreground waits for replies, one after the other, so that it has a median and a
+    /// 90th percentile.
     #[must_use]
     pub const fn waits(self) -> bool {
         matches!(self, Self::Requests | Self::Page | Self::Call | Self::Video)
     }
 
-    /// Whether it is one flow that takes what it gets.
+    /// Whether the foreground is one bulk flow.
     #[must_use]
     pub const fn is_bulk(self) -> bool {
         self.congestion().is_some()
     }
 
-    /// The controller of such a flow.
+    /// Returns the congestion controller of a bulk flow.
     #[must_use]
     pub const fn congestion(self) -> Option<&'static str> {
         match self {
@@ -356,17 +355,18 @@ impl Foreground {
     }
 }
 
-/// How many background transfers there are at once.
+/// The numbers of background transfers at once.
 pub const TRANSFER_COUNTS: [u32; 3] = [1, 2, 8];
 
-/// What a law governs.
+/// The sender that a law governs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LawCarrier {
     /// The law governs sessions of byway.
     Session,
     /// TCP hosts that do as Linux does.
     Tcp,
-    /// TCP hosts that do as Linux does, but acknowledge each packet, as the papers simulated it.
+    /// TCP hosts that behave as Linux does, but acknowledge each packet, as in the papers'
+    /// simulations.
     Literal,
 }
 
@@ -377,7 +377,7 @@ pub struct Law {
     pub name: String,
     /// The kind of connection that the law governs.
     pub carrier: LawCarrier,
-    /// The controller, as plans name it.
+    /// The controller's name in plans.
     pub congestion: String,
 }
 
@@ -410,7 +410,7 @@ impl Law {
         LAW_TABLE.iter().map(of).collect()
     }
 
-    /// The law (congestion control) named `name`: one of those that the scoreboard compares, or any
+    /// Returns the law (congestion control) `name`: one that the scoreboard compares, or any
     /// controller. A controller is written `session:CONTROLLER` (for sessions of byway) or
     /// `tcp:CONTROLLER` (for TCP hosts).
     ///
@@ -443,7 +443,7 @@ fn said(error: byway_control::ChoiceError) -> String {
     error.to_string()
 }
 
-/// What every law meets alike: a line, who else is there, and the transfers of the law.
+/// A scene in which laws are compared: a line, a foreground, and the transfers of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     /// The line of the scene.
@@ -452,7 +452,7 @@ pub struct Scene {
     pub foreground: Foreground,
     /// The number of background transfers.
     pub transfers: u32,
-    /// How they differ among themselves.
+    /// The differences among the transfers.
     pub among: TransferMix,
 }
 
@@ -466,7 +466,7 @@ impl Scene {
         }
     }
 
-    /// Whether it is compared with the same transfer over the direct path alone.
+    /// Whether the scene is compared with the same transfer over the direct path alone.
     #[must_use]
     pub const fn instead_of_one_path(&self) -> bool {
         matches!(self.foreground, Foreground::Nobody) && self.transfers == 1 && self.line.paths.share_a_line()

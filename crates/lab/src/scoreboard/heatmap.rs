@@ -21,14 +21,14 @@ const MARGIN_SIZE: usize = 14;
 /// Pixels between two laws, and between two foregrounds.
 const GAP_SIZE: usize = 8;
 
-/// What is drawn of a foreground: for each of the two columns a heading, a figure, and where it is
-/// best and worst.
+/// The colours of a foreground: for each of two columns a heading, a figure, and its best and worst
+/// value.
 struct HeatScale {
     heading: &'static str,
     figure: Figure,
     best: f64,
     worst: f64,
-    /// By its logarithm: three is as far from one as nine is from three.
+    /// Whether the scale is logarithmic: three is as far from one as nine is from three.
     ratio: bool,
 }
 
@@ -52,7 +52,7 @@ const fn shades(foreground: Foreground) -> [&'static HeatScale; 2] {
     }
 }
 
-/// From best to worst, for all who see colours. It goes `blue, pale, orange, dark red`.
+/// The colours from best to worst, also for the colour-blind: `blue, pale, orange, dark red`.
 const COLOUR_RAMP: [(f64, [f64; 3]); 4] = [
     (0.0, [96.0, 160.0, 206.0]),
     (0.35, [242.0, 242.0, 236.0]),
@@ -136,7 +136,7 @@ pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
     )
 }
 
-/// What a foreground's part is about: its name, laws, and what their columns are.
+/// Draws the head of a foreground's part: its name, the laws, and the headings of their columns.
 fn head(body: &mut String, foreground: Foreground, laws: &[&str], y: usize) {
     let law_wide = 2 * SQUARE_WIDTH + GAP_SIZE;
     text(body, (MARGIN_SIZE, y + 20), "start", "h", &format!("Beside {}", foreground.name()));

@@ -28,7 +28,7 @@ const JITTER_KINDS: [JitterKind; 7] = [
 ];
 const RATES_MBIT: [u32; 5] = [2, 10, 30, 100, 300];
 const RTTS_MS: [u32; 4] = [10, 40, 100, 200];
-/// The queue in quarters of what the line sends in a round-trip time.
+/// The sizes of queues, in quarters of the bandwidth-delay product.
 const QUEUE_QUARTERS: [u32; 3] = [1, 4, 16];
 /// The bytes of a packet in a queue.
 const PACKET_BYTES: u32 = 1_500;
@@ -41,7 +41,8 @@ const LOSS_TENTHS: u32 = 1;
 const SCENE_TRAFFIC: [(Foreground, u32); 4] =
     [(Foreground::Nobody, 1), (Foreground::Nobody, 4), (Foreground::Requests, 1), (Foreground::Cubic, 1)];
 
-/// The line of a kind and a rate, by their places in the lists. Neighbours are of different halves.
+/// Returns the line of a kind and a rate, by their indices in the lists. Neighbours belong to
+/// different halves.
 fn line(kind: usize, rate: usize) -> Bottleneck {
     let mbit = RATES_MBIT[rate];
     // Each rate, each kind and each half meets all four.
@@ -58,12 +59,12 @@ fn line(kind: usize, rate: usize) -> Bottleneck {
     }
 }
 
-/// Whether the quick form has the line: those up to 100 Mbit/s, and of these two in five.
+/// Whether the quick form includes the line: two in five of those up to 100 Mbit/s.
 fn is_quick(kind: usize, rate: usize) -> bool {
     RATES_MBIT[rate] <= 100 && (2 * kind + rate) % 5 < 2
 }
 
-/// Every scene under jitter, or those of the quick form.
+/// Returns every scene under jitter, or those of the quick form.
 pub(super) fn jitter_scenes(quick: bool) -> Vec<Scene> {
     let places = (0..JITTER_KINDS.len()).flat_map(|kind| (0..RATES_MBIT.len()).map(move |rate| (kind, rate)));
     let lines = places.filter(|&(kind, rate)| !quick || is_quick(kind, rate));

@@ -1,5 +1,5 @@
-//! What is promised of the product's class for the background. It is checked with rows of its law,
-//! or of another.
+//! Judges the bounds of the product's background class. It is checked with rows of its law, or of
+//! another.
 
 pub use super::bound::{Bound, Figure, KnownFailure, Limit};
 
@@ -15,7 +15,7 @@ use super::selection::LineSet;
 use crate::acceptance::Acceptance;
 use std::collections::BTreeMap;
 
-/// A figure that is not where it has to be.
+/// A figure that is beyond its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundMiss {
     /// The scene's name.
@@ -24,13 +24,13 @@ pub struct BoundMiss {
     pub figure: &'static str,
     /// The figure's value.
     pub value: f64,
-    /// What it should be.
+    /// The limit of the figure.
     pub limit: f64,
-    /// What is known of it.
+    /// The known reason of the miss, if there is one.
     pub known: Option<KnownMiss>,
 }
 
-/// What is known of a miss.
+/// The known reason of a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownMiss {
     /// Why the bound is missed.
@@ -40,19 +40,19 @@ pub struct KnownMiss {
 }
 
 impl BoundMiss {
-    /// Whether it is known, and no worse than it was accepted.
+    /// Whether the miss is known, and no worse than the accepted value.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.known.is_some_and(|known| matches!(known.acceptance, Acceptance::Alike | Acceptance::Better(_)))
     }
 }
 
-/// What became of a promise.
+/// The result of a bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundResult {
     /// The name of the bound.
     pub id: &'static str,
-    /// The bound in words.
+    /// The text of the bound.
     pub says: &'static str,
     /// The number of figures that were compared with the bound.
     pub figures: usize,
@@ -61,7 +61,7 @@ pub struct BoundResult {
 }
 
 impl BoundResult {
-    /// Whether nothing missed it but what is known to, and no further than that was accepted.
+    /// Whether every miss of the bound is known, and no worse than accepted.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.missed.iter().all(BoundMiss::is_accepted)
@@ -76,7 +76,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// The board of rows about these scenes.
+    /// Makes the board from the rows about `scenes`.
     #[must_use]
     pub fn new(scenes: &[Scene], rows: &[CellRow]) -> Self {
         let places: BTreeMap<_, _> = scenes
@@ -100,7 +100,7 @@ impl Board {
         Self { cells: cells.collect(), scenes: scenes.to_vec() }
     }
 
-    /// Scenes in their order, with the figures of a law.
+    /// Returns the scenes in order, with the figures of a law.
     pub fn of<'a>(&'a self, law: &'a str) -> impl Iterator<Item = (&'a Scene, &'a Figures)> {
         self.scenes
             .iter()
@@ -142,7 +142,7 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
     }
 }
 
-/// A miss, with what is known of it.
+/// Makes a miss, with its known reason.
 fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Limit) -> BoundMiss {
     let listed = KNOWN_FAILURES.iter().chain(KNOWN_FULL_FAILURES).chain(KNOWN_JITTER_FAILURES);
     let mut of_it = listed.filter(|known| known.bound == bound && scene.starts_with(known.scene));
@@ -154,8 +154,8 @@ fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Lim
     BoundMiss { scene, figure, value, limit: bound_at, known }
 }
 
-/// Holds the bounds of these lines against the figures of a law. What is known to be missed is so
-/// of the product's alone.
+/// Judges the figures of a law by the bounds of these lines. Known reasons apply only to the
+/// product's law.
 #[must_use]
 pub fn judge(board: &Board, lines: LineSet, law: &str) -> Vec<BoundResult> {
     let mut judged: Vec<BoundResult> = bounds_of(lines).iter().map(|bound| one(board, law, bound)).collect();
@@ -171,7 +171,7 @@ pub fn judge(board: &Board, lines: LineSet, law: &str) -> Vec<BoundResult> {
     judged
 }
 
-/// The bounds that are promised on these lines.
+/// Returns the bounds for these lines.
 fn bounds_of(lines: LineSet) -> &'static [Bound] {
     match lines {
         LineSet::Grid => bounds::PRODUCT_BOUNDS,
@@ -246,7 +246,7 @@ fn undominated(board: &Board, law: &str) -> BoundResult {
     }
 }
 
-/// How much a foreground that waits is harmed, in one number: the 90th percentile.
+/// Returns the harm to a foreground that waits, in one number: the 90th percentile.
 #[must_use]
 pub fn harm(figures: &Figures, foreground: Foreground) -> Option<f64> {
     Figure::P90.of(figures, foreground)

@@ -5,20 +5,21 @@
 
 use super::bound::{KnownFailure, known};
 
-/// A packet takes 6 to 12 ms there, and requests alone load the line by .4 to .8.
+/// A line of 1 or 2 Mbit/s: a packet takes 6 to 12 ms, and requests alone load the line by .4 to
+/// .8.
 const THIN_LINE_REASON: &str = "a queue is four packets in a row that wait: 50 to 100 ms at 1 and 2 Mbit/s";
-/// Eight from 4 Mbit/s on.
+/// Eight transfers, at 4 Mbit/s and more.
 const EIGHT_TRANSFERS_REASON: &str =
     "each of eight needs four packets of its own to tell a queue, so they yield later than one";
 /// One or two figures of a line.
 const NEAR_MISS_REASON: &str = "by some hundredths; harm and share are traded for each other there";
-/// One at 10 Mbit/s and an RTT of 100 ms.
+/// One transfer at 10 Mbit/s and an RTT of 100 ms.
 const LONG_RTT_IDLE_REASON: &str = "not traced: one uses .67 beside requests and .71 beside a page";
-/// A CUBIC at 100 and 300 Mbit/s, in its first seconds.
+/// A CUBIC flow at 100 and 300 Mbit/s, in its first seconds.
 const CUBIC_CLIMB_REASON: &str = "beside a transfer the CUBIC's slow start ends sooner, and it climbs for seconds. \
                       Without HyStart at 100 Mbit/s it keeps .98, and so with a queue that fills the \
                       line at 300. That it keeps .76 there is not traced further";
-/// One at 300 Mbit/s.
+/// One transfer at 300 Mbit/s.
 const DOUBLE_ANSWER_REASON: &str = "a queue of its own is answered twice, as waits swing around 1 ms: with an RTT \
                      between two answers requests leave .89. A page's bursts pass 1 ms too: with a \
                      threshold of 2 ms a page leaves .87";
@@ -37,7 +38,7 @@ const LONG_RTT_REASON: &str = "the same line without loss has .88 too: the answe
 const CHANCE_LOSS_REASON: &str = "loss costs .01 at most: without it one has .91, and eight have .90";
 /// A foreground that loses by chance.
 const SEED_SCATTER_REASON: &str = "2.65, and 2.51 beside CUBIC, are of one seed. The median of five is 1.99";
-/// Two that begin unevenly, or one after the other.
+/// Two transfers that begin unevenly, or one after the other.
 const SLOW_CONVERGENCE_REASON: &str = "a difference shrinks by a factor e in 25 s at 10 Mbit/s and 40 s at 50: halves of the time have .89 to .97";
 /// Two, four and ten at 10 Mbit/s, and two at an RTT of 100 ms.
 const LEARNT_JITTER_REASON: &str = "not traced. Each learns jitter only while it meets no queue, and flows that meet queues at \
@@ -58,7 +59,7 @@ const SHARED_ACCESS_REASON: &str = "two paths have .94 of what one has. Not foun
 /// Several paths, and how near to full a law goes that lets queues drain.
 const QUEUE_DRAIN_REASON: &str =
     "each path leaves some hundredths of its line: one has .91 of 10 Mbit/s, and several have .89";
-/// Where each flow has a queue of its own.
+/// A line with a queue for each flow.
 const FAIR_QUEUE_REASON: &str =
     "a call waits for the turns of eight others, whatever they do: p90 1.12, and 1.10 beside CUBIC";
 /// Why laws miss a bound beside rivals.

@@ -1,4 +1,4 @@
-//! What a scene says: pure functions of its record, and of that of the foreground alone.
+//! The figures of a scene: pure functions of its record, and of the record of the foreground alone.
 
 use super::grid::{Foreground, Scene};
 use super::times::SceneTimes;
@@ -11,18 +11,19 @@ use serde::{Deserialize, Serialize};
 
 /// Seconds by which a call's packet may be late: two packets, as much as phones hold back.
 const LATE_SECONDS: f64 = 0.04;
-/// Seconds over which nobody may starve.
+/// The window in seconds for which the least share of a transfer is measured.
 const STARVATION_SECONDS: f64 = 10.0;
-/// Seconds in the beginning in which somebody may starve.
+/// Seconds at the beginning in which a transfer may starve.
 const WARM_UP_SECONDS: f64 = 5.0;
 
-/// The figures of a scene. What makes no sense there is `None`.
+/// The figures of a scene. `None`: the figure makes no sense in the scene.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// What is waited for: each time over the same time alone, median. A foreground that waits and
-    /// has `None`: infinite.
+    /// The median of the times that the foreground waits, each divided by the same time alone.
+    /// `None` for a foreground that waits: infinite.
     pub median: Option<f64>,
-    /// What is waited for: each time over the same time alone, 90th percentile.
+    /// The 90th percentile of the times that the foreground waits, each divided by the same time
+    /// alone.
     pub p90: Option<f64>,
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
@@ -35,8 +36,7 @@ pub struct Figures {
     /// transfers have filled the line for one second. `None`: they never did, or there is other
     /// traffic.
     pub fill: Option<f64>,
-    /// Jain's index of the transfers' bytes in the first half of the time in which all of them are
-    /// active.
+    /// Jain's index of the transfers' bytes, in the first half of the time in which all are active.
     pub jain_first: Option<f64>,
     /// Jain's index of the transfers' bytes in the second half of that time.
     pub jain: Option<f64>,
@@ -50,12 +50,12 @@ pub struct Figures {
     pub of_one: Option<f64>,
     /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.
     pub keeps: Option<f64>,
-    /// Seconds from the end of a competing bulk flow until the line has been full again for one
-    /// second. `None`: the line was never full again, or there is no such flow.
+    /// Seconds from the end of a competing bulk flow until the line was full for one second.
+    /// `None`: it never was, or there is no such flow.
     pub regain: Option<f64>,
 }
 
-/// The figures of `beside`. `alone` is what it is compared with: the same foreground and no
+/// Returns the figures of `beside`. `alone` is the run to compare with: the same foreground without
 /// transfers, or one path.
 #[must_use]
 pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figures {
@@ -148,7 +148,7 @@ fn background(record: &Record) -> impl Iterator<Item = &TransferRecord> {
     group(record, BACKGROUND_NAME).chain(group(record, LAST_NAME))
 }
 
-/// When the last answer came, or the scene ended before it did.
+/// Returns the time of the last reply, or of the end if a reply is missing.
 fn last(record: &Record) -> Option<f64> {
     let ends = record.requests.iter().flat_map(|requests| &requests.list).map(|request| {
         match (request.began, request.took) {
@@ -178,7 +178,8 @@ fn ratios(foreground: Foreground, alone: &Record, beside: &Record) -> Vec<Option
     }
 }
 
-/// From the first object that was asked for to the last that came; `None`: one did not.
+/// Returns the seconds from the first request for an object to the last reply. `None`: a reply is
+/// missing.
 fn page(objects: &RequestsRecord) -> Option<f64> {
     let began = objects.list.iter().filter_map(|object| object.began).min_by(f64::total_cmp)?;
     let came = objects.list.iter().map(|object| Some(object.began? + object.took?));
@@ -200,7 +201,7 @@ fn late(alone: &Record, beside: &Record) -> Option<f64> {
     (!pairs.is_empty()).then(|| pairs.iter().filter(late).count() as f64 / pairs.len() as f64)
 }
 
-/// What all lines carried towards the receivers, by sample.
+/// Returns the bytes that all lines carried towards the receivers, by sample.
 fn sent(record: &Record) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     let lines = record.links.iter().filter(|link| {
@@ -213,9 +214,9 @@ fn sent(record: &Record) -> Vec<u64> {
     all
 }
 
-/// What a scene's lines can carry.
+/// The capacity of a scene's lines.
 struct Capacity {
-    /// From a second on, bytes per second.
+    /// The rate in bytes per second, with the second from which it applies.
     rates: Vec<(f64, f64)>,
 }
 

@@ -4,16 +4,16 @@ use super::cases::CASE_SCENES;
 use super::grid::{Foreground, GRID_LINES, Scene, TRANSFER_COUNTS};
 use super::transfer_mix::TransferMix;
 
-/// How much of the grid.
+/// The size of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Some 150 scenes.
     Quick,
-    /// All scenes of the grid, and those beside it.
+    /// All scenes of the grid, and the cases beside it.
     Full,
 }
 
-/// What the quick form has of each of its lines.
+/// The foregrounds and numbers of transfers in the quick form, for each of its lines.
 const QUICK_SCENES: [(Foreground, u32); 9] = [
     (Foreground::Requests, 1),
     (Foreground::Requests, 8),

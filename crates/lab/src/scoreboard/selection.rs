@@ -1,5 +1,5 @@
-//! Which cells of the grid run. A form, laws and seeds choose them, and what somebody wants to look
-//! at alone.
+//! Which cells of the grid run: those of a form, of laws and of seeds, or single cells that are
+//! named.
 
 use super::cell::Cell;
 use super::grid::{Law, LineHalf, Scene};
@@ -7,10 +7,10 @@ use super::jitter::jitter_scenes;
 use super::scenes::{Form, scenes};
 use core::str::FromStr;
 
-/// Which lines are looked at.
+/// The set of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineSet {
-    /// The grid and the cases beside it.
+    /// The lines of the grid and of the cases beside it.
     #[default]
     Grid,
     /// Lines whose delays jump without a queue.
@@ -28,8 +28,8 @@ impl LineSet {
     }
 }
 
-/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or
-/// `law=cubic`. Commas separate values.
+/// A filter of cells: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or
+/// `law=cubic`. Commas separate alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellFilter {
     key: FilterKey,
@@ -100,9 +100,9 @@ impl CellFilter {
 /// The cells that are wanted.
 #[derive(Clone, Debug)]
 pub struct CellSelection {
-    /// Which lines.
+    /// The set of lines.
     pub lines: LineSet,
-    /// How much of them.
+    /// The form: quick or full.
     pub form: Form,
     /// The laws to run.
     pub laws: Vec<Law>,
@@ -110,7 +110,7 @@ pub struct CellSelection {
     pub seeds: u64,
     /// One half of the lines alone.
     pub half: Option<LineHalf>,
-    /// All of these hold.
+    /// Filters that a cell must all pass.
     pub only: Vec<CellFilter>,
 }
 

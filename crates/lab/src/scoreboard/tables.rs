@@ -1,4 +1,4 @@
-//! The board as tables for whoever prints them.
+//! The board as tables to print.
 
 use super::{Board, BoundResult, CellRow, Figure, Foreground};
 use crate::acceptance::Acceptance;
@@ -94,7 +94,8 @@ pub fn bounds(law: &str, judged: &[BoundResult]) -> Grid {
     Grid { headings, keys: 1, rows: judged.iter().map(row).collect() }
 }
 
-/// How a known miss compares with the accepted one, where that is worth a word.
+/// Returns the comparison of a known miss with the accepted value, in words. Empty if they are
+/// alike.
 fn acceptance(acceptance: Acceptance) -> String {
     match acceptance {
         Acceptance::Missing => ", and no value is accepted".to_owned(),

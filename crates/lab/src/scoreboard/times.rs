@@ -1,4 +1,4 @@
-//! How long a test case of the scoreboard takes in simulated time. It is only as long as reliable
+//! The duration of a test case of the scoreboard in simulated time. It is only as long as reliable
 //! results need, to save processor time. Simulating a fast line costs up to a hundred times as much
 //! as a slow line.
 
@@ -9,22 +9,21 @@ use super::transfer_mix::TransferMix;
 /// A scene from beginning to end, in milliseconds. The transfers begin at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneTimes {
-    /// When the foreground begins; with nobody else there, from when on counts what the transfers
-    /// have.
+    /// The start of the foreground or, without one, the time from which the transfers' bytes count.
     pub begin: u32,
-    /// When it ends, or asks for the last time.
+    /// The end of the foreground, or the time of its last request.
     pub end: u32,
     /// When the scene does.
     pub stop: u32,
     /// Between two requests, pages or chunks, on average.
     pub every: u32,
-    /// How many of them there are.
+    /// Number of requests or pages.
     pub count: u32,
 }
 
-/// As many requests as `lab harm` makes; on fast lines half as many still tell a 90th percentile.
+/// Number of requests, as in `lab harm`. On fast lines half as many suffice for a 90th percentile.
 const REQUEST_COUNT: u32 = 300;
-/// How many pages are fetched.
+/// Number of pages to fetch.
 const PAGE_COUNT: u32 = 24;
 /// Bits of a page: 30 objects of 7.8 KB on average.
 const PAGE_BITS: u32 = 30 * 7_800 * 8;
@@ -93,7 +92,7 @@ impl Scene {
         SceneTimes { begin, end: begin + company, stop: begin + company + after, every, count }
     }
 
-    /// Megabits that the line could carry in the scene: what it costs.
+    /// Returns the megabits that the line could carry in the scene, as its cost.
     #[must_use]
     pub fn cost(&self) -> u64 {
         u64::from(self.line.mbit * self.line.paths.lines()) * u64::from(self.times().stop) / 1_000

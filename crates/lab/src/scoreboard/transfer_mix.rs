@@ -5,11 +5,11 @@ use core::fmt;
 /// How the transfers of a scene differ among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferMix {
-    /// Transfers do not differ, but that they begin within a second.
+    /// The transfers are equal, and begin within a second.
     Alike,
-    /// The last begins `LATE_START_MS` after the others.
+    /// The last transfer begins `LATE_START_MS` after the others.
     Late,
-    /// The round-trip time of the last is this many times that of the others.
+    /// The round-trip time of the last transfer is this multiple of the others'.
     Rtt(u32),
     /// The last has the direct path alone.
     Single,

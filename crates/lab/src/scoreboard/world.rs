@@ -11,11 +11,11 @@ use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;
 use serde_json::{Value, json};
 
-/// What the plan calls the background transfers.
+/// The name of the background transfers in the plan.
 pub const BACKGROUND_NAME: &str = "background";
-/// What the plan calls the background transfer that differs from the others.
+/// The name in the plan of the background transfer that differs from the others.
 pub const LAST_NAME: &str = "last";
-/// What the plan calls the foreground.
+/// The name of the foreground in the plan.
 pub const FOREGROUND_NAME: &str = "foreground";
 /// Bytes of a request's answer.
 const ANSWER_SIZE: &str = "20 KB";
@@ -33,7 +33,7 @@ const VIDEO_PART: f64 = 0.4;
 /// Seconds of a chunk.
 const CHUNK_SECONDS: f64 = 2.0;
 
-/// Where a line is: its ends, in the direction of the data.
+/// The ends of each line, in the direction of the data.
 pub(super) const DIRECT_LINKS: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
 /// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`. Fields: both
@@ -57,7 +57,7 @@ const STALL_PERIOD_MS: u32 = 1_000;
 /// The shortest and the longest stall in milliseconds.
 const STALL_MS: [u32; 2] = [20, 50];
 
-/// The plan of a scene, beside transfers of `law` or, for what is compared with, alone.
+/// Returns the plan of a scene with transfers of `law`. `None`: without transfers, to compare with.
 #[must_use]
 pub fn plan(scene: &Scene, law: Option<&Law>) -> Value {
     plan_of(scene, scene.times(), law)
@@ -178,7 +178,8 @@ fn asked(name: &str, start: u32) -> Value {
     })
 }
 
-/// What a scene beside `law` is compared with, if it is with anything.
+/// Returns the plan of the run with which a scene under `law` is compared. `None`: it is compared
+/// with none.
 #[must_use]
 pub fn compared(scene: &Scene, law: &Law) -> Option<Value> {
     if scene.instead_of_one_path() {
@@ -297,7 +298,8 @@ fn links(line: &Bottleneck) -> Vec<Value> {
     }
 }
 
-/// What changes about the line. Data go one way, and the delay changes both ways.
+/// Returns the changes of the line. Its rate changes in the direction of the data, its delay in
+/// both.
 fn changes(line: &Bottleneck, stop: u32) -> Vec<Value> {
     let rate = |(at, rate): (u32, u64)| json!({ "at": ms(at), "link": ["near", "far"], "rate": format!("{rate} bit/s"), "one_way": true });
     let delay =

@@ -2,19 +2,19 @@
 
 use byway_wire::Duration;
 
-/// What two hosts exchange over byway's engine, and what these hosts are like. The sender opens
-/// sessions until all is done: when a session is lost, it begins another one.
+/// The data that two hosts exchange over byway's engine, and the properties of these hosts. The
+/// sender begins another session when one is lost, until all is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExchangeOptions {
     /// Bytes of each object that the sender has for the receiver; 0: an empty object.
     pub objects: Vec<u64>,
-    /// How many objects the receiver has on its disk before the transfer begins.
+    /// Number of objects that the receiver has on its disk before the transfer begins.
     pub objects_present: usize,
     /// Bytes of each object that the receiver has for the sender.
     pub objects_back: Vec<u64>,
     /// Streams that the sender opens in every session.
     pub streams: Vec<StreamSetup>,
-    /// Unreliable datagrams that either side sends to the other.
+    /// Number of unreliable datagrams that each host sends to the other.
     pub datagrams: u32,
     /// Bits per second at which the application writes streams. `None`: as fast as they take it.
     pub writes: Option<u64>,
@@ -32,7 +32,7 @@ pub struct ExchangeOptions {
     /// Whether the receiver's ticket names the relays. If not, the sender offers them over the
     /// direct route.
     pub ticket_names_relays: bool,
-    /// How long the words of the relays are valid. `None`: longer than the run.
+    /// The validity of the relay words. `None`: longer than the run.
     pub words_hold: Option<Duration>,
     /// The sender's clock.
     pub sender_clock: ClockSetup,
@@ -58,18 +58,18 @@ pub struct StreamSetup {
     pub answer: u64,
     /// Whether the answer begins only after the end of the request.
     pub in_turn: bool,
-    /// The sender resets the stream after so many bytes. `None`: it does not.
+    /// The number of bytes after which the sender resets the stream. `None`: it does not.
     pub reset_after: Option<u64>,
 }
 
-/// How a host's clock differs from the world's time. It never goes back.
+/// The difference between a host's clock and the world's time. The clock never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockSetup {
-    /// How far the clock is ahead when the run begins.
+    /// The clock's lead when the run begins.
     pub ahead: Duration,
     /// Parts per million by which the clock runs fast. Negative: slow.
     pub drift_ppm: f64,
-    /// The time at which the clock jumps ahead, and by how much. `None`: it does not.
+    /// The time at which the clock jumps ahead, and the size of the jump. `None`: it does not jump.
     pub step: Option<(Duration, Duration)>,
 }
 
@@ -85,7 +85,7 @@ pub enum EndChoice {
 /// A change at an end of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndChange {
-    /// The process ends, and a new one starts at once with what the disk holds.
+    /// The process ends, and a new one starts at once with the state on the disk.
     Restart,
     /// The host is suspended (`true`) or resumed.
     Freeze(bool),
@@ -98,9 +98,9 @@ pub enum EndChange {
     },
     /// A NAT gives the host's first socket another port.
     Rebind,
-    /// A NAT in front of the first socket lets in only what answers (`true`), or everything.
+    /// A NAT before the first socket lets in only replies (`true`), or all packets.
     NatFilter(bool),
-    /// The first socket gets another address, and the host is told.
+    /// The first socket gets another address, and the host is notified.
     Move,
     /// The application reads (`true`), or takes nothing.
     Reads(bool),
@@ -117,7 +117,7 @@ pub struct UdpFilter {
     pub above: usize,
 }
 
-/// What an attacker does who sees all datagrams of exchanges.
+/// The actions of an attacker who sees all datagrams of exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Attack {
     /// The probability that a datagram arrives once more, up to two seconds later.

@@ -12,7 +12,7 @@ use thiserror::Error;
 /// Rows by variant and seed.
 #[derive(Debug, Default)]
 pub struct Collection {
-    /// The number of a variant, from 1, by its labels.
+    /// The number of each variant, from 1, by its labels.
     variants: BTreeMap<Vec<(String, String)>, usize>,
     rows: BTreeMap<(usize, u64), RunAnswers>,
 }
@@ -20,7 +20,7 @@ pub struct Collection {
 /// Why a row does not belong to the others.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowConflict {
-    /// The plan has no such variant.
+    /// The plan does not have this variant.
     #[error("the plan has no variant {0}")]
     Variant(String),
     /// The same run came out in two ways. The simulator promises that it does not.

@@ -5,7 +5,7 @@ use super::task::SweepTask;
 use crate::plan::Mode;
 use core::ops::RangeInclusive;
 
-/// How many seeds a task has, so that it takes about `task_seconds` where one run takes
+/// Returns the number of seeds with which a task takes about `task_seconds`, where one run takes
 /// `run_seconds`: at least 1.
 #[must_use]
 pub fn seeds_per_task(run_seconds: f64, task_seconds: f64) -> u64 {

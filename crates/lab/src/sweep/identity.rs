@@ -1,10 +1,10 @@
-//! What decides the outcome of a run but its variant and seed.
+//! The identity of a sweep, which decides the outcome of a run besides its variant and seed.
 
 use crate::measure::Measure;
 use crate::plan::Plan;
 
-/// What decides the outcome of a run but its variant and seed: the plan with its mode and values,
-/// and the program. Both are hashes in hexadecimal digits.
+/// The identity of a sweep: the plan with its mode and values, and the program. Both are hashes in
+/// hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SweepIdentity {
     /// The hash of every variant of the plan, with what the plan leaves to defaults, and of what is

@@ -1,4 +1,4 @@
-//! What a run leaves: its key and its answers, as a line of JSON.
+//! The row of a run: its key and its answers, as a line of JSON.
 
 use super::identity::SweepIdentity;
 use crate::measure::{Measure, RecordsError, RunAnswers, SharedTexts, WrittenAnswers};
@@ -9,19 +9,19 @@ use thiserror::Error;
 /// A row as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Of which plan and program the row is.
+    /// The plan and the program of the row.
     pub identity: SweepIdentity,
-    /// What the run answered.
+    /// The answers of the run.
     pub answers: RunAnswers,
 }
 
 /// Why a line is no row.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowError {
-    /// It is not the JSON of a row. A line that was cut off is not, either.
+    /// The text is not the JSON of a row, as when a line was cut off.
     #[error("it is no row, or a part of one")]
     NoRow,
-    /// Its trace is no hash.
+    /// The trace is not a hash.
     #[error("its trace is no hexadecimal number")]
     Trace,
 }
@@ -35,7 +35,8 @@ struct WrittenRow {
 }
 
 impl Row {
-    /// The line for a run, without its end. The same run gives the same bytes everywhere.
+    /// Returns the line for a run, without a line feed. The same run gives the same bytes
+    /// everywhere.
     ///
     /// # Errors
     /// The times of the record are no times.
@@ -50,7 +51,7 @@ impl Row {
         Ok(serde_json::to_string(&row).unwrap_or_default())
     }
 
-    /// Reads what [`line`](Self::line) wrote.
+    /// Reads a line that [`line`](Self::line) wrote.
     ///
     /// # Errors
     /// The line is no row.

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// example `3f2a91c04be877d1 6e6671cc90aa1b37 all 12 17..32`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepTask {
-    /// Of which plan and program the task is.
+    /// The plan and the program of the task.
     pub identity: SweepIdentity,
     /// The mode of the plan.
     pub mode: Mode,

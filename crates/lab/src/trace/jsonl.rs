@@ -8,7 +8,7 @@ use std::io::{self, Write};
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum JsonLine<'a> {
-    /// Which run the lines below belong to.
+    /// The run to which the lines below belong.
     Run {
         axes: &'a [(String, String)],
         seed: u64,
@@ -21,7 +21,7 @@ enum JsonLine<'a> {
         /// Bytes acknowledged so far.
         acked: u64,
         window_packets: f32,
-        /// `None`: it is not known.
+        /// The window in bytes. `None`: not known.
         window_bytes: Option<u32>,
         rtt_ms: f32,
         lost: u32,

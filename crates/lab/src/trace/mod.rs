@@ -1,5 +1,4 @@
-//! What happened, for other tools: every path by sample as JSON lines or qlog, every datagram as
-//! pcapng.
+//! Traces for other tools: every path by sample as JSON lines or qlog, every datagram as pcapng.
 
 pub mod jsonl;
 pub mod pcapng;

@@ -87,7 +87,7 @@ impl<W: Write> Pcapng<W> {
         result
     }
 
-    /// Writes what is still buffered.
+    /// Writes the bytes that are still buffered.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -23,7 +23,7 @@ pub fn file_name(record: &Record, index: usize) -> String {
     format!("seed-{}-{}-{name}{}", record.seed, index + 1, byway_qlog::FILE_SUFFIX)
 }
 
-/// Writes what happened to `transfer`, one of `record`'s.
+/// Writes the events of `transfer`, one of `record`'s.
 ///
 /// # Errors
 /// If `out` cannot be written.

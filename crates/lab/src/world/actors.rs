@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 /// Without a rate, the plain TCP of each hop decides.
 const UNKNOWN_HOP_CONTROLLER: &str = "TCP to relays is governed by newreno or cubic, without options";
-/// UDP ports of the simulated hosts, to tell them apart in a trace.
+/// The UDP port of simulated senders. Each role has its own, for traces.
 const SENDER_PORT: u16 = 5000;
 const RECEIVER_PORT: u16 = 4000;
 const HTTP_PORT: u16 = 80;
@@ -87,7 +87,7 @@ impl TransferActor {
     }
 }
 
-/// Where actors are put.
+/// The builder that puts hosts into the world.
 struct WorldBuilder<'a, 'b> {
     seed: u64,
     end: Instant,
@@ -555,7 +555,7 @@ impl WorldBuilder<'_, '_> {
     }
 }
 
-/// The configuration of a session with these options.
+/// Returns the configuration of a session with these options.
 fn config(options: &SessionOptions) -> Config {
     Config {
         pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },

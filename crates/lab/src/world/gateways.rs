@@ -42,10 +42,10 @@ pub(super) struct GatewayNode {
     pub(super) plain: u64,
 }
 
-/// Where a host's segments come in.
+/// The port at which a host's segments enter a gateway.
 struct HostPort {
     host: SocketAddr,
-    /// The address of the other host, behind the other gateway.
+    /// The address of the peer, behind the other gateway.
     beyond: SocketAddr,
     packets: Packets,
 }
@@ -150,7 +150,7 @@ impl Machine for GatewayNode {
     }
 }
 
-/// Two gateways that are to be put into a world once all hosts behind them are known.
+/// Two gateways that will be put into a world once all hosts behind them are known.
 pub(super) struct PlannedGateways {
     gateways: Gateways,
     addresses: [SocketAddr; 2],
@@ -173,8 +173,8 @@ pub(super) struct GatewayPair {
 }
 
 impl GatewayPair {
-    /// The paths by which the flows of a sender go: those of all flows, or those that are its
-    /// flow's own.
+    /// Returns the paths on which the flows of a sender travel: the site's paths, or those of the
+    /// flow's own session.
     pub(super) fn paths(&self, world: &World, from: IpAddr) -> Vec<PathStatus> {
         let gateway = &world[self.entry].gateway;
         let peers = gateway.status().peers.into_iter();

@@ -1,4 +1,4 @@
-//! What happens to hosts, relays and middleboxes at a time that the plan names.
+//! Changes to hosts, relays and middleboxes at the times in a plan.
 
 use super::actors::Actors;
 use super::middleboxes::Middleboxes;

@@ -1,4 +1,4 @@
-//! Who sits where: addresses of hosts, and the ways between them.
+//! The places of hosts: their addresses, and the routes between them.
 
 use super::run_error::RunError;
 use crate::setup::{NodeChoice, PathChoice, RegistrySetup, Transfer};
@@ -17,7 +17,7 @@ pub(super) struct Layout<'a> {
     given: u32,
     routes: Vec<(IpAddr, IpAddr, Vec<Direction>)>,
     used: BTreeSet<Direction>,
-    /// The nodes of hosts that find their ways when they need them.
+    /// The nodes of hosts whose routes are found when needed.
     free: BTreeMap<IpAddr, String>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Layout<'a> {
         Self { graph, given: 0, routes: Vec::new(), used: BTreeSet::new(), free: BTreeMap::new() }
     }
 
-    /// An address that nobody else has, in 10.0.0.0/8.
+    /// Returns an address in 10.0.0.0/8 that no other host has.
     pub(super) fn address(&mut self, port: u16) -> SocketAddr {
         self.given += 1;
         let [_, a, b, c] = self.given.to_be_bytes();
@@ -59,7 +59,7 @@ impl<'a> Layout<'a> {
         self.graph
     }
 
-    /// The ways between hosts, by their ends.
+    /// Returns the routes between hosts, by their ends.
     pub(super) fn ways(&self) -> impl Iterator<Item = ((IpAddr, IpAddr), &[Direction])> {
         self.routes.iter().map(|(from, to, way)| ((*from, *to), way.as_slice()))
     }
@@ -110,7 +110,7 @@ pub(super) struct PlacedTransfer {
 }
 
 impl PlacedTransfer {
-    /// Chooses by the seed what the plan leaves to chance.
+    /// Chooses the nodes that the plan leaves to chance, by the seed.
     pub(super) fn new(transfer: &Transfer, graph: &Graph, seed: u64) -> Result<Self, RunError> {
         let mut random = Random::component(seed, &format!("ends of {}", transfer.name));
         let taken = |end: &NodeChoice| match end {
@@ -184,7 +184,7 @@ pub(super) fn enrolled(registry: &RegistrySetup, graph: &Graph, seed: u64) -> Re
     Ok(nodes)
 }
 
-/// Takes some of the nodes whose names begin with a word, and that `fit`.
+/// Chooses `count` of the nodes that begin with `prefix` and `fit`.
 fn some(
     who: &str,
     prefix: &str,

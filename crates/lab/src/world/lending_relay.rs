@@ -9,10 +9,9 @@ use byway_wire::{Duration, Input, Instant, Local, Machine, TcpRequest, Transmit,
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Bytes that counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
+/// Bytes per datagram that interface counters add to the payload: UDP, IPv4 and Ethernet headers.
 const HEADER_BYTES: u64 = 8 + 20 + 14;
-/// Bytes per second from which on a host that itself sends or receives is busy, as its heartbeats
-/// say.
+/// The rate of a host's own traffic, in bytes per second, from which its heartbeats call it busy.
 const BUSY_BYTES_PER_SECOND: u64 = 32 << 10;
 
 /// The counters of the line at a node.
@@ -20,7 +19,7 @@ const BUSY_BYTES_PER_SECOND: u64 = 32 << 10;
 pub(super) struct NodeCounters(Rc<Cell<InterfaceCounters>>);
 
 impl NodeCounters {
-    /// Counts from now on what goes to the line and what comes by it.
+    /// Begins to count the bytes that enter and leave the line.
     pub(super) fn watch(&self, world: &mut World, there: LinkId, back: LinkId) {
         let line = Rc::clone(&self.0);
         world.observe(there, move |fact| {
@@ -58,7 +57,7 @@ impl LendingRelay {
         Self { relay, line, looked: None }
     }
 
-    /// Tells what the counters say, if the last time is at least `every` ago.
+    /// Passes the line's counters to the relay, if the last time was at least `every` ago.
     fn look(&mut self, now: Instant, every: Duration) {
         let (Some(line), Some(lending)) = (&self.line, self.relay.lending()) else { return };
         if self.looked.is_some_and(|looked| now.since(looked) < every) {

@@ -39,7 +39,7 @@ pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<O
     Ok(destination.map(|_| largest_sum(&demands, &capacities, &choices)))
 }
 
-/// What of a line's rate is payload.
+/// Returns the payload part of a line's rate.
 fn payload(rate: u64, carrier: &Carrier) -> f64 {
     let (payload, wire) = match carrier {
         Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => (tcp.mss, tcp.mss + 52),

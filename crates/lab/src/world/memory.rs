@@ -1,4 +1,4 @@
-//! What a world may need, before it runs.
+//! Estimates the memory of a world before it runs.
 
 use super::actors::Actors;
 use super::layout::Layout;
@@ -31,8 +31,8 @@ const TRANSFER_SAMPLE_BYTES: u64 = 8;
 /// Bytes of a link's sample.
 const LINK_SAMPLE_BYTES: u64 = 8 + 4 + 4;
 
-/// An upper bound of the bytes of memory that running a variant takes: packets in flight, what
-/// hosts store of them, and the recorded samples.
+/// Returns an upper bound of the memory in bytes for running a variant: packets in flight, the
+/// state that hosts keep of them, and the recorded samples.
 ///
 /// # Errors
 /// [`RunError`]: what in the plan is wrong.
@@ -84,8 +84,8 @@ fn in_links(graph: &Graph, layout: &Layout<'_>) -> u64 {
     graph.memory_bound(layout.used().iter().copied(), traffic) / (PACKET_BYTES + MEMORY_PER_PACKET)
 }
 
-/// The packets that hosts send before ACKs or losses stop them: twice what fills a way and the
-/// queues before its slowest links.
+/// Returns the packets that hosts send before ACKs or losses stop them: twice the capacity of a
+/// route and of the queues before its slowest links.
 fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     let moving = setup.transfers.iter().zip(&actors.transfers).map(|(transfer, moving)| {
         let most = match &transfer.carrier {
@@ -103,8 +103,8 @@ fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     moving.chain(asking).chain(cross).fold(0, u64::saturating_add).saturating_mul(2)
 }
 
-/// The packets that fill a way: those that propagate in a round trip, and those that wait before
-/// its slowest links.
+/// Returns the packets that fill a route: those in flight during a round trip, and those in the
+/// queues before its slowest links.
 fn fills(graph: &Graph, way: &[Direction]) -> u64 {
     let back: Vec<Direction> = way.iter().map(|link| link.reversed()).collect();
     let Some(rate) = graph.bottleneck(way) else { return u64::MAX };

@@ -1,5 +1,5 @@
-//! What stands on links between hosts and looks into packets: filters that drop UDP, devices that
-//! clear ECN marks, and an attacker who replays and forges.
+//! Middleboxes on links between hosts: filters that drop UDP, devices that clear ECN marks, and an
+//! attacker who replays and forges.
 
 use crate::setup::{Attack, UdpFilter};
 use byway_sim::topology::Direction;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 const MAX_REPLAY_DELAY: Duration = Duration::from_secs(2);
 /// UDP ports of hosts are below, TCP's above (`byway_sim::tcp::tcp_address`).
 const TCP_PORTS: u16 = 1 << 15;
-/// Bytes by which a forgery may be longer than what it is made from.
+/// The most bytes by which a forgery exceeds the packet from which it is made.
 const MAX_PADDING_LEN: u64 = 64;
 
 /// All middleboxes of a world.
@@ -28,9 +28,9 @@ struct MiddleboxState {
     filters: BTreeMap<Direction, UdpFilter>,
     bleaching: BTreeSet<Direction>,
     attack: Attack,
-    /// Hosts that speak byway's protocol: others' packets pass.
+    /// Hosts that speak byway's protocol. Packets of other hosts pass.
     hosts: BTreeSet<IpAddr>,
-    /// What the attacker will send.
+    /// The forgeries that the attacker will send.
     forgeries: Vec<Forgery>,
     random: Random,
 }
@@ -44,7 +44,7 @@ struct Forgery {
 }
 
 impl Middleboxes {
-    /// Middleboxes between hosts that these ways lead to.
+    /// Makes the middleboxes on the routes `ways` between hosts.
     pub(super) fn new(
         ways: BTreeMap<(IpAddr, IpAddr), Vec<Direction>>,
         bleaching: BTreeSet<Direction>,
@@ -65,13 +65,13 @@ impl Middleboxes {
         })))
     }
 
-    /// Lets the middleboxes see what hosts send.
+    /// Shows the middleboxes all packets that hosts send.
     pub(super) fn watch(&self, world: &mut World) {
         let state = Rc::clone(&self.0);
         world.tap(move |seen| state.borrow_mut().look(seen));
     }
 
-    /// From now on a link has this filter for UDP, or none.
+    /// Sets the filter for UDP on a link, or removes it.
     pub(super) fn filter(&self, link: Direction, filter: Option<UdpFilter>) {
         let mut state = self.0.borrow_mut();
         match filter {
@@ -80,7 +80,7 @@ impl Middleboxes {
         };
     }
 
-    /// The attacker sends what it has prepared.
+    /// Sends the forgeries that the attacker has prepared.
     pub(super) fn attack(&self, world: &mut World) {
         let forgeries = core::mem::take(&mut self.0.borrow_mut().forgeries);
         for Forgery { at, from, to, payload } in forgeries {

@@ -162,7 +162,7 @@ fn is_done(setup: &Setup, world: &World, actors: &Actors) -> bool {
         .all(|asking| world[asking.clients].outcomes().iter().all(|outcome| outcome.finished.is_some()))
 }
 
-/// What stands between hosts and looks into packets. `None`: nothing does in this plan.
+/// Makes the middleboxes of a plan. `None`: the plan has none.
 fn middleboxes(
     setup: &Setup,
     seed: u64,

@@ -9,8 +9,8 @@ use byway_sim::topology::{Graph, Parameters, named};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The network of `setup`, with the times at which its links change. Some of the topologies that a
-/// plan can name have random parts; `seed` decides these parts.
+/// Makes the network of `setup`, with the times at which its links change. Some topologies have
+/// random parts, which `seed` decides.
 ///
 /// # Errors
 /// [`RunError::Network`] and [`RunError::OneWay`].
@@ -38,7 +38,7 @@ pub fn graph(setup: &Setup, seed: u64) -> Result<Graph, RunError> {
     Ok(graph)
 }
 
-/// Changes the lines that are there, adds those that are not.
+/// Changes the lines that exist, and adds the others.
 fn add_lines(graph: &mut Graph, network: &Network) -> Result<(), RunError> {
     // Both directions of a new line are needed before it can be added.
     let mut fresh: BTreeMap<(&str, &str), PipeConfig> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is noted of a world while it runs, and what is told of it in the end.
+//! Records samples of a world while it runs, and makes its record at the end.
 
 use super::actors::{Actors, CrossActor, TransferActor};
 use super::gateways::GatewayPair;
@@ -16,10 +16,10 @@ use byway_sim::{LinkId, World};
 use byway_wire::{Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Links that are noted whatever they are; of more, only the slowest of each way.
+/// The most links of which all are recorded. Of more links, only the slowest of each route are.
 const MAX_LINKS: usize = 64;
 
-/// The links that are noted.
+/// Returns the links to record.
 pub(super) fn watched(graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> BTreeSet<Direction> {
     let ways = actors.transfers.iter().flat_map(|moving| &moving.ways);
     let ways: Vec<_> = ways.chain(actors.requests.iter().map(|asking| &asking.way)).collect();
@@ -36,7 +36,7 @@ pub(super) fn watched(graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> BT
     ways.iter().flat_map(slowest).collect()
 }
 
-/// The links that are noted, and empty records of them.
+/// Returns the links to record, with empty records.
 pub(super) fn links(
     graph: &Graph,
     actors: &Actors,
@@ -69,11 +69,11 @@ pub(super) struct Recorder {
 struct TransferNotes {
     record: TransferRecord,
     ways: Vec<PathTotals>,
-    /// The ways whose relays have answered a probe in time, as the transfer numbers them.
+    /// The routes whose relays have answered a probe in time, by their numbers in the transfer.
     available: BTreeSet<usize>,
-    /// Where ways to relays of a registry stand among these, by their number.
+    /// The index of each route to a relay of a registry, by the relay's number.
     listed: BTreeMap<usize, usize>,
-    /// Of every path that there ever was, or TCP's subflows by number.
+    /// The counts of every path that ever existed, or of TCP's subflows by number.
     paths: BTreeMap<PathId, PathCounts>,
     /// Bytes acknowledged at the last sample.
     acked: u64,
@@ -84,21 +84,21 @@ struct TransferNotes {
 struct PathTotals {
     /// Bytes of data acknowledged.
     acked: u64,
-    /// Whether it was usable.
+    /// Whether the path was usable.
     usable: bool,
 }
 
-/// A path as it was last seen.
+/// The counts of a path at the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct PathCounts {
     way: usize,
-    /// Bytes acknowledged, with headers where the path counts them.
+    /// Bytes acknowledged, with headers if the path counts them.
     bytes: u64,
     lost: u64,
 }
 
 impl Recorder {
-    /// Notes `links`; counts what went over `all`.
+    /// Makes a recorder that records `links`, and counts the packets on `all`.
     pub(super) fn new(
         setup: &Setup,
         graph: &Graph,
@@ -147,7 +147,7 @@ impl Recorder {
         }
     }
 
-    /// What is to be told of it all.
+    /// Makes the record at the end of a run.
     pub(super) fn finish(
         self,
         setup: &Setup,
@@ -199,7 +199,7 @@ fn cross(setup: &Setup, world: &World, actors: &Actors) -> Vec<CrossRecord> {
     asked.map(record).collect()
 }
 
-/// What gateways say in the end.
+/// Makes the records of the gateways at the end of a run.
 fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
     let record = |pair: &GatewayPair| {
         let (entry, exit) = (&world[pair.entry], &world[pair.exit]);
@@ -286,8 +286,8 @@ impl TransferNotes {
         }
     }
 
-    /// Where the way through the registry's relay of this number stands. A new one has carried
-    /// nothing so far.
+    /// Returns the index of the route through the registry's relay `number`. A new route has
+    /// carried no bytes so far.
     fn listed(&mut self, number: usize, actors: &Actors) -> usize {
         let (ways, record) = (&mut self.ways, &mut self.record);
         *self.listed.entry(number).or_insert_with(|| {

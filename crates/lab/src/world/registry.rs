@@ -21,13 +21,14 @@ use core::net::SocketAddr;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the clocks of registry and relays show when the world begins, in Unix seconds: some day.
+/// The clocks of the registry and the relays when the world begins, in Unix seconds: an arbitrary
+/// day.
 pub(super) const START_UNIX_SECONDS: u64 = 1_800_057_600;
 /// The range of grant ids that every relay gives this registry.
 pub(super) const REGISTRY_RANGE: u8 = 1;
-/// The word that enrolled the relays; clients have those after it.
+/// The number of the word with which the relays enrolled. Clients have the words after it.
 const JOIN_WORD: u32 = 1;
-/// Time between two looks of an asker whether its sender wants more.
+/// Time between two checks whether a sender wants more relays.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A registry that is being made.
@@ -53,7 +54,7 @@ impl RegistryBuilder {
         self.address
     }
 
-    /// Knows a relay, each with an operator of its own, and that it lived a second ago.
+    /// Adds a relay with an operator of its own, which was alive a second ago.
     pub(super) fn enrol(&mut self, node: &str, relay: &Relay, address: SocketAddr) {
         let id = relay.id();
         self.store.put_relay(RelayRow {
@@ -74,7 +75,7 @@ impl RegistryBuilder {
         let _ = self.store.answer(Wish::Note { seen, entries: Vec::new() });
     }
 
-    /// A word of its own for a client.
+    /// Makes a new registry word for a client.
     pub(super) fn word(&mut self) -> RegistryWord {
         self.words += 1;
         self.store.put_word(row(self.words, WordKind::Use));
@@ -88,12 +89,12 @@ impl RegistryBuilder {
         }
     }
 
-    /// How many clients have a word.
+    /// Returns the number of clients that have a word.
     pub(super) const fn clients(&self) -> u32 {
         self.words - JOIN_WORD
     }
 
-    /// The registry as it runs.
+    /// Makes the running registry.
     pub(super) fn open(self, seed: u64) -> RegistryNode {
         let Self { secret, mut store, .. } = self;
         let begin = match store.answer(Wish::Changes { since: 0 }) {
@@ -146,22 +147,22 @@ impl Node for RegistryNode {
     }
 }
 
-/// What passes between a sender and the asker on its host, which share it.
+/// The relay words that an asker has received. A sender and the asker on its host share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedOffers(Rc<RefCell<RelayOffers>>);
 
 #[derive(Debug, Default)]
 struct RelayOffers {
-    /// Words for relays, in the order in which they became known.
+    /// Relay words, in the order in which they became known.
     words: Vec<relay::Word>,
-    /// The sender tried them all.
+    /// Whether the sender tried them all.
     used_up: bool,
     /// No more will come.
     complete: bool,
 }
 
 impl SharedOffers {
-    /// The words after the first `taken`.
+    /// Returns the relay words after the first `taken`.
     pub(super) fn after(&self, taken: usize) -> Vec<relay::Word> {
         self.0.borrow().words.iter().skip(taken).cloned().collect()
     }
@@ -171,7 +172,7 @@ impl SharedOffers {
         self.0.borrow().complete
     }
 
-    /// The sender tried them all.
+    /// Notes that the sender tried all relay words.
     pub(super) fn use_up(&self) {
         self.0.borrow_mut().used_up = true;
     }
@@ -183,7 +184,7 @@ pub(super) struct RegistryClient {
     word: RegistryWord,
     exchange: Option<ClientExchange>,
     offers: SharedOffers,
-    /// How many of the draw are here.
+    /// Number of relays of the draw that have been received.
     had: usize,
     next: Option<Instant>,
 }

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 
 /// The port of relays, for who reads a trace.
 pub(super) const RELAY_PORT: u16 = 4748;
-/// How long words are good unless the plan says otherwise.
+/// The validity of relay words, unless the plan sets another.
 const WORD_LIFETIME_SECONDS: u64 = 365 * 86_400;
-/// Bytes on their way out of a relay between two rounds, at most. A world brings datagrams one by
+/// The most bytes that wait to leave a relay between two rounds. A world brings datagrams one by
 /// one.
 const QUEUE_BYTES: usize = 64 << 10;
-/// Datagrams on their way out of a relay between two rounds, at most.
+/// The most datagrams that wait to leave a relay between two rounds.
 const QUEUE_DATAGRAMS: usize = 64;
 /// Time between heartbeats, and the longest until the first.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
@@ -30,9 +30,9 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct RelayNodes {
     at: BTreeMap<String, RelayNode>,
-    /// The nodes of those that are enrolled, in their order.
+    /// The nodes of the enrolled relays, in order.
     enrolled: Vec<String>,
-    /// How those lend, if they are end hosts.
+    /// The lending of enrolled relays, if they are end hosts.
     lend: Option<LendLimit>,
 }
 
@@ -41,14 +41,14 @@ pub(super) struct RelayNodes {
 struct RelayNode {
     address: SocketAddr,
     key: [u8; 32],
-    /// How many grants it gave, or others in its name.
+    /// Number of grants that the relay, or a registry in its name, has given.
     grants: u32,
-    /// The registry where it is enrolled, and when it is heard of there first.
+    /// The registry at which the relay is enrolled, and the time of its first heartbeat there.
     enrolled: Option<(SocketAddr, Duration)>,
-    /// The line that it lends, and how.
+    /// The line that the relay lends, and the limit.
     line: Option<(NodeCounters, LendLimit)>,
     handle: Option<RelayHandle>,
-    /// Whether it also takes TCP connections.
+    /// The bytes of TCP connections, if the relay also takes these.
     tcp: Option<FrameBytes>,
 }
 
@@ -60,7 +60,7 @@ enum RelayHandle {
 }
 
 impl RelayNode {
-    /// The relay as it is when it starts at `now`: with nothing in memory but its key.
+    /// Makes the relay as it starts at `now`, with no state but its key.
     fn relay(&self, now: Instant) -> Relay {
         let mut config =
             Config::new(self.key, START_UNIX_SECONDS * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
@@ -82,7 +82,7 @@ impl RelayNode {
         relay
     }
 
-    /// The relay as it is when it starts at `now` on a host with TCP, if it has such a host.
+    /// Makes the relay as it starts at `now` on a host with TCP, if it takes TCP connections.
     fn carried(&self, now: Instant) -> Option<TcpCarried<LendingRelay>> {
         let bytes = self.tcp.as_ref()?;
         let options = TcpConfig { no_delay: true, ..TcpConfig::linux() };
@@ -97,13 +97,13 @@ impl RelayNode {
 }
 
 impl RelayNodes {
-    /// Relays that lend so when they are enrolled.
+    /// Makes an empty set of relays, which lend by `lend` when they are enrolled.
     pub(super) fn lending(lend: Option<LendLimit>) -> Self {
         Self { lend, ..Self::default() }
     }
 
-    /// A word for the relay at `node`, for a sender of its own, which holds for this long.
-    /// `address`: asked for where there is no relay yet.
+    /// Makes a relay word for the relay at `node`, for one sender and valid for `holds`. `address`
+    /// is called if the relay is new.
     pub(super) fn word(
         &mut self,
         node: &str,
@@ -145,7 +145,8 @@ impl RelayNodes {
         address
     }
 
-    /// The nodes of the relays that are enrolled with a registry, in the order in which they were.
+    /// Returns the nodes of the relays that are enrolled with a registry, in the order of
+    /// enrolment.
     pub(super) fn enrolled(&self) -> &[String] {
         &self.enrolled
     }
@@ -178,7 +179,7 @@ impl RelayNodes {
         })
     }
 
-    /// Puts the relays into the world, once all words are given.
+    /// Puts the relays into the world, once all relay words are given.
     pub(super) fn add(&mut self, world: &mut World) {
         for (node, site) in &mut self.at {
             let name = format!("relay at {node}");
@@ -195,7 +196,7 @@ impl RelayNodes {
         }
     }
 
-    /// Counts what passes the lines that are lent.
+    /// Begins to count the packets on the lines that are lent.
     pub(super) fn watch(&self, world: &mut World, graph: &Graph, built: &Built) -> Result<(), RunError> {
         for (node, site) in &self.at {
             let Some((line, _)) = &site.line else { continue };
@@ -225,7 +226,7 @@ impl RelayNodes {
         self.at.contains_key(node)
     }
 
-    /// How many there are.
+    /// Returns the number of relays.
     pub(super) fn count(&self) -> usize {
         self.at.len()
     }

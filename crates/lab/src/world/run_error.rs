@@ -6,7 +6,7 @@ use byway_sim::topology::TopologyError;
 /// Why a variant does not run, or did not run to its end.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The network cannot be made, or a way not be found in it.
+    /// The network cannot be made, or has no route between two hosts.
     #[error(transparent)]
     Network(#[from] TopologyError),
     /// A new link leads one way only.
@@ -48,7 +48,7 @@ pub enum RunError {
     /// Something is to happen to a transfer, or a registry, that is not there.
     #[error("{what}")]
     NothingThere {
-        /// What is not there.
+        /// The missing thing.
         what: String,
     },
     /// A host that lends has several lines.
@@ -57,12 +57,12 @@ pub enum RunError {
         /// The node's name.
         node: String,
     },
-    /// What the plan says of a controller is wrong.
+    /// A mistake in the plan's choice of a controller.
     #[error("{of}: {error}")]
     Congestion {
         /// The transfer's name.
         of: String,
-        /// What is wrong with the choice.
+        /// The mistake in the choice.
         error: ChoiceError,
     },
     /// A server of requests has fewer controllers to choose from.
@@ -73,12 +73,12 @@ pub enum RunError {
         /// The controller that was asked for.
         name: String,
     },
-    /// What the plan asks for cannot be done by this carrier.
+    /// The carrier does not support something in the plan.
     #[error("{transfer}: {why}")]
     Carrier {
         /// The transfer's name.
         transfer: String,
-        /// What cannot be done.
+        /// The part that is not supported.
         why: &'static str,
     },
     /// The world could need more memory than the plan allows.
@@ -92,7 +92,7 @@ pub enum RunError {
     /// The packets could not be written.
     #[error("cannot write the packets: {0}")]
     Capture(String),
-    /// Somebody wanted it to end.
+    /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,
 }

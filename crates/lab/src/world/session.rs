@@ -20,24 +20,24 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Time between two looks of a sender whether its receiver can be reached through another relay.
+/// Time between two checks of a sender whether its receiver can be reached through another relay.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a sender looks whether its receiver can be reached through another relay.
+/// Time for which a sender checks whether its receiver can be reached through another relay.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time between two looks of a sender whether the registry named relays.
 const OFFER_LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a ticket holds for each relay: the relay's address, the receiver's address as the relay
-/// sees it, and the consent, which proves to the relay that the receiver wants packets. Sender and
-/// receiver share the ticket in memory.
+/// The entries of a ticket, one for each relay: the relay's address, the receiver's address as the
+/// relay sees it, and the consent, which proves to the relay that the receiver wants packets.
+/// Sender and receiver share the ticket in memory.
 pub(super) type Ticket = Rc<RefCell<Vec<(SocketAddr, SocketAddr, Consent)>>>;
 
 /// How both ends of a session are.
 #[derive(Clone, Debug)]
 pub(super) struct SessionSetup {
-    /// What each connection is made with.
+    /// The configuration of each connection.
     pub(super) config: Config,
-    /// Whether it carries and seals real bytes.
+    /// Whether the session carries and seals real bytes.
     pub(super) real_bytes: bool,
 }
 
@@ -64,25 +64,26 @@ impl SessionSetup {
     }
 }
 
-/// What a sender is to do.
+/// The task of a sender.
 pub(super) struct SendTask {
     /// The receiver's public key.
     pub(super) peer: PublicKey,
     /// The receiver's address, if the direct way may be used.
     pub(super) direct: Option<SocketAddr>,
-    /// The words for the relays that it may use.
+    /// The relay words of the relays that the sender may use.
     pub(super) words: BTreeMap<SocketAddr, Word>,
-    /// How the receiver can be reached through them.
+    /// The ways to the receiver through these relays.
     pub(super) ticket: Ticket,
-    /// What a registry offers, if one is asked; and the addresses of relays that are no detour.
+    /// The offers of a registry, if the sender asks one, and the addresses of relays that are no
+    /// detour.
     pub(super) offers: Option<(SharedOffers, Vec<SocketAddr>)>,
-    /// What there is to send.
+    /// The data to send.
     pub(super) supply: Supply,
     /// The controller that governs the session.
     pub(super) controller: Box<dyn Controller>,
     /// When the transfer begins.
     pub(super) start: Instant,
-    /// When it ends at the latest.
+    /// The latest end of the transfer.
     pub(super) stop: Option<Instant>,
 }
 
@@ -93,10 +94,10 @@ pub(super) struct SessionSender {
     direct: Option<SocketAddr>,
     words: BTreeMap<SocketAddr, Word>,
     ticket: Ticket,
-    /// How many entries of the ticket are used.
+    /// Number of entries of the ticket that were used.
     met: usize,
     offers: Option<(SharedOffers, Vec<SocketAddr>)>,
-    /// How many of them were taken.
+    /// Number of the registry's offers that were taken.
     taken: usize,
     supply: Supply,
     controller: Option<Box<dyn Controller>>,
@@ -105,7 +106,7 @@ pub(super) struct SessionSender {
     look_at: Option<Instant>,
     handle: Option<Handle>,
     connected: bool,
-    /// The paths as they were at the end.
+    /// The paths at the end.
     last: Vec<PathStatus>,
     /// Distinct bytes that the receiver acknowledged.
     pub(super) acked: u64,
@@ -142,7 +143,7 @@ impl SessionSender {
         }
     }
 
-    /// The paths as they are, or were at the end; and whether that is over.
+    /// Returns the paths now, or at the end, and whether the session has ended.
     pub(super) fn paths(&self) -> (Vec<PathStatus>, bool) {
         let connection =
             self.handle.filter(|_| !self.over).and_then(|handle| self.endpoint.connection(handle));
@@ -155,7 +156,7 @@ impl SessionSender {
         relays.into_iter().filter(|status| status.in_time).map(|status| status.relay).collect()
     }
 
-    /// Connects as soon as there is a way, and takes up relays as they become known.
+    /// Connects as soon as there is a route, and adds relays as they become known.
     fn look(&mut self, now: Instant) {
         if self.look_at.is_none_or(|at| at > now) {
             return;
@@ -295,7 +296,7 @@ impl Node for SessionSender {
     }
 }
 
-/// Takes everybody. What it sends itself is ACKs.
+/// Accepts every session, and sends only ACKs.
 struct AcceptAll;
 
 impl Admission for AcceptAll {
@@ -325,7 +326,7 @@ pub(super) struct SessionReceiver {
 }
 
 impl SessionReceiver {
-    /// A host that can be reached through the relays of these words.
+    /// Makes a host that can be reached through the relays of these relay words.
     pub(super) fn new(manner: &SessionSetup, words: Vec<Word>, ticket: Ticket, random: &mut Random) -> Self {
         Self {
             endpoint: manner.endpoint(random, Some(Box::new(AcceptAll))),

@@ -1,4 +1,4 @@
-//! What an application has to send over a session, as objects.
+//! The data that an application sends over a session, as objects.
 
 use crate::setup::Demand;
 use byway_engine::data::Outgoing;
@@ -7,19 +7,19 @@ use byway_wire::{Duration, Instant, ObjectId};
 
 /// Bytes of an object without an end: more than any simulation moves.
 const ENDLESS_BYTES: u64 = 1 << 50;
-/// A source of some rate writes what has come up in this time, but no less than about a packet.
+/// The time whose data a source writes at once, but no less than about a packet.
 const CHUNK_TIME: Duration = Duration::from_millis(10);
 /// Bytes of the smallest chunk: about a packet.
 const MIN_CHUNK_BYTES: u64 = 1_400;
-/// Seconds of a source's rate that may be unacknowledged. With more the source is blocked, and what
-/// comes up meanwhile is never sent.
+/// Seconds of a source's rate that may be unacknowledged. With more the source is blocked, and
+/// drops its data meanwhile.
 const BACKLOG_SECONDS: u64 = 1;
 /// Bytes that may be unacknowledged at any rate.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 /// A byte in units of the credit, which counts bits and nanoseconds of a second.
 const CREDIT_PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// What there is to send.
+/// The data to send.
 #[derive(Debug)]
 pub(super) enum Supply {
     /// A number of bytes, in one object.
@@ -36,14 +36,14 @@ pub(super) struct RateSource {
     past: usize,
     rate: u64,
     at: Instant,
-    /// What has come up and is not written, in billionths of a bit.
+    /// Data that the source has produced and not written, in billionths of a bit.
     credit: u128,
     objects: u32,
     written: u64,
 }
 
 impl Supply {
-    /// A supply of bytes as `demand` describes it.
+    /// Makes a supply of bytes from `demand`.
     pub(super) fn new(demand: &Demand) -> Self {
         match demand {
             Demand::Unlimited => Self::Bulk { size: ENDLESS_BYTES, given: false },
@@ -60,7 +60,7 @@ impl Supply {
         }
     }
 
-    /// The connection stands: what came up before is lost.
+    /// Begins to count when the connection is made. Earlier data of the source are lost.
     pub(super) fn begin(&mut self, now: Instant) {
         if let Self::Source(source) = self {
             source.advance(now);
@@ -68,7 +68,7 @@ impl Supply {
         }
     }
 
-    /// Adds what there is.
+    /// Adds the data that are ready.
     pub(super) fn fill(&mut self, now: Instant, out: &mut Outgoing) {
         match self {
             Self::Bulk { given: true, .. } => {}

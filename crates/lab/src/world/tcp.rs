@@ -9,7 +9,7 @@ use byway_sim::tcp::{self, MakeController, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Unacknowledged bytes that a source of any rate may have. A fast source may have those of one
+/// The fewest unacknowledged bytes that a source may have. A fast source may have those of one
 /// second.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 
@@ -28,7 +28,7 @@ pub(super) fn options(tcp: &TcpOptions) -> TcpConfig {
     }
 }
 
-/// What a flow has to send, and what may wait.
+/// Returns the data of a flow, and the bytes that may wait.
 pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
     match demand {
         Demand::Unlimited => (tcp::Demand::Bulk, None),
@@ -49,7 +49,8 @@ pub(super) fn serve(requests: &Requests) -> Result<ServerConfig, RunError> {
     Ok(ServerConfig { options: options(&requests.tcp), controller, ..ServerConfig::default() })
 }
 
-/// What makes the controllers of a host that answers or forwards. It knows two, without options.
+/// Returns a function that makes the controllers of a host which answers or forwards. It supports
+/// two controllers, without options.
 pub(super) fn answering(asked: &ControllerChoice) -> Option<MakeController> {
     match asked.name.as_str() {
         "newreno" if asked.options.is_empty() => Some(|seed, options| begins("newreno", seed, options)),
@@ -66,15 +67,16 @@ fn begins(name: &str, seed: u64, options: &TcpConfig) -> Box<dyn Controller> {
     byway_control::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
 }
 
-/// The requests of a plan in the world of `seed` that ends after `time`: those that its clients
-/// make in the simulator.
+/// Returns the requests of a plan in the world of `seed` that ends after `time`, as its clients
+/// make them in the simulator.
 #[must_use]
 pub fn requests(requests: &Requests, seed: u64, time: Duration) -> Vec<Request> {
     let mut random = Random::component(seed, &format!("requests of {}", requests.name));
     list(requests, random.next_u64(), Instant::ZERO + time)
 }
 
-/// The list of requests: it follows from the seed and from what the plan says of these requests.
+/// Returns the list of requests. It depends only on the seed and on the plan's part about these
+/// requests.
 pub(super) fn list(requests: &Requests, seed: u64, end: Instant) -> Vec<Request> {
     let start = Instant::ZERO + requests.start;
     let stop = requests.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));

@@ -1,4 +1,4 @@
-//! What is asked of whoever carries a transfer, and what it says at a sample.
+//! The interface to the hosts that carry a transfer, and their samples.
 
 use super::gateways::GatewayPair;
 use crate::record::TransferRecord;
@@ -6,12 +6,12 @@ use byway_engine::connection::path::PathState;
 use byway_sim::World;
 use byway_wire::{Duration, PathId};
 
-/// Whoever carries a transfer.
+/// An observer of the hosts that carry a transfer.
 pub(super) trait TransferProbe {
-    /// How the transfer is now, in a world with these gateways.
+    /// Returns the state of the transfer, in a world with these gateways.
     fn look(&self, world: &World, gateways: &[GatewayPair]) -> TransferSample;
 
-    /// Whether the transfer is over, one way or the other.
+    /// Whether the transfer has ended or failed.
     fn is_over(&self, world: &World) -> bool;
 
     /// Notes how the transfer ended.
@@ -27,7 +27,8 @@ pub(super) struct TransferSample {
     pub(super) paths: Vec<PathSample>,
     /// The ways through relays that have answered a probe in time. `None`: that is not known.
     pub(super) available: Option<Vec<usize>>,
-    /// Where paths count more than data: bytes of data that they have carried together.
+    /// Bytes of data that all paths have carried together, where the paths' counts include more
+    /// than data.
     pub(super) together: Option<u64>,
 }
 
@@ -35,18 +36,18 @@ pub(super) struct TransferSample {
 #[derive(Debug)]
 pub(super) struct PathSample {
     pub(super) path: PathId,
-    /// The way that it goes.
+    /// The index of the path's route.
     pub(super) way: usize,
-    /// Bytes acknowledged, with headers where the path counts them.
+    /// Bytes acknowledged, with headers if the path counts them.
     pub(super) bytes: u64,
     pub(super) lost: u64,
-    /// Whether data can go by it.
+    /// Whether the path can carry data.
     pub(super) usable: bool,
-    /// What it sends with, if it sends.
+    /// The window and RTT, if the path sends.
     pub(super) send_state: Option<SendState>,
 }
 
-/// What a path sends with.
+/// The window, RTT and choke of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendState {
     /// The window in packets.
@@ -56,7 +57,7 @@ pub(super) struct SendState {
     pub(super) choked: bool,
 }
 
-/// A path of a session as it sends, unless it waits or is not needed.
+/// Returns the state of a session's path, if the path is active or choked.
 pub(super) fn glance(state: PathState, window: u64, datagram: usize, rtt: Duration) -> Option<SendState> {
     matches!(state, PathState::Active | PathState::Choked).then(|| SendState {
         window: window as f64 / datagram.max(1) as f64,

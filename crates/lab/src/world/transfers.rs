@@ -1,4 +1,4 @@
-//! Who carries a transfer in a world, and what each says of it.
+//! The hosts that carry a transfer in a world, by kind of carrier, and their samples.
 
 use super::exchange::ExchangeHosts;
 use super::gateways::GatewayPair;
@@ -47,7 +47,7 @@ impl TransferHosts {
 pub(super) struct SessionHosts {
     pub(super) sender: Handle<SessionSender>,
     pub(super) receiver: Handle<SessionReceiver>,
-    /// The index of each path, by the first address that its packets are sent to.
+    /// The index of each path, by the first address to which its packets are sent.
     firsts: BTreeMap<SocketAddr, usize>,
     /// For a transfer that asks the registry: the index of each relay of the registry, by the
     /// relay's address. Paths through these relays are numbered after the configured paths in
@@ -89,11 +89,11 @@ pub(super) struct GatewayedTcp {
     pub(super) flow: FlowId,
     /// The pair's number.
     pub(super) pair: usize,
-    /// Where the sender is.
+    /// The address of the sender.
     pub(super) from: IpAddr,
 }
 
-/// Bytes of a flow that its receiver has.
+/// Returns the bytes of a flow that have arrived at the receiver.
 fn received(world: &World, sender: Handle<TcpHost>, receiver: Handle<TcpHost>, flow: FlowId) -> u64 {
     let received = world[sender].tag(flow).and_then(|tag| world[receiver].received(tag));
     received.map_or(0, |received| received.bytes)
@@ -104,7 +104,8 @@ fn finished(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<f64>
     world[sender].report(flow)?.finished.map(Instant::as_secs_f64)
 }
 
-/// Why a flow of TCP will never end: every connection that it had was given up.
+/// Returns why a TCP flow will never end: all its connections were given up. `None`: it may still
+/// end.
 fn given_up(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<String> {
     let report = world[sender].report(flow)?;
     let mut states = report.subflows.iter().map(|path| path.state);

@@ -15,7 +15,7 @@ const INTERVAL_MS: f64 = 400.0;
 /// The paper's epsilon in kbit/s (section IV).
 const EPSILON_KBIT: f64 = 0.5;
 
-/// The hosts of a transfer, and the relays of its ways.
+/// The hosts of a transfer, and the relays of its routes.
 #[derive(Clone, Debug)]
 pub(super) struct RelayedTcp {
     pub(super) sender: Handle<TcpHost>,
@@ -39,7 +39,7 @@ impl RelayedTcp {
     }
 }
 
-/// What a plan says of a source.
+/// The settings of a source with rate control, from a plan.
 #[derive(Clone, Debug)]
 pub(super) struct WangSetup {
     options: WangOptions,
@@ -50,8 +50,8 @@ pub(super) struct WangSetup {
 }
 
 impl WangSetup {
-    /// What a plan says of a source of one rate. `None`: it takes all that it can get, and no
-    /// controller sets its rates.
+    /// Reads the settings of a source with one rate. `None`: the source sends as fast as it can,
+    /// and no controller sets its rates.
     pub(super) fn of(transfer: &Transfer, tcp: &TcpOptions) -> Result<Option<Self>, RunError> {
         match transfer.demand {
             Demand::Unlimited => Ok(None),
@@ -59,7 +59,8 @@ impl WangSetup {
         }
     }
 
-    /// Rates are in bits of payload per second.
+    /// Reads the rate control of a `transfer` that sends at one rate over TCP. Rates in the result
+    /// are in bits of payload per second.
     fn new(transfer: &Transfer, tcp: &TcpOptions) -> Result<Self, RunError> {
         let refused = |why| RunError::Carrier { transfer: transfer.name.clone(), why };
         let Demand::Rate(steps) = &transfer.demand else {
@@ -142,24 +143,25 @@ impl WangSetup {
     }
 }
 
-/// A source that sets its rates.
+/// A source that sets the rates of its paths.
 #[derive(Debug)]
 pub(super) struct WangSource {
     hops: RelayedTcp,
     rates: RateController,
     interval: Duration,
-    /// From a source to the receiver at best: what comes before was sent at the rates before.
+    /// The smallest delay from the source to the receiver. Bytes that arrive earlier were sent at
+    /// the previous rates.
     delay: Duration,
-    /// The next interval begins, or what was sent in this one begins to come.
+    /// The start of the next interval, or the time at which bytes of this one begin to arrive.
     next: Instant,
     /// Whether rates are set of which nothing can have come.
     sent: bool,
-    /// What had come before.
+    /// The bytes that had arrived before the interval.
     before: Vec<u64>,
 }
 
 impl WangSource {
-    /// A source that sets its rates from `first` on.
+    /// Makes a source that sets its rates from `first` on.
     pub(super) fn new(
         hops: RelayedTcp,
         wanted: &WangSetup,
@@ -179,7 +181,7 @@ impl WangSource {
         }
     }
 
-    /// Does what is due.
+    /// Does the due step: reads the arrived bytes, or sets new rates.
     fn act(&mut self, world: &mut World) {
         let arrived = self.hops.arrived(world);
         if self.sent {
@@ -206,7 +208,7 @@ impl WangSource {
     }
 }
 
-/// Runs the world until `end`, and lets every source set its rates on the way.
+/// Runs the world until `end`. Every source sets its rates on the way.
 pub(super) fn run_until(world: &mut World, sources: &mut [WangSource], end: Instant) {
     while let Some(source) = sources.iter_mut().min_by_key(|source| source.next)
         && source.next <= end

@@ -30,7 +30,7 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// `self` behind these keys.
+    /// Returns the keys of `first`, followed by these.
     pub(super) fn behind(self, mut first: Self) -> Self {
         first.0.extend(self.0);
         first
@@ -51,7 +51,7 @@ impl Keys {
     }
 }
 
-/// A key, in quotation marks if TOML requires them.
+/// Returns a key, in quotation marks if TOML requires them.
 fn bare(key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !key.is_empty() && key.chars().all(plain) { key.to_owned() } else { text(key) }
@@ -71,8 +71,8 @@ pub(super) fn text(text: &str) -> String {
     quoted + "\""
 }
 
-/// `amount` in the first of these units of which it has one at least, or in the last. All scales
-/// are powers of ten, so that a decimal fraction says the rest.
+/// Writes `amount` in the first unit that gives at least 1, or in the last. All scales are powers
+/// of ten, so the decimal fraction is exact.
 fn quantity(amount: u64, units: &[(&str, u64)]) -> String {
     let Some((unit, scale)) = units.iter().find(|(_, scale)| amount >= *scale).or(units.last()) else {
         return String::new();

@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 /// The least and the greatest time from a loss to the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// How long a receiver waits for the relays that its ticket is to name.
+/// Time that a receiver waits for the relays that its ticket is to name.
 const TICKET_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two looks of a side that waits for something on a disk, or for relays.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whom to reach, and how.
+/// The receiver to reach, and the ways to it.
 #[derive(Clone)]
 pub(in crate::world) struct CallerTask {
     /// The public key of the receiver.
     pub(in crate::world) peer: PublicKey,
     /// The receiver's address. `None`: the direct route may not be used.
     pub(in crate::world) direct: Option<SocketAddr>,
-    /// The words of the relays that the caller may use.
+    /// The relay words of the relays that the caller may use.
     pub(in crate::world) words: Vec<Word>,
     /// The receiver's ticket: how it is reached through relays.
     pub(in crate::world) ticket: RelayTicket,
@@ -182,8 +182,8 @@ impl Caller {
         }
     }
 
-    /// Whether the ticket is still to come. One that names relays is handed over once these have
-    /// answered the receiver, or have had time to.
+    /// Whether the sender still waits for the ticket. A ticket with relays is handed over once the
+    /// relays have answered the receiver, or a timeout has passed.
     fn waits_for_ticket(&self, now: Instant, options: &ExchangeOptions) -> bool {
         let answers = self.task.ticket.version() as usize;
         match self.task.direct {
@@ -236,7 +236,7 @@ impl Caller {
         }
     }
 
-    /// Adds relays to the session as the ticket names them.
+    /// Adds the relays of the ticket to the session.
     fn offer_relays(&mut self, now: Instant, machine: &mut DialingEndpoint, handle: Handle) {
         if self.task.direct.is_some() {
             return;

@@ -1,5 +1,5 @@
-//! The bytes of what is exchanged. They depend on what they belong to and on their offset, so that
-//! bytes in a wrong place differ.
+//! The bytes of streams, objects and datagrams that are exchanged. They depend on what they belong
+//! to and on their offset, so that bytes in a wrong place differ.
 
 use byway_sim::Random;
 use std::sync::OnceLock;
@@ -49,7 +49,7 @@ impl ContentId {
         })
     }
 
-    /// Passes the contents to `take`, run by run, until it returns false.
+    /// Passes the contents to `take` in runs, until `take` returns false.
     fn each_run(self, offset: u64, length: usize, mut take: impl FnMut(&[u8]) -> bool) -> bool {
         static CONTENT_TABLE: OnceLock<Vec<u8>> = OnceLock::new();
         let table = CONTENT_TABLE.get_or_init(|| {

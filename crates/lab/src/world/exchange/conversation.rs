@@ -1,5 +1,5 @@
-//! What an application does with one session: it gives and takes objects, streams and datagrams,
-//! and looks whether what came is what was sent.
+//! The application of one session: it sends and receives objects, streams and datagrams, and checks
+//! that the received data equal the sent ones.
 
 use super::content::ContentId;
 use super::disk::SharedState;
@@ -37,7 +37,7 @@ impl RateLimit {
         Self { bits_per_second, allowance: 0, counted_at: Instant::ZERO }
     }
 
-    /// How many of `wanted` bytes the limit permits at `now`.
+    /// Returns how many of `wanted` bytes the limit permits at `now`.
     fn grant(&mut self, now: Instant, wanted: usize) -> usize {
         let Some(rate) = self.bits_per_second else { return wanted };
         let elapsed = now.since(self.counted_at).min(Duration::from_secs(60));
@@ -205,8 +205,8 @@ impl Conversation {
         }
     }
 
-    /// The index of a stream in the exchange, and its options. The sender opens those with even
-    /// indices.
+    /// Returns the index of a stream in the exchange, and its options. The sender opens streams
+    /// with even indices.
     fn setup(&self, id: StreamId) -> Option<(u32, StreamSetup)> {
         let number = id.0 / 2;
         Some((number, *self.options.streams.get(number as usize)?))

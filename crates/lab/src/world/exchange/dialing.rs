@@ -13,12 +13,12 @@ use core::net::SocketAddr;
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// TCP is dialled once nothing was heard for this long on paths that were in use.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long an address may take to answer a SYN.
+/// Time that an address may take to answer a SYN.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// After the first failure an address rests for this time, after others for twice as long each.
+/// The pause of an address after the first failure. Each further failure doubles the pause.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// Time between two looks at a session.
+/// Time between two checks of a session.
 const LOOK_INTERVAL: Duration = carrier_trials::CHECK_INTERVAL;
 
 /// An address that may be dialled.

@@ -1,4 +1,4 @@
-//! What outlives a process: what its host's disk holds, and the notes of the run.
+//! State that outlives a process: the contents of its host's disk, and the notes of the run.
 
 use crate::record::{ExchangeRecord, LostSession};
 use crate::setup::{EndChoice, ExchangeOptions};
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The most mistakes that are noted.
+/// The most mistakes that are recorded.
 const MAX_MISTAKES: usize = 8;
 
-/// What both hosts of an exchange share in memory, though hosts share nothing: their disks, and
-/// what is noted of the run. A host reads the other's disk only where byway's program would be told
-/// by its peer what is there.
+/// The memory that both hosts of an exchange share, in place of separate disks: the disks'
+/// contents, and the notes of the run. A host reads the other's disk only where byway's program
+/// would be told by its peer what is there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedState(Rc<RefCell<ExchangeState>>);
 
@@ -43,7 +43,7 @@ impl SharedState {
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// The numbers of the objects that this side has and the other's disk lacks, with their sizes.
+    /// Returns the numbers and sizes of the objects that this host has and the peer's disk lacks.
     pub(super) fn lacking(&self, options: &ExchangeOptions, side: EndChoice) -> Vec<(u32, u64)> {
         let state = self.0.borrow();
         let (sizes, there) = match side {
@@ -53,7 +53,7 @@ impl SharedState {
         (0..).zip(sizes.iter().copied()).filter(|(number, _)| !there.contains(number)).collect()
     }
 
-    /// Notes that an object of the other side is completely on this side's disk.
+    /// Notes that an object of the peer is completely on this host's disk.
     pub(super) fn on_whole(&self, number: u32, side: EndChoice) {
         let mut state = self.0.borrow_mut();
         match side {
@@ -62,14 +62,14 @@ impl SharedState {
         };
     }
 
-    /// Notes that the receiver has so many bytes of an object in one session.
+    /// Notes that the receiver has `bytes` bytes of an object in one session.
     pub(super) fn on_part(&self, number: u32, bytes: u64) {
         let mut state = self.0.borrow_mut();
         let most = state.partial.entry(number).or_default();
         *most = (*most).max(bytes);
     }
 
-    /// Notes that the receiver's application read so many bytes of a stream in one session.
+    /// Notes that the receiver's application read `bytes` bytes of a stream in one session.
     pub(super) fn on_stream(&self, number: u32, bytes: u64) {
         let mut state = self.0.borrow_mut();
         let most = state.streams.entry(number).or_default();

@@ -31,7 +31,7 @@ impl Admission for AcceptAll {
     }
 }
 
-/// Why the session was closed since the last look. `None`: it was not.
+/// Returns why the session was closed since the last call. `None`: it was not closed.
 fn closed(connection: &mut Connection) -> Option<String> {
     let mut why = None;
     while let Some(event) = connection.next_event() {
@@ -42,7 +42,7 @@ fn closed(connection: &mut Connection) -> Option<String> {
     why
 }
 
-/// What a new process of a host starts with.
+/// The initial state of a host's new process.
 #[derive(Clone)]
 pub(super) struct HostSetup {
     options: Rc<ExchangeOptions>,
@@ -74,7 +74,7 @@ impl HostSetup {
         &self.options
     }
 
-    /// The state on the host's disk, which outlives its processes.
+    /// Returns the state on the host's disk, which outlives its processes.
     pub(super) const fn state(&self) -> &SharedState {
         &self.state
     }

@@ -25,7 +25,7 @@ use std::rc::Rc;
 /// Payload of a TCP segment in bytes: as much as fits where an IP packet has the least size that
 /// IPv6 guarantees, 1280 bytes, less 60 for headers and options.
 const HOST_MSS: u32 = 1_220;
-/// The number of ports that a NAT gives one socket, one after the other.
+/// Number of ports that a NAT gives one socket, one after the other.
 const NAT_PORTS: u16 = 1_000;
 /// Time after which a NAT forgets to whom a socket sent. RFC 4787, requirement 5: two minutes.
 const NAT_LIFETIME: Duration = Duration::from_secs(120);
@@ -35,7 +35,7 @@ pub(in crate::world) struct ExchangeSites<'a> {
     /// The transfer's name.
     pub(in crate::world) name: &'a str,
     pub(in crate::world) options: &'a ExchangeOptions,
-    /// The addresses of the sender, and the one to which its first socket moves.
+    /// The addresses of the sender. Its first socket moves to `sender_elsewhere`.
     pub(in crate::world) sender: Vec<SocketAddr>,
     pub(in crate::world) sender_elsewhere: SocketAddr,
     pub(in crate::world) receiver: SocketAddr,
@@ -55,10 +55,10 @@ struct HostSeat {
     elsewhere: Option<SocketAddr>,
     bytes: FrameBytes,
     random: Random,
-    /// How many processes the host has had.
+    /// Number of processes that the host has had.
     processes: Cell<u32>,
     reads: Cell<bool>,
-    /// How many ports a NAT gave the first socket. `moved`: whether its address changed.
+    /// Number of ports that a NAT gave the first socket. `moved`: whether its address changed.
     ports: Cell<u16>,
     moved: Cell<bool>,
 }
@@ -104,8 +104,8 @@ impl core::fmt::Debug for ExchangeHosts {
 }
 
 impl ExchangeHosts {
-    /// Puts both hosts into the world. `task` makes what the sender is to do from the receiver's
-    /// key and the ticket.
+    /// Puts both hosts into the world. `task` makes the sender's task from the receiver's key and
+    /// the ticket.
     pub(in crate::world) fn add(
         world: &mut World,
         sites: ExchangeSites<'_>,

@@ -1,4 +1,4 @@
-//! The ticket of an exchange, as far as it tells of relays.
+//! The part of an exchange's ticket that names relays.
 
 use byway_engine::RelayRoute;
 use byway_wire::relay::{Consent, Word};
@@ -7,15 +7,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What a ticket says of each relay: the receiver's address as the relay sees it, and the
-/// receiver's consent. Both hosts share it, as if somebody had carried it over.
+/// The part of a ticket about relays: the receiver's address as each relay sees it, and the
+/// receiver's consent. Both hosts share it, as if a person had passed it on.
 #[derive(Clone, Debug, Default)]
 pub(in crate::world) struct RelayTicket(Rc<RefCell<TicketState>>);
 
 #[derive(Debug, Default)]
 struct TicketState {
     entries: BTreeMap<SocketAddr, (SocketAddr, Consent)>,
-    /// How often the ticket was changed.
+    /// Number of changes of the ticket.
     version: u32,
 }
 
@@ -27,12 +27,12 @@ impl RelayTicket {
         state.version += 1;
     }
 
-    /// How often anything was written to it.
+    /// Returns the number of changes of the ticket.
     pub(super) fn version(&self) -> u32 {
         self.0.borrow().version
     }
 
-    /// The way to the receiver through the relay of a word, if the ticket names it.
+    /// Returns the route to the receiver through the relay of a relay word, if the ticket names it.
     pub(super) fn route(&self, word: &Word) -> Option<RelayRoute> {
         let state = self.0.borrow();
         let (destination, consent) = word.relays().first().and_then(|relay| state.entries.get(relay))?;
