@@ -24,11 +24,11 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// How long to wait where the system has no descriptor for a connection.
+/// The pause after the system had no descriptor for a connection.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Bytes that a connection holds of a request's head, and of an answer that was not sent yet.
 const CONNECTION_BUFFER_BYTES: usize = 64 << 10;
-/// How long the end of a server waits for work that its router left to other threads.
+/// Time that the end of a server waits for its router's work on other threads.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The limits of a server.
@@ -38,12 +38,13 @@ pub struct ServerLimits {
     /// succeeded, else the oldest of all, whatever that is doing. So answers that never end keep
     /// nobody out, and strangers end no answer.
     pub max_connections: usize,
-    /// How long a request's head may take, also the first of a connection.
+    /// Time that a request's head may take, also the first of a connection.
     pub head_timeout: Duration,
-    /// How long the router may take until it gives an answer, which then may last. Later the client
-    /// reads 503.
+    /// Time that the router may take until it returns a response, whose body may take longer. After
+    /// it, the client gets 503.
     pub answer_timeout: Duration,
-    /// How long a client may take nothing of what waits for it. Later its connection is closed.
+    /// Time for which a client may read none of the waiting data. After it, its connection is
+    /// closed.
     pub stall_timeout: Duration,
 }
 
@@ -64,12 +65,12 @@ pub enum ServeError {
     /// Other hosts may reach the address.
     #[error("cannot serve HTTP at {0}: give a loopback address, such as 127.0.0.1")]
     NotLoopback(SocketAddr),
-    /// The address is taken, or this user may not use it; or the system gives no thread.
+    /// The address is taken, or this user may not use it, or the system has no thread.
     #[error("cannot serve HTTP at {address}")]
     Io {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -137,7 +138,7 @@ impl Drop for LocalServer {
 /// A connection under way.
 struct Accepted {
     task: AbortHandle,
-    /// Whether a request on it succeeded.
+    /// Whether a request on the connection succeeded.
     has_succeeded: Arc<AtomicBool>,
 }
 
@@ -179,14 +180,14 @@ async fn accept(listener: tokio::net::TcpListener, router: Router, limits: Serve
     }
 }
 
-/// Sends without delay, so that an event arrives when it happens. Where the client's window stays
-/// shut, the kernel closes the connection after `stall_timeout` (RFC 5482 calls it user timeout).
+/// Disables Nagle's delay, so that an event is sent at once. If the client's window stays closed,
+/// the kernel closes the connection after `stall_timeout` (RFC 5482 calls it user timeout).
 fn prepare(stream: &TcpStream, stall_timeout: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     SockRef::from(stream).set_tcp_user_timeout(Some(stall_timeout))
 }
 
-/// Refuses what other sites ask, and bounds the time until there is an answer.
+/// Refuses requests of other sites' pages, and limits the time until there is a response.
 async fn guard(State(answer_timeout): State<Duration>, request: Request, next: Next) -> Response {
     let mut response = match refusal(&request) {
         Some(refused) => refused.into_response(),
@@ -213,7 +214,7 @@ mod tests {
     use std::task::{Context, Poll, ready};
     use std::time::Instant;
 
-    /// A generous limit for what happens soon.
+    /// A generous time limit for steps that take little time.
     const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A body that gives a piece at each tick, and ends after `left` pieces.
@@ -221,7 +222,7 @@ mod tests {
         interval: tokio::time::Interval,
         left: usize,
         piece: Bytes,
-        /// Its other end learns when the body is dropped.
+        /// A channel whose other end closes when the body is dropped.
         _alive: Option<Arc<SyncSender<()>>>,
     }
 
@@ -249,7 +250,7 @@ mod tests {
         LocalServer::serve("127.0.0.1:0".parse().unwrap(), router, limits).unwrap()
     }
 
-    /// A connection that has sent its request.
+    /// Opens a connection, and sends a request on it.
     fn ask(server: &LocalServer, head: &str) -> std::net::TcpStream {
         let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();

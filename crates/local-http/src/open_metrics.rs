@@ -19,7 +19,7 @@ pub fn add_counter(metrics: &mut Metrics, name: &str, help: &str, count: u64) {
     metrics.register(name, help, counter);
 }
 
-/// Adds a gauge that stands at `value`.
+/// Adds a gauge with the value `value`.
 pub fn add_gauge(metrics: &mut Metrics, name: &str, help: &str, value: u64) {
     let gauge: Gauge = Gauge::default();
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));

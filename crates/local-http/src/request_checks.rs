@@ -10,12 +10,12 @@ use axum::http::header::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Tells how a request came about (W3C Fetch Metadata).
+/// The field with a request's origin (W3C Fetch Metadata).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Tells which sites' pages may use an answer (Fetch standard, section 3.7).
+/// The field that says which sites' pages may use a response (Fetch standard, section 3.7).
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Fields of each answer, unless the router sets them. They keep it out of caches, out of other
+/// Fields of each response, unless the router sets them. They keep it out of caches, out of other
 /// sites' pages and frames, and keep its address out of `Referer` fields.
 const PROTECTING_FIELDS: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
@@ -25,12 +25,12 @@ const PROTECTING_FIELDS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// What a person reads who used another name.
+/// The text for a person who used another host name.
 const OTHER_HOST_TEXT: &str = "this server has no such name: ask for localhost\n";
-/// What a person reads who followed a link of another site.
+/// The text for a person who followed a link of another site.
 const OTHER_SITE_TEXT: &str = "this server answers no other site: type its address into the browser\n";
 
-/// The answer to a request that is refused. `None`: it is not refused.
+/// Returns the response to a request that is refused. `None`: it is not refused.
 pub(crate) fn refusal(request: &Request) -> Option<(StatusCode, &'static str)> {
     match host_field(request.headers()) {
         Some(host) if is_this_host(host) && request.uri().host().is_none_or(is_this_host) => {
