@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// (`RTMGRP_LINK`, `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV4_ROUTE`, `RTMGRP_IPV6_IFADDR` and
 /// `RTMGRP_IPV6_ROUTE` of linux/rtnetlink.h).
 const CHANGE_GROUPS_MASK: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
-/// The most messages that are taken at once. Others are taken the next time.
+/// The most messages that are taken at once. The rest is taken next time.
 const MAX_MESSAGES: usize = 64;
 
-/// What the kernel tells of changes from now on. Only that there was one is taken from it.
+/// The kernel's messages about changes of the host's addresses. Only the fact of a change is used.
 #[derive(Debug)]
 pub struct AddressChanges(OwnedFd);
 

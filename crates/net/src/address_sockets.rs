@@ -33,11 +33,11 @@ pub(crate) struct AddressSockets {
 /// Whether a lookup would bring anything new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// The kernel would have told.
+    /// No check: the kernel would have reported a change.
     None,
-    /// Perhaps: with the next thing that happens.
+    /// Perhaps a check: at the next event.
     Maybe,
-    /// The kernel told of a change.
+    /// The kernel reported a change.
     Changed,
 }
 
@@ -69,7 +69,8 @@ impl AddressSockets {
         Self { all: Vec::new(), look_at: Instant::ZERO, need: Need::Maybe, changes }
     }
 
-    /// What the driver is to watch, and to tell [`on_change`](Self::on_change) of.
+    /// Returns the descriptor that the driver is to watch. It calls [`on_change`](Self::on_change)
+    /// when that is ready.
     pub(crate) const fn changes(&self) -> Option<&AddressChanges> {
         self.changes.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a process may do to the system.
+//! The limits and privileges of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
@@ -15,7 +15,8 @@ pub fn has_net_admin() -> io::Result<bool> {
     Ok(capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN))
 }
 
-/// Lets this process have the `wanted` number of descriptors, or as many as it may.
+/// Raises this process's limit of open descriptors to `wanted`, or to the most that the system
+/// allows.
 pub fn allow_descriptors(wanted: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));

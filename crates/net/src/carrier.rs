@@ -1,4 +1,4 @@
-//! What carries a driver's datagrams: a UDP socket, or a TCP connection.
+//! The carrier of a driver's datagrams: a UDP socket, or a TCP connection.
 
 use crate::send_backlog::Outbox;
 use crate::send_batch::SendResult;

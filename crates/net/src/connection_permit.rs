@@ -1,4 +1,4 @@
-//! How many TCP connections strangers may hold at a listener.
+//! Limits the TCP connections of strangers at a listener.
 
 use byway_wire::NetworkPrefix;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most connections of one network at once.
 const MAX_NETWORK_CONNECTIONS: usize = 64;
 
-/// How many connections each network holds.
+/// The number of connections of each network.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionQuota {
     all: usize,
@@ -23,8 +23,8 @@ pub(crate) struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// The place of a connection from `peer`, if its network and all networks have one left. `all`:
-    /// the most connections at once.
+    /// Takes a place for a connection from `peer`. `None`: its network, or all networks together,
+    /// have no place left. `all`: the most connections at once.
     pub(crate) fn take(seats: &Arc<Mutex<ConnectionQuota>>, peer: IpAddr, all: usize) -> Option<Self> {
         let network = NetworkPrefix::of(peer);
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use byway_wire::{Duration, Instant, Local};
 use std::collections::BTreeMap;
 
-/// How long a connection may serve nothing. A handshake over it takes a few round trips.
+/// Time for which a connection may be unused. A handshake over it takes a few round trips.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// TCP connections by number.
@@ -31,7 +31,7 @@ impl Connections {
         self.ask_at
     }
 
-    /// The next connection about which the machine is asked whether it is still useful.
+    /// Returns the next connection to ask the machine about: whether it is still useful.
     pub(crate) fn next_to_ask(&mut self, now: Instant) -> Option<Local> {
         if self.ask_at.is_none_or(|at| at > now) {
             return None;

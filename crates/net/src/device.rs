@@ -1,4 +1,4 @@
-//! What a driver watches beside its sockets.
+//! A device that a driver watches besides its sockets.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

@@ -35,8 +35,8 @@ pub trait Owner: Send {
     /// handles this input. Must not block.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
-    /// Called before the turn for each descriptor that is ready, of those that the owner entered in
-    /// the driver's [`Watch`](crate::Watch). Must not block.
+    /// Handles a ready descriptor that the owner entered in the driver's [`Watch`](crate::Watch).
+    /// Called before the turn. Must not block.
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
     /// Called after `machine` was handed input, after each wake-up by the [`Waker`](crate::Waker),
@@ -51,7 +51,7 @@ pub trait Owner: Send {
         Vec::new()
     }
 
-    /// When the next turn must happen at the latest. It is asked after each turn.
+    /// Returns the latest time of the next turn. It is asked after each turn.
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -83,7 +83,7 @@ pub enum LoopControl {
     Stop,
 }
 
-/// What a driver returns when it ends.
+/// The result of a driver that ended.
 #[derive(Debug)]
 pub struct Finished<O: Owner> {
     /// The machine in its final state.
@@ -119,8 +119,8 @@ pub enum DriverError {
 /// Receive calls per socket before the machine may send again; each brings up to 32 buffers of
 /// coalesced datagrams.
 const RECEIVE_CALLS: usize = 2;
-/// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the
-/// bytes below.
+/// The number of runs that are sent before the driver checks its sockets again: about a millisecond
+/// of work, as for the bytes below.
 const BURST_RUNS: usize = 64;
 /// Bytes that are sent before the driver checks its sockets again.
 const BURST_BYTES: usize = 1 << 20;
@@ -166,7 +166,7 @@ struct Driver<'a, O: Owner> {
     control: &'a Control,
     links: Links,
     by_address: AddressSockets,
-    /// When the machine is asked whether its TCP connections are useful.
+    /// The TCP connections, and the times at which the machine is asked whether they are useful.
     connections: Connections,
     /// TCP connections that the machine asked for, and that are being opened.
     pending_dials: PendingDials,
@@ -181,7 +181,7 @@ struct Driver<'a, O: Owner> {
     outbox: Outbox,
 }
 
-/// How far sending got.
+/// The result of sending.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlushResult {
     /// The machine has nothing more to send, or only to full sockets.
@@ -263,7 +263,7 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Adds sockets and connections, and tells the machine.
+    /// Adds sockets and connections, and notifies the machine.
     fn take(&mut self, waiter: &Waiter<'_>, carriers: Vec<Carrier>) -> Result<(), DriverError> {
         for carrier in carriers {
             match carrier {
@@ -347,7 +347,7 @@ impl<O: Owner> Driver<'_, O> {
         closed
     }
 
-    /// Closes a TCP connection. Its waiting data are lost.
+    /// Closes a TCP connection. Its waiting data are dropped.
     fn close(&mut self, local: Local) {
         let Some(connection) = self.links.take_connection(local) else { return };
         self.full.retain(|full| *full != local);
@@ -410,8 +410,8 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Tells the machine of connections that were not accepted in time. Returns whether there were
-    /// any.
+    /// Notifies the machine of connections that were not accepted in time. Returns whether there
+    /// were any.
     fn give_up_dialing(&mut self) -> bool {
         let (now, mut any) = (self.clock.now(), false);
         while let Some(peer) = self.pending_dials.next_over(now) {
@@ -421,7 +421,7 @@ impl<O: Owner> Driver<'_, O> {
         any
     }
 
-    /// How long the next wait may last. `None`: no limit.
+    /// Returns the end of the next wait. `None`: no limit.
     fn patience(&self, progress: FlushResult) -> Option<Instant> {
         if progress == FlushResult::More {
             return Some(Instant::ZERO);
@@ -472,8 +472,8 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what waited for sockets that have room again. Tells the machine of sockets for which
-    /// nothing waits any more.
+    /// Sends the data that waited for sockets that now have room. Notifies the machine of sockets
+    /// without waiting data.
     fn send_parked(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
         let mut at = 0;
         while let Some(local) = self.full.get(at).copied() {
@@ -507,7 +507,7 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what the machine writes in one round.
+    /// Sends the machine's datagrams of one round.
     fn transmit(&mut self, waiter: &Waiter<'_>) -> Result<FlushResult, DriverError> {
         let (mut runs, mut bytes) = (0, 0);
         loop {
@@ -533,7 +533,7 @@ impl<O: Owner> Driver<'_, O> {
     }
 
     /// Empties the outbox: its runs are sent, or wait for their sockets. Returns whether the
-    /// machine was told anything.
+    /// machine got any input.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let Self { machine, clock, links, outbox, tcp_limits, .. } = self;
         let counters = self.control.counters();
@@ -588,7 +588,8 @@ impl<O: Owner> Driver<'_, O> {
     }
 }
 
-/// Sends what waited for a socket or connection. Returns what it still waits for.
+/// Sends the data that waited for a socket or connection. Returns the condition for which the rest
+/// waits.
 fn send_parked<M: Machine>(
     link: &mut Link,
     machine: &mut M,

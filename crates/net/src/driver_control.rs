@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What other threads hold of one driver: its waker, its list of watched descriptors, its stop
+/// The handle of one driver for other threads: its waker, its list of watched descriptors, its stop
 /// switch and its counts. If the owner's threads need the waker before the driver runs, make the
 /// control first.
 #[derive(Clone, Debug)]
@@ -24,8 +24,8 @@ struct DriverFlags {
 }
 
 impl Control {
-    /// Makes the control of a driver that is to run later: what other threads hold to wake, watch
-    /// and stop the driver.
+    /// Makes the control of a driver that will run later. With it, other threads wake, watch and
+    /// stop the driver.
     ///
     /// # Errors
     ///
@@ -35,14 +35,14 @@ impl Control {
         Ok(Self { waker: Waker::new()?, watch: Watch::new()?, shared: Arc::default() })
     }
 
-    /// Wakes the driver for a turn of the owner. It can be cloned.
+    /// Returns the waker, which wakes the driver for a turn of the owner. It can be cloned.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Registers descriptors of which the owner is told by [`ready`](crate::Owner::ready). It can
-    /// be cloned.
+    /// Returns the watch. The owner gets its ready descriptors by [`ready`](crate::Owner::ready).
+    /// It can be cloned.
     #[must_use]
     pub fn watch(&self) -> &Watch {
         &self.watch

@@ -66,7 +66,7 @@ where
 }
 
 impl<O: Owner> Handle<O> {
-    /// Wakes the driver for a turn of the owner. It can be cloned.
+    /// Returns the waker, which wakes the driver for a turn of the owner. It can be cloned.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         self.control.waker()
@@ -95,8 +95,8 @@ impl<O: Owner> Handle<O> {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the driver to end. Returns what it ran: the protocol state machine, the owner (the
-    /// application's part) and the sockets. Call [`stop`](Self::stop) first to make the driver end.
+    /// Waits for the driver to end. Returns the machine, the owner (the application's part) and the
+    /// sockets. Call [`stop`](Self::stop) first to make the driver end.
     ///
     /// # Errors
     ///

@@ -20,14 +20,14 @@ pub enum IcmpError {
     NetworkUnreachable,
     /// A firewall forbids sending: this host's, or one that reports so.
     Forbidden,
-    /// The datagram is too large for a link on its way. The value is the link's MTU in bytes,
+    /// The datagram is too large for a link of its route. The value is the link's MTU in bytes,
     /// headers included, if it is known.
     TooNarrow(Option<u32>),
     /// Any other error.
     Other,
 }
 
-/// A socket for datagrams to one address, which receives the errors for them.
+/// A socket for datagrams to one address. It receives ICMP errors about them.
 #[derive(Debug)]
 pub struct IcmpProbe {
     socket: UdpSocket,
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-    /// Waits for what comes back.
+    /// Waits for an ICMP error.
     fn heard(knock: &mut IcmpProbe) -> Option<IcmpError> {
         let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
         // Errors are told whatever is asked for.

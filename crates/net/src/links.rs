@@ -9,7 +9,8 @@ use crate::tcp::TcpCarrier;
 use byway_wire::{Duration, Instant, Local};
 use std::collections::VecDeque;
 
-/// How long to leave a full device alone. At 1 Gbit/s, 50 full-sized datagrams have left by then.
+/// Time for which a full device is left alone. At 1 Gbit/s, 50 full-sized datagrams leave in this
+/// time.
 const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 
 /// The number of the first additional socket. Sockets that the machine knows have smaller numbers.
@@ -29,7 +30,8 @@ pub(crate) struct Links {
 /// A socket or connection, and its state.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// `None`: it was a TCP connection or a socket beside another one, and is gone.
+    /// The socket or connection. `None`: it was a TCP connection or a socket beside another one,
+    /// and is closed.
     pub carrier: Option<Carrier>,
     /// Receive calls that failed in a row.
     pub failures: u32,
@@ -43,7 +45,7 @@ pub(crate) struct Link {
 /// The state of a socket that is full, or whose device is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketFull {
-    /// When to try again, if the system will not report room. `None`: it will.
+    /// The time of the next attempt, if the system will not report room. `None`: it will.
     pub retry: Option<Instant>,
     /// Whether the socket probably has room again.
     pub over: bool,
@@ -97,7 +99,7 @@ impl Links {
         Some(number)
     }
 
-    /// Closes an additional socket. What waits for it is lost.
+    /// Closes an additional socket. Data that wait for it are dropped.
     pub(crate) fn close_beside(&mut self, local: Local) {
         if let Some(link) = self.get_mut(local) {
             (link.carrier, link.full, link.parked) = (None, None, None);
@@ -139,7 +141,7 @@ impl Links {
         }
     }
 
-    /// Removes a connection. What waits for it is lost.
+    /// Removes a connection. Data that wait for it are dropped.
     pub(crate) fn take_connection(&mut self, local: Local) -> Option<Box<TcpCarrier>> {
         let link = self.get_mut(local)?;
         let carrier = link.carrier.take_if(|carrier| matches!(carrier, Carrier::Tcp(_)))?;

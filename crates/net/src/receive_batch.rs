@@ -50,7 +50,7 @@ impl Inbox {
         }
     }
 
-    /// Room for what one read of a TCP connection brings: as much as that, or as there is.
+    /// Returns a buffer for one read of a TCP connection, of `most` bytes or the largest size.
     pub(crate) fn bytes(&mut self, most: usize) -> &mut [u8] {
         self.bytes.get_mut(..most.clamp(1, STREAM_BYTES)).unwrap_or_default()
     }
@@ -99,8 +99,8 @@ impl Inbox {
     }
 }
 
-/// How many buffers the next receive call gets, after `bytes` bytes in `count` buffers: 8 if the
-/// buffers were full (64 KiB of coalesced datagrams each), 32 if they held short datagrams.
+/// Returns the number of buffers for the next receive call, after `bytes` bytes in `count` buffers:
+/// 8 if these were full (64 KiB of coalesced datagrams each), 32 if they held short datagrams.
 fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
@@ -135,7 +135,7 @@ struct StampConverter {
 
 /// A change of the offset that is no measuring error (readings are 20 µs apart at most).
 const STEP_NANOS: u64 = 1_000_000;
-/// How long a datagram may have waited in a socket's buffer.
+/// The longest time that a datagram may have waited in a socket's buffer.
 const MAX_QUEUE_TIME: Duration = Duration::from_secs(1);
 
 impl StampConverter {

@@ -32,8 +32,8 @@ pub fn way_out(source: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
     ask(&question(Some(source), destination), read)
 }
 
-/// Whether what is sent to this address comes to this host itself: the kernel has a local,
-/// broadcast or anycast route there. An address without a route is not the host's own.
+/// Whether datagrams to this address arrive at this host itself: the kernel has a local, broadcast
+/// or anycast route there. False without a route.
 ///
 /// # Errors
 /// The netlink query failed, or its answer makes no sense.

@@ -1,18 +1,18 @@
-//! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they
-//! leave in one call.
+//! Data that a machine wrote and the system has not accepted yet. A few runs are gathered, so that
+//! they leave in one call.
 
 use crate::send_batch::{DatagramRun, MAX_MESSAGES};
 use crate::traffic_class::TrafficClass;
 use byway_wire::{Local, Transmit};
 use smallvec::SmallVec;
 
-/// Room for what a machine writes at once: the longest UDP payload there could be, or a run of as
+/// Bytes for a machine's datagrams of one call: the longest possible UDP payload, or a run of as
 /// many bytes.
 const WRITE_BYTES: usize = 65_535;
 /// Bytes of room in all: enough for many small runs or a few long ones, and few enough to stay in
 /// the processor's cache.
 const BACKLOG_BYTES: usize = 4 * WRITE_BYTES;
-/// The most runs that wait for one socket: those of a whole outbox, or many small ones.
+/// The most runs that wait for one socket: a whole outbox, or many small runs.
 const PARKED_RUNS: usize = 16 * MAX_MESSAGES;
 
 /// Runs of datagrams, in the order in which they were written.
@@ -22,7 +22,7 @@ pub(crate) struct Outbox {
     filled: usize,
     /// The runs, each with the offset of its bytes.
     runs: Vec<(Transmit, usize)>,
-    /// How many of the runs were sent.
+    /// Number of runs that were sent.
     done: usize,
     /// Bytes of the next that left.
     sent: usize,
@@ -33,7 +33,8 @@ impl Outbox {
         Self::of(BACKLOG_BYTES)
     }
 
-    /// An outbox for runs that others [hand over](Self::park), with at most `bytes` bytes.
+    /// Makes an outbox of at most `bytes` bytes, for runs that another outbox [hands
+    /// over](Self::park).
     pub(crate) fn of(bytes: usize) -> Self {
         Self { bytes: vec![0; bytes], filled: 0, runs: Vec::with_capacity(MAX_MESSAGES), done: 0, sent: 0 }
     }

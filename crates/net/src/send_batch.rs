@@ -31,7 +31,8 @@ pub(crate) struct DatagramRun<'a> {
     pub bytes: &'a [u8],
 }
 
-/// How far a row of runs got: `done` of them left whole, and then came `then`.
+/// The progress of a row of runs: `done` of them were sent completely, and `then` is the result of
+/// the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchProgress {
     pub done: usize,
@@ -43,13 +44,13 @@ pub(crate) struct BatchProgress {
 pub(crate) enum SendResult {
     /// All runs were sent.
     All,
-    /// So many bytes were sent. The rest must wait for the obstacle.
+    /// This number of bytes was sent. The rest must wait for the obstacle.
     Blocked(usize, Obstacle),
     /// The system refused the run. The rest of it is not sent.
     Failed(SendErrorKind),
 }
 
-/// What a blocked run waits for.
+/// The condition for which a blocked run waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// The socket's buffer is full. The system reports when it has room.
@@ -58,7 +59,7 @@ pub(crate) enum Obstacle {
     Device,
 }
 
-/// What to do after an error of a send call.
+/// The reaction to an error of a send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendErrorAction {
     Wait(Obstacle),
@@ -94,8 +95,8 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Takes a message in, if it can be sent in one call with the others. `segment`: the size of
-    /// its datagrams.
+    /// Adds a message, if it can be sent in one call with the others. Returns whether it did.
+    /// `segment`: the size of its datagrams.
     fn take(&mut self, remote: SocketAddr, segment: usize, contents: &'a [u8]) -> bool {
         if self.contents.len() == MAX_MESSAGES {
             return false;
@@ -118,8 +119,8 @@ impl<'a> Group<'a> {
 }
 
 impl Socket {
-    /// Sends `runs`, the first of them from byte `start` on, which is where an earlier call was
-    /// [`SendResult::Blocked`], else 0.
+    /// Sends `runs`, the first of them from byte `start` on: the place where an earlier call was
+    /// [`SendResult::Blocked`], or else 0.
     pub(crate) fn send(
         &mut self,
         runs: &[DatagramRun<'_>],
@@ -175,8 +176,8 @@ impl Socket {
         BatchProgress { done, then: SendResult::All }
     }
 
-    /// Whether the socket may send to this address. For others the system reports an error that
-    /// also means that segmentation offload fails.
+    /// Whether the socket may send to this address. Otherwise the system reports an error that can
+    /// also mean a failure of segmentation offload.
     fn may_reach(&self, remote: SocketAddr) -> bool {
         remote.port() != 0 && remote.is_ipv4() == self.address().is_ipv4()
     }

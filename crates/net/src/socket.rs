@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// The requested buffer size in bytes, in each direction: what 10 Gbit/s brings in 3 ms.
+/// The requested buffer size in bytes, in each direction: the data of 3 ms at 10 Gbit/s.
 pub const BUFFER_BYTES: usize = 4 << 20;
 
 /// A bound UDP socket. An IPv6 socket carries IPv6 alone, so that one of each family can share a
@@ -27,7 +27,7 @@ pub struct Socket {
     pub(crate) max_segments: usize,
     /// The mark that is set for sent packets. `None`: none was set.
     pub(crate) mark: Option<TrafficClass>,
-    /// The size into which messages are cut, as it was set; 0: they are not.
+    /// The size into which messages are cut, as last set. 0: they are not cut.
     pub(crate) segment: usize,
     /// Whether each address of the host gets a socket beside this one.
     by_address: bool,
@@ -54,8 +54,8 @@ impl Socket {
         Self::open(address, buffer, false).map_err(|source| BindError::new(address, source))
     }
 
-    /// Has a driver answer from the address that was asked, if this one is bound to all addresses
-    /// and the host has several. For sockets that others send to first.
+    /// Makes a driver answer from the address that was asked, if this socket is bound to all
+    /// addresses of a host with several. For sockets to which other hosts send first.
     #[must_use]
     pub const fn answering_by_address(mut self) -> Self {
         self.by_address = true;
@@ -67,7 +67,7 @@ impl Socket {
     }
 
     /// Binds one address of the host at the port of this socket, which is bound to all addresses.
-    /// What is sent to that address comes to the new socket from then on.
+    /// Datagrams to that address then arrive at the new socket.
     pub(crate) fn beside(&self, ip: IpAddr) -> io::Result<Self> {
         let shared = socket2::SockRef::from(&*self.io);
         // Only between these two calls: at any other time nobody else may have the port.
@@ -143,8 +143,8 @@ pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     Ok(state)
 }
 
-/// How much of what a socket sends may wait in this host: in the queue of its interface, and in
-/// what the driver holds. A socket that is full takes nothing until some of it has left.
+/// The limit on a socket's data that wait in this host: in the queue of its interface, and in the
+/// driver. A socket that is full takes nothing until some of it has left.
 #[derive(Debug)]
 pub struct SendLimit {
     io: Arc<UdpSocket>,
@@ -153,8 +153,8 @@ pub struct SendLimit {
 }
 
 impl SendLimit {
-    /// Lets `bytes` wait, as the system counts them: with its own bookkeeping, which is as much
-    /// again for a small datagram. Never more than was granted at first.
+    /// Sets the bytes that may wait, by the system's count, which doubles small datagrams for
+    /// bookkeeping. Never more than was granted at first.
     pub fn set(&self, bytes: usize) {
         // A system that refuses lets more wait.
         let _ = socket2::SockRef::from(&*self.io).set_send_buffer_size(bytes.min(self.most));
@@ -191,8 +191,8 @@ impl Buffers {
     }
 }
 
-/// Linux keeps and reports twice what was asked for. The other half is for its own bookkeeping
-/// (socket(7), `SO_RCVBUF`).
+/// Returns the usable half of a buffer size. Linux reports twice the requested size, half of it for
+/// bookkeeping (socket(7), `SO_RCVBUF`).
 fn usable(reported: usize) -> usize {
     if cfg!(target_os = "linux") { reported / 2 } else { reported }
 }
@@ -219,7 +219,7 @@ pub enum BindError {
     /// Another socket uses the port.
     #[error("UDP port {} on {} is in use by another program; choose another port, or 0 for any", .0.port(), .0.ip())]
     InUse(SocketAddr),
-    /// The port is reserved, or the system forbids it.
+    /// The port is reserved, or the system forbids its use.
     #[error("this user may not bind UDP {0}; choose a port above 1023, or ask for the right to bind it")]
     NotPermitted(SocketAddr),
     /// The address belongs to no interface of this host.
@@ -266,8 +266,8 @@ mod tests {
         assert!(error.to_string().contains(&first.address().port().to_string()));
     }
 
-    /// Two addresses of one port: what is sent to either comes by its own socket, and is answered
-    /// from there. Nobody else gets the port.
+    /// With one port at two addresses, datagrams to either arrive at its own socket and are
+    /// answered from there. No other process gets the port.
     #[test]
     fn an_address_has_a_socket_beside_the_one_of_all_addresses() {
         let all = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What a driver has done, counted by the driver alone and readable from every thread.
+//! The counts of a driver, which only the driver changes and every thread can read.
 
 use byway_wire::SendErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,8 +11,8 @@ macro_rules! statistics {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The counts of [`Statistics`] while they grow. One thread writes, so a count needs no
-        /// locked instruction.
+        /// The growing counts of [`Statistics`]. Only one thread writes, so a count needs no locked
+        /// instruction.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Count,)*
@@ -53,7 +53,7 @@ statistics! {
     too_large,
     /// Sends that the system forbade.
     denied,
-    /// Times that a full socket or device held back what was to leave by it.
+    /// Number of times that a full socket or device delayed data.
     blocked,
     /// Datagrams dropped because the machine wrote to a socket that it knew to be full.
     overflowed,
@@ -63,7 +63,7 @@ statistics! {
     clipped_sockets,
     /// Turns of the owner.
     turns,
-    /// How often another thread woke the driver.
+    /// Number of times that another thread woke the driver.
     rung,
 }
 

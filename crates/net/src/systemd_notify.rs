@@ -11,8 +11,7 @@ pub const NOTIFY_READY: &str = "READY=1";
 /// The message to systemd that the service is about to end.
 pub const NOTIFY_STOPPING: &str = "STOPPING=1";
 
-/// Tells the service manager that started this process, if one did. Whether it is heard makes no
-/// difference.
+/// Sends a state to the service manager that started this process, if one did. Errors are ignored.
 pub fn notify(state: &str) {
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET") {
         let _ = tell(&place, state);

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-/// How long sent data may stay unacknowledged before the kernel gives a connection up (RFC 5482).
+/// Time that sent data may stay unacknowledged before the kernel gives a connection up (RFC 5482).
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most frames in one call.
 const MAX_CALL_FRAMES: usize = 256;
@@ -27,7 +27,7 @@ pub struct TcpCarrier {
     address: SocketAddr,
     peer: SocketAddr,
     frames: TcpFrames,
-    /// Bytes of the frame that leaves next which the kernel has taken already, its length included.
+    /// Bytes of the next frame that the kernel has already accepted, the length included.
     begun: usize,
     /// The mark that is set for sent packets. `None`: none was set.
     mark: Option<TrafficClass>,
@@ -81,8 +81,8 @@ impl TcpCarrier {
         self.peer
     }
 
-    /// A handle whose strong count is 1 while the connection is open, and 0 once it is closed. An
-    /// owner that gave the connection away learns from it when to dial again.
+    /// Returns a handle whose strong count is 1 while the connection is open, and 0 once it is
+    /// closed. By it, an owner learns when to dial again.
     #[must_use]
     pub fn lifetime(&self) -> Weak<()> {
         Arc::downgrade(&self.lifetime)
@@ -173,7 +173,7 @@ impl TcpCarrier {
         }
     }
 
-    /// Sends frames of these runs. Returns how many bytes of the runs left; `None` if there is
+    /// Sends frames of these runs. Returns the number of bytes of the runs sent. `None`: there is
     /// nothing to send.
     fn send_some(
         &mut self,
@@ -255,7 +255,7 @@ pub struct Dialing {
 
 impl Dialing {
     /// Begins to connect to `peer`, from `from` or an address that the system chooses. `from` is
-    /// ignored if unspecified or of the other family.
+    /// ignored if it is unspecified or of the other family.
     ///
     /// # Errors
     /// What the system says at once: no route, or no descriptor left.
@@ -297,7 +297,7 @@ impl Dialing {
         self.peer
     }
 
-    /// Gives the connection, if it was established. To be called once the descriptor is writable.
+    /// Returns the connection, if it was established. To be called once the descriptor is writable.
     ///
     /// # Errors
     /// Why the connection was not established: nobody listens there, nobody answers, or there is no

@@ -1,5 +1,5 @@
-//! How much of what TCP connections carry may wait in this program and in the kernel, and how the
-//! kernel controls their congestion.
+//! Limits on the data of TCP connections that wait in this program and in the kernel, and the
+//! kernel's congestion control.
 
 /// The kernel's congestion control for a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,8 @@ impl TcpCongestion {
     }
 }
 
-/// How deep a driver's TCP connections are. The defaults suit a host at the end of a connection.
+/// The buffer sizes of a driver's TCP connections. The defaults suit a host at the end of a
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpLimits {
     /// Bytes read of one connection in a round, before the machine is
@@ -31,10 +32,10 @@ pub struct TcpLimits {
     /// Bytes of the longest datagram that is taken. A longer frame ends its connection, and none of
     /// it is kept.
     pub longest: usize,
-    /// Bytes that wait in this program for a connection that is full. What is more is dropped, as
-    /// it is for a socket.
+    /// Bytes in this program that wait for a full connection. Further datagrams are dropped, as for
+    /// a socket.
     pub parked: usize,
-    /// Bytes that the kernel accepts beyond those it has sent.
+    /// Bytes that the kernel accepts beyond those that it has sent.
     pub unsent: u32,
     /// Size in bytes of the kernel's send buffer, and of its receive buffer. `None`: the kernel
     /// adapts both sizes. A small buffer limits the rate to one buffer per round trip.

@@ -20,8 +20,8 @@ pub enum Backlog {
     Empty,
     /// Perhaps more connections.
     MayHaveMore,
-    /// Perhaps more connections, for which this process or the system has no descriptor or memory
-    /// now. Nothing tells when it has: they are to be accepted a little later.
+    /// There may be more connections, but no descriptor or memory for them now. No event reports
+    /// when there is: accept them a little later.
     OutOfResources,
 }
 
@@ -93,7 +93,7 @@ impl Listener {
 enum AcceptFailure {
     /// No connection waits, or the socket no longer listens.
     NoneWaits,
-    /// The one that was next is gone: its peer hung up, or its network had a fault. Others may wait
+    /// The next connection is gone: its peer hung up, or its network had a fault. Others may wait
     /// behind it.
     Lost,
     /// Others may wait, but the system refuses now: it lacks descriptors or memory, or has a rule
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Linux tells of faults of the next connection's network in the place of that connection.
+    /// Linux reports faults of the next connection's network in place of that connection.
     #[test]
     fn a_connection_that_is_lost_before_it_is_taken_hides_none_behind_it() {
         for errno in [Errno::CONNABORTED, Errno::NETDOWN, Errno::HOSTUNREACH, Errno::PROTO, Errno::INTR] {

@@ -19,11 +19,12 @@ use std::thread;
 /// A thread needs about this long to fall asleep and wake up. If a deadline is nearer than this,
 /// the driver does not sleep. It polls, and yields the processor between polls.
 const MIN_SLEEP_TIME: Duration = Duration::from_micros(50);
-/// Who waits for this long does not mind an [`EPOLL_TICK`] more. So it wakes once, not twice.
+/// The wait from which one [`EPOLL_TICK`] more does not matter. Longer waits are rounded up, so
+/// that the driver wakes once, not twice.
 const COARSE_WAIT_TIME: Duration = Duration::from_secs(1);
 /// The unit of the timeout of `epoll_pwait`.
 const EPOLL_TICK: Duration = Duration::from_millis(1);
-/// The most events taken at once. Others are returned first the next time.
+/// The most events taken at once. The rest is returned first next time.
 const MAX_EVENTS: usize = 256;
 
 /// The event that ended a wait.
@@ -65,7 +66,7 @@ impl<'a> Waiter<'a> {
         Ok(Self { watch, events: Vec::with_capacity(MAX_EVENTS), _slack: TimerSlack::fine() })
     }
 
-    /// Waits for changes of the host's addresses too. Each is told once, read or not.
+    /// Also waits for changes of the host's addresses. Each change is reported once, read or not.
     pub(crate) fn add_addresses(&self, changes: &AddressChanges) -> io::Result<()> {
         self.watch.enter(changes, EventSource::Addresses.data(0), EventFlags::IN | EventFlags::ET)
     }
@@ -75,7 +76,7 @@ impl<'a> Waiter<'a> {
         self.watch.enter(socket, EventSource::Socket.data(index.into()), EventFlags::IN)
     }
 
-    /// Waits for what a socket brings, for room to send, for both or for neither.
+    /// Waits for input of a socket, for room to send, for both or for neither.
     pub(crate) fn want(&self, index: u16, socket: impl AsFd, input: bool, room: bool) -> io::Result<()> {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, input);
@@ -159,7 +160,7 @@ impl<'a> Waiter<'a> {
     }
 }
 
-/// How long `epoll_pwait` is to wait. A far deadline is passed, so that one wait is enough.
+/// Returns the wait of `epoll_pwait`. It ends after a far deadline, so that one wait is enough.
 fn whole_ticks(remaining: Duration) -> Duration {
     let rounding = if remaining < COARSE_WAIT_TIME { Duration::ZERO } else { EPOLL_TICK };
     let millis = u32::try_from((remaining + rounding).as_millis()).unwrap_or(u32::MAX);

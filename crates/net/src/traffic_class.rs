@@ -2,7 +2,7 @@
 
 use byway_wire::{Dscp, Ecn, Transmit};
 
-/// The byte of an IP header that tells how to treat the packet: type of service, or traffic class.
+/// The byte of an IP header for the treatment of the packet: type of service, or traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrafficClass(u8);
 
@@ -17,7 +17,7 @@ impl TrafficClass {
         self.0
     }
 
-    /// The DSCP code point in its place in the byte, without ECN.
+    /// Returns the DSCP code point at its place in the byte, without ECN.
     pub(crate) fn code_point(self) -> u32 {
         u32::from(self.0 & !3)
     }

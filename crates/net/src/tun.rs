@@ -135,8 +135,8 @@ impl Tun {
         }
     }
 
-    /// Writes what was given to [`send`](Self::send). What the kernel does not take is lost, and
-    /// counted, as on any link.
+    /// Writes the packets given to [`send`](Self::send). Packets that the kernel refuses are lost
+    /// and counted, as on any link.
     pub fn flush(&mut self) {
         let count = core::mem::take(&mut self.written);
         let Some(batch) = self.writing.get_mut(..count).filter(|batch| !batch.is_empty()) else { return };

@@ -35,8 +35,8 @@ impl Waker {
         }
     }
 
-    /// The driver's side: rings after this wake it again. To be called before the driver looks at
-    /// what it was woken for.
+    /// Resets the waker on the driver's side: a later ring wakes it again. To be called before the
+    /// driver checks why it was woken.
     pub(crate) fn silence(&self) {
         let _ = rustix::io::read(&self.0.event, &mut [0; 8]);
         self.0.rung.swap(false, Ordering::AcqRel);

@@ -1,5 +1,5 @@
-//! What an owner has its driver watch beside the machine's sockets: local TCP connections,
-//! listeners, pipes, thousands of them.
+//! The descriptors that an owner has its driver watch besides the machine's sockets: thousands of
+//! local TCP connections, listeners and pipes.
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
