@@ -12,16 +12,16 @@ pub(crate) const EVENT_SCHEMAS: [&str; 3] = [
     "byway:qlog:events:byway-1",
 ];
 
-/// What happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "name", content = "data")]
 pub enum Event<'a> {
-    /// Which simulated run the file is of.
+    /// The simulated run of the file.
     #[serde(rename = "simulation:scenario")]
     Scenario {
         /// The name of the transfer in the plan.
         name: &'a str,
-        /// Which run it is.
+        /// The identity of the run.
         details: ScenarioDetails<'a>,
     },
     /// The session begins.
@@ -35,7 +35,7 @@ pub enum Event<'a> {
     /// The session ends.
     #[serde(rename = "quic:connection_closed")]
     Closed {
-        /// What ended it.
+        /// The cause of the end.
         trigger: CloseTrigger,
         /// Why, for a person.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,16 +44,16 @@ pub enum Event<'a> {
     /// A path has a tuple. Without ends: the path is over.
     #[serde(rename = "quic:tuple_assigned")]
     TupleAssigned {
-        /// The identifier of the tuple, as events have it in `tuple`.
+        /// The identifier of the tuple, as in the `tuple` field of events.
         tuple_id: String,
-        /// Where datagrams go.
+        /// The destination of datagrams.
         #[serde(skip_serializing_if = "Option::is_none")]
         tuple_remote: Option<TupleEnd>,
-        /// Where they come from.
+        /// The source of datagrams.
         #[serde(skip_serializing_if = "Option::is_none")]
         tuple_local: Option<TupleEnd>,
     },
-    /// Figures of a path, those that are new.
+    /// The figures of a path that changed.
     #[serde(rename = "quic:recovery_metrics_updated")]
     MetricsUpdated {
         /// The path's number.
@@ -73,7 +73,7 @@ pub enum Event<'a> {
     /// The name of the controller that governs all paths.
     #[serde(rename = "byway:controller_set")]
     ControllerSet {
-        /// The name, as `byway lab controllers` has it.
+        /// The controller's name, as `byway lab controllers` lists it.
         controller: &'a str,
     },
     /// A path has another state.
@@ -92,7 +92,7 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'a str>,
     },
-    /// The sums of a path since it began.
+    /// The totals of a path since its beginning.
     #[serde(rename = "byway:path_totals_updated")]
     PathTotalsUpdated {
         /// The path's number.
@@ -101,7 +101,7 @@ pub enum Event<'a> {
         #[serde(flatten)]
         totals: PathTotals,
     },
-    /// The sum of a session since it began.
+    /// The totals of a session since its beginning.
     #[serde(rename = "byway:session_totals_updated")]
     SessionTotalsUpdated {
         /// Payload bytes that the receiver has.
@@ -109,7 +109,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Which simulated run a file is of.
+/// The identity of a simulated run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ScenarioDetails<'a> {
     /// The seed of the run.
@@ -122,13 +122,13 @@ pub struct ScenarioDetails<'a> {
     pub axes: BTreeMap<&'a str, &'a str>,
 }
 
-/// What ended a session.
+/// The cause of a session's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CloseTrigger {
-    /// All was said: the program ends it.
+    /// The application was done, and closed the session.
     Application,
-    /// It failed.
+    /// The session failed.
     Error,
 }
 
@@ -167,7 +167,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// What differs from `before`, which then is what is known. `None`: nothing differs.
+    /// Returns the figures that differ from `before`, and updates `before`. `None`: none differs.
     pub(crate) fn news(&self, before: &mut Self) -> Option<Self> {
         let news = Self {
             min_rtt: news(self.min_rtt, &mut before.min_rtt),
@@ -179,14 +179,15 @@ impl Metrics {
     }
 }
 
-/// `now`, if it differs from `before`, which then is `now`. What is not known any more is no news.
+/// Returns `now` if it differs from `before`, and updates `before`. A value that is no longer known
+/// does not count.
 fn news<T: Copy + PartialEq>(now: Option<T>, before: &mut Option<T>) -> Option<T> {
     let news = now.filter(|now| *before != Some(*now));
     *before = now.or(*before);
     news
 }
 
-/// The sums of a path since it began. `None`: not counted.
+/// The totals of a path since its beginning. `None`: not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PathTotals {
     /// Bytes of UDP payload sent.

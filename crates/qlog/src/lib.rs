@@ -8,11 +8,12 @@ mod writer;
 pub use event::{CloseTrigger, Event, Metrics, PathTotals, ScenarioDetails, TupleEnd};
 pub use writer::{PathSample, QlogWriter, TraceHeader, millis};
 
-/// The ending of the names of such files.
+/// The ending of a qlog file's name.
 pub const FILE_SUFFIX: &str = ".sqlog";
 
-/// The state of a path that is over. Its tuple is abandoned.
+/// The state of a path that has ended. Its tuple is abandoned.
 pub const CLOSED_STATE: &str = "closed";
 
-/// The state of a path on which the controller sends nothing, since others do better without it.
+/// The state of a path on which the controller sends no data, since other paths do better without
+/// it.
 pub const CHOKED_STATE: &str = "choked";

@@ -10,16 +10,16 @@ use std::net::{IpAddr, SocketAddr};
 /// The byte before each JSON text (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// The schema of a file that is a header and events after it.
+/// The schema of a file with a header, followed by events.
 const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 
 /// How such a file is written.
 const SERIALIZATION_FORMAT: &str = "application/qlog+json-seq";
 
-/// What stands at the head of a file.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TraceHeader<'a> {
-    /// What the file is of, for a person.
+    /// The title of the file, for a person.
     pub title: &'a str,
     /// The program or host whose view the file is.
     pub vantage_point: &'a str,
@@ -77,21 +77,21 @@ pub struct PathSample<'a> {
     pub name: &'a str,
     /// The path's state. [`CLOSED_STATE`] ends it.
     pub state: &'a str,
-    /// Where its datagrams go first. `None`: not known.
+    /// The first address to which the path's datagrams go. `None`: not known.
     pub remote: Option<SocketAddr>,
     /// The local address. `None`: the system chooses it.
     pub local: Option<IpAddr>,
-    /// Its figures.
+    /// The path's figures.
     pub metrics: Metrics,
-    /// Its sums.
+    /// The path's totals.
     pub totals: PathTotals,
 }
 
-/// A path as it was last told.
+/// The state of a path as it was last written.
 #[derive(Debug, Default)]
 struct ToldPath {
     state: String,
-    /// Its ends, as its tuple has them.
+    /// The path's ends, as in its tuple.
     ends: (Option<SocketAddr>, Option<IpAddr>),
     metrics: Metrics,
     totals: PathTotals,
@@ -105,7 +105,7 @@ pub struct QlogWriter<W: Write> {
     received: Option<u64>,
 }
 
-/// `seconds` as the files have them: milliseconds, whole microseconds.
+/// Converts `seconds` to milliseconds, rounded to whole microseconds.
 #[must_use]
 pub fn millis(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e3
@@ -151,7 +151,7 @@ impl<W: Write> QlogWriter<W> {
         self.event(seconds, &Event::Started { local: TupleEnd::default(), remote: TupleEnd::default() })
     }
 
-    /// The session ends, with `failure` if it failed.
+    /// Writes the end of the session, with `failure` if it failed.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -171,7 +171,7 @@ impl<W: Write> QlogWriter<W> {
         self.event(seconds, &Event::SessionTotalsUpdated { received_bytes })
     }
 
-    /// Writes what is new of a path: first its tuple and state, then its figures and sums.
+    /// Writes the changes of a path: first its tuple and state, then its figures and totals.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -195,8 +195,8 @@ impl<W: Write> QlogWriter<W> {
         Ok(())
     }
 
-    /// Writes the state of a path if it is news, and `reason` with it. Figures and sums of `now`
-    /// are not looked at.
+    /// Writes the state of a path if it changed, with `reason`. It ignores the figures and totals
+    /// of `now`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -226,7 +226,7 @@ impl<W: Write> QlogWriter<W> {
         Ok(())
     }
 
-    /// Writes what is still buffered.
+    /// Writes the bytes that are still buffered.
     ///
     /// # Errors
     /// If the file cannot be written.
