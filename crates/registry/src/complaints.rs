@@ -21,7 +21,7 @@ const MAX_RELAYS: usize = 4_096;
 /// Decides which relays one sender complains of, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Complaints {
-    /// Who is at an address.
+    /// The relay at each address.
     names: BTreeMap<SocketAddr, RelayId>,
     told: BTreeMap<RelayId, Instant>,
     due: BTreeSet<RelayId>,
@@ -29,7 +29,7 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// The registry named these relays.
+    /// Notes the relays that the registry named in a list.
     pub fn learn(&mut self, list: &RelayList) {
         for listed in &list.relays {
             for address in listed.word.relays() {
@@ -68,7 +68,7 @@ impl Complaints {
         relays
     }
 
-    /// When the next complaint may be due. `None`: nothing is to be complained of.
+    /// Returns the time at which the next complaint may be due. `None`: there is no complaint.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.next

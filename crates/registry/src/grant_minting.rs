@@ -5,7 +5,7 @@
 use crate::store::{Epoch, LAST_EPOCH_SECONDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 
-/// Seconds that an epoch lasts, unless the operator ends it sooner.
+/// Duration of an epoch in seconds, unless the operator ends it sooner.
 pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of the grant with which the registry itself tests relays.
 pub const REGISTRY_SERIAL: u32 = 0;
@@ -31,7 +31,7 @@ pub fn mint(word: &WordRow, relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> 
     issue(word.number, terms, relay, epoch, key)
 }
 
-/// The relay word with which the registry tests a relay.
+/// Mints the relay word with which the registry tests a relay.
 #[must_use]
 pub fn own(relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
     let terms = Terms {

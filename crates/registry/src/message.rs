@@ -31,7 +31,7 @@ use core::net::SocketAddr;
 
 /// The most relays in one answer.
 pub const MAX_RELAYS: usize = 100;
-/// The most addresses of a relay: as many as its words contain.
+/// The most addresses of a relay: as many as its relay words contain.
 pub const MAX_ADDRESSES: usize = relay::MAX_ADDRESSES;
 /// The most relays in one complaint.
 pub const MAX_COMPLAINTS: usize = 16;
@@ -95,7 +95,7 @@ impl fmt::Display for Label {
 /// A relay that wants to be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enrol {
-    /// Proof that the relay holds a word that permits it to enrol.
+    /// Proof that the relay holds a registry word for joining.
     pub proof: WordProof,
     /// The name of the relay.
     pub relay: RelayId,
@@ -121,11 +121,11 @@ pub struct Enrol {
 /// A question for relays. It does not name a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayQuery {
-    /// Proof that the client holds a word that permits it to ask for relays.
+    /// Proof that the client holds a registry word for use.
     pub proof: WordProof,
-    /// How many, at most.
+    /// The most relays to return.
     pub most: u8,
-    /// How many relays of the same draw the client has already. They are skipped.
+    /// Number of relays of the same draw that the client already has, and that are skipped.
     pub skip: u16,
 }
 
@@ -140,7 +140,7 @@ pub enum Request {
     Ask(RelayQuery),
     /// To test these relays again.
     Complain {
-        /// Proof that the client holds a word that permits it to ask for relays.
+        /// Proof that the client holds a registry word for use.
         proof: WordProof,
         /// The relays that do not work.
         relays: Vec<RelayId>,
@@ -151,24 +151,25 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[repr(u8)]
 pub enum Reason {
-    /// No such word, or another secret.
+    /// There is no such registry word, or its secret differs.
     #[error("the registry does not know this word")]
     UnknownWord = 1,
-    /// The word was taken back.
+    /// The registry word was revoked.
     #[error("this word was revoked")]
     Revoked = 2,
-    /// The word has expired.
+    /// The registry word has expired.
     #[error("this word has expired")]
     Expired = 3,
-    /// The word has enrolled as many relays as it may.
+    /// The registry word has enrolled as many relays as it may.
     #[error("this word was used as often as it may be")]
     UsedUp = 4,
-    /// A client's word does not enrol, and a relay's does not ask.
+    /// The registry word is of the other kind: one for use does not enrol, and one for joining does
+    /// not ask.
     #[error(
         "this word is for something else: relays enrol with the word for joining, senders ask with the word for use"
     )]
     OtherKind = 5,
-    /// The word's holder asks too often.
+    /// The holder of the registry word asks too often.
     #[error("this word asks too often")]
     TooOften = 6,
     /// The store does not answer.
@@ -195,8 +196,8 @@ pub enum Reason {
          address with --advertise"
     )]
     Filtered = 13,
-    /// A NAT is in front of the relay, and the registry cannot test whether it admits packets of
-    /// others.
+    /// A NAT is before the relay, and the registry cannot test whether it admits packets of other
+    /// hosts.
     #[error(
         "a NAT stands before it, and the registry has no second address (--probe-from) to try what that lets in: forward a UDP \
          port, and name the outside address with --advertise"
@@ -291,7 +292,7 @@ pub enum Failure {
     /// Only packets of the registry reach the source address of the relay's heartbeats.
     #[error("a NAT or a firewall lets in nobody but the registry")]
     Filtered = 5,
-    /// The registry could not test whether packets of others reach the source address of the
+    /// The registry could not test whether packets of other hosts reach the source address of the
     /// relay's heartbeats.
     #[error("the registry has no second address to try what the NAT lets in")]
     Unprobed = 6,
@@ -331,7 +332,7 @@ pub struct Listed {
     pub load: u64,
     /// Whether the relay passed its test over TCP, and not only over UDP.
     pub tcp: bool,
-    /// The word that permits the client to use the relay.
+    /// The relay word, which permits the client to use the relay.
     pub word: relay::Word,
 }
 
@@ -340,7 +341,7 @@ pub struct Listed {
 pub struct RelayList {
     /// When the list was made, in seconds of Unix time by the registry's clock.
     pub made: u64,
-    /// Until when the words are good, likewise. A client renews before.
+    /// The expiry of the relay words, in the same unit. A client renews them earlier.
     pub until: u64,
     /// Whether the registry has more relays.
     pub more: bool,
@@ -355,7 +356,7 @@ pub enum Answer {
     Epoch {
         /// The number of the epoch.
         epoch: u32,
-        /// How many more seconds words of the previous epoch are valid.
+        /// Seconds for which relay words of the previous epoch are still valid.
         last_holds: u32,
     },
     /// The relay is enrolled, and will be after a restart of the registry.
@@ -491,7 +492,7 @@ pub const fn carriers(tcp: bool) -> &'static [&'static str] {
 }
 
 impl RelayList {
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads a list that [`write`](Self::write) wrote.
     ///
     /// # Errors
     /// It is none.

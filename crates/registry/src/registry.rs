@@ -48,15 +48,15 @@ use words::Words;
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two reports to the store of which relays sent heartbeats.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
-/// Draws of relays per word and hour. Hosts that share a word are divided among them, so sharing
-/// reveals no more relays.
+/// Draws of relays per registry word and hour. Hosts that share a word are divided among them, so
+/// that sharing reveals no more relays.
 const DRAW_SLOTS: u8 = 16;
 /// The shortest time from a notice of a new epoch to the relay's next heartbeat.
 const EPOCH_HEARTBEAT_DELAY: Duration = Duration::from_secs(1);
 /// Answers to heartbeats that wait to be sent at most.
 const MAX_QUEUED_ANSWERS: usize = 4_096;
-/// Seconds before a registry begins. A relay whose last heartbeat came within them counts as alive
-/// until it misses heartbeats.
+/// Seconds before the start of a registry. A relay whose last heartbeat came in this time counts as
+/// alive until it misses heartbeats.
 const RECENT_SECONDS: u64 = 600;
 
 /// The configuration of a registry.
@@ -95,7 +95,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry with the content of its store.
+    /// Makes a registry with the content of its store.
     #[must_use]
     pub fn new(config: RegistryConfig, now: Instant) -> Self {
         let secrets = Secrets::new(&config.secret);
@@ -155,7 +155,7 @@ impl Registry {
         &self.counters
     }
 
-    /// The number of sessions, including those being established.
+    /// Returns the number of sessions, including those being established.
     pub fn sessions(&self) -> usize {
         self.endpoint.handles().count()
     }
@@ -182,7 +182,7 @@ impl Registry {
         self.counters.next_event()
     }
 
-    /// The next request for the store, and its number. Its answer is given to
+    /// Returns the next request for the store, and its number. The owner passes its reply to
     /// [`answer`](Self::answer).
     pub fn next_request(&mut self) -> Option<(u64, store::StoreRequest)> {
         self.store_queue.next_request()
@@ -297,8 +297,8 @@ impl Registry {
         u32::try_from(self.epoch.last_until.saturating_sub(self.unix(now))).unwrap_or(u32::MAX)
     }
 
-    /// Looks after what changed: sessions that came, went or have something to read, tests that are
-    /// over.
+    /// Handles changes: new and ended sessions, sessions with data to read, and tests that have
+    /// ended.
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.next_event() {
             match event {
@@ -432,7 +432,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Handles a relay's message that it knows the epoch: starts its tests.
+    /// Handles a relay's message that it knows the epoch, and starts its tests.
     fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
         let tested = self.tester.test(now, handle, &self.epoch, &self.locals);
         if tested { Ok(()) } else { Err(Reason::Malformed) }
@@ -458,8 +458,8 @@ impl Registry {
         }
     }
 
-    /// Somebody found relays of no use. That alone takes none off the list: the registry's own test
-    /// does.
+    /// Handles a client's complaint about relays. A relay leaves the list only by the registry's
+    /// own test.
     fn on_complaint(
         &mut self,
         now: Instant,
@@ -531,7 +531,7 @@ impl Registry {
         self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
     }
 
-    /// Does what is due at this time.
+    /// Runs the work that is due now.
     fn tend(&mut self, now: Instant) {
         self.tester.tests().wake(now);
         self.epoch_notices.wake(now);
@@ -558,7 +558,7 @@ impl Registry {
         }
     }
 
-    /// Passes a datagram to the part that it is for: a session, a heartbeat or a test.
+    /// Passes a datagram to its part: a session, a heartbeat or a test.
     fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         let Datagram { local, remote, .. } = datagram;
         let first = datagram.payload.first().copied();

@@ -1,5 +1,5 @@
-//! The other side: what is asked of a registry in a session of one's own endpoint, beside whatever
-//! else that endpoint does.
+//! The client of a registry. It asks in a session of its owner's endpoint, beside the endpoint's
+//! other sessions.
 
 use crate::message::{Answer, MAX_ANSWER_LEN, Reason, Request};
 use crate::stream_records::{self, Records, TooLong};
@@ -12,12 +12,12 @@ use byway_engine::{Connect, ConnectError, Endpoint, EndpointEvent, Handle};
 use byway_wire::{DecodeError, Duration, Instant, StreamId};
 use thiserror::Error;
 
-/// How long an exchange may take.
+/// The longest time of an exchange.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Relays that a transfer asks for at first.
 pub const FIRST_ASK_RELAYS: usize = 24;
-/// How many relays a transfer asks for after it has tried all it has.
+/// Number of relays that a transfer asks for after it has tried all that it has.
 pub const NEXT_ASK_RELAYS: usize = 48;
 /// The most relays that one transfer asks for.
 pub const MAX_ASKED_RELAYS: usize = 400;
@@ -118,7 +118,8 @@ impl ClientExchange {
         Ok(true)
     }
 
-    /// Moves what can be moved. The next answer, if there is one; to be called again then.
+    /// Sends and receives as far as possible. Returns the next answer, if there is one; it must
+    /// then be called again.
     ///
     /// # Errors
     /// There will be no answer.

@@ -15,7 +15,7 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 const HEARTBEATS_PER_SECOND: u64 = 2_000;
 /// Time between two rebuilds of the pool that relays are drawn from, with [`MANY_RELAYS`] or more.
 const REBUILD_INTERVAL: Duration = Duration::from_secs(1);
-/// From this many relays on, the pool that relays are drawn from is rebuilt less often.
+/// The number of relays from which the pool for draws is rebuilt less often.
 const MANY_RELAYS: usize = 1_000;
 /// Bytes that a listed relay has left at least. With fewer it is not worth a try.
 const MIN_LEFT_BYTES: u64 = 64 << 10;
@@ -122,7 +122,7 @@ impl RelayDirectory {
         }
     }
 
-    /// Notes that a relay was told this epoch.
+    /// Notes that a relay knows this epoch.
     pub fn set_epoch_of(&mut self, relay: RelayId, epoch: u32) {
         if let Some(relay) = self.relays.get_mut(&relay) {
             relay.epoch = epoch;
@@ -172,7 +172,7 @@ impl RelayDirectory {
         }
     }
 
-    /// Restores what the store knows of a relay's last heartbeat.
+    /// Restores the store's data about a relay's last heartbeat.
     pub fn remember(&mut self, seen: &LastHeartbeat) {
         if let Some(relay) = self.relays.get_mut(&seen.relay) {
             relay.counter = relay.counter.max(seen.counter);
@@ -233,13 +233,13 @@ impl RelayDirectory {
         HEARTBEAT_INTERVAL.max(Duration::from_millis(all * 1_000 / HEARTBEATS_PER_SECOND))
     }
 
-    /// The relay with this name. `None`: it is not enrolled.
+    /// Returns the relay with this name. `None`: it is not enrolled.
     #[must_use]
     pub fn get(&self, relay: RelayId) -> Option<&KnownRelay> {
         self.relays.get(&relay)
     }
 
-    /// All relays, each with whether it is listed at `now`.
+    /// Returns all relays, each with whether it is listed at `now`.
     pub fn iter(&self, now: Instant) -> impl Iterator<Item = (&KnownRelay, bool)> {
         self.relays.values().map(move |relay| (relay, relay.is_listed(now)))
     }
@@ -262,7 +262,8 @@ impl RelayDirectory {
         self.relays.is_empty()
     }
 
-    /// Has the pool rebuilt if a relay in it is no longer listed, as after three missed heartbeats.
+    /// Marks the pool for a rebuild if a relay in it is no longer listed, as after three missed
+    /// heartbeats.
     pub fn sweep(&mut self, now: Instant) {
         let listed = |relay: &RelayId| self.relays.get(relay).is_some_and(|relay| relay.is_listed(now));
         self.stale |= !self.places.iter().all(listed);
@@ -290,7 +291,7 @@ impl RelayDirectory {
         (relays.filter(|relay| relay.is_listed(now)).collect(), more)
     }
 
-    /// Who was heard of since this was last asked. `unix` is the time of `now`.
+    /// Returns the relays with a heartbeat since the last call. `unix` is the time of `now`.
     pub fn take_seen(&mut self, now: Instant, unix: u64) -> Vec<LastHeartbeat> {
         let unsaved = core::mem::take(&mut self.unsaved).into_iter();
         unsaved
@@ -304,8 +305,8 @@ impl RelayDirectory {
     }
 }
 
-/// How long a relay counts as alive after a heartbeat: three may be missed, and the answer to the
-/// last be slow.
+/// Returns the time for which a relay counts as alive after a heartbeat: it may miss three, and the
+/// answer to the last may be slow.
 fn patience(interval: Duration) -> Duration {
     interval * 3 + interval / 2
 }

@@ -41,7 +41,7 @@ struct DrawEntry {
 }
 
 impl DrawPool {
-    /// A pool of these relays. A draw returns places in this order.
+    /// Makes a pool of these relays. A draw returns places in this order.
     pub fn new<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Self {
         let (mut operators, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
         let entries = candidates.map(|candidate| {
@@ -139,7 +139,8 @@ mod tests {
         }
     }
 
-    /// So many relays of one operator in one network, and one of each of some others.
+    /// Makes `many` relays of one operator in one network, and `others` relays of one operator and
+    /// network each.
     fn lopsided(many: u64, others: u64) -> Relays {
         let of = |name: u64, operator: &str, ip: [u8; 4]| {
             (name, Label::new(operator), vec![SocketAddr::from((ip, 4748))])

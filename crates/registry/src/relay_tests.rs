@@ -16,14 +16,14 @@ use core::net::SocketAddr;
 const TRY_TIMEOUT: Duration = Duration::from_millis(700);
 /// Tries of a greeting, and of a packet, at most.
 const MAX_TRIES: u32 = 3;
-/// How long a relay may take to accept a TCP connection. The kernel has repeated the SYN once by
+/// Time that a relay may take to accept a TCP connection. The kernel has repeated the SYN once by
 /// then.
 const DIAL_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Addresses that are tested at once, at most.
 const MAX_CONCURRENT_TESTS: usize = 512;
 /// Addresses that wait for a test at most.
 const MAX_WAITING_ADDRESSES: usize = 4_096;
-/// Bytes of what is sent through a relay: a byte that begins no session's packet, then what only
+/// Bytes of a test packet: a byte with which no session's packet begins, and then bytes that only
 /// the registry knows.
 const PROBE_LEN: usize = 17;
 /// The first byte of the packets that test forwarding.
@@ -88,8 +88,8 @@ pub struct RelayTests {
     secret: [u8; 32],
     serial: u64,
     running: BTreeMap<Key, RunningTest>,
-    /// Which test what may come belongs to: the nonce of a greeting, the packet through a relay,
-    /// the consent in it.
+    /// The running tests by the nonce of their greeting. The next fields: by the packet through the
+    /// relay, and by its consent.
     greetings: BTreeMap<[u8; 8], Key>,
     probes: BTreeMap<[u8; PROBE_LEN], Key>,
     consents: BTreeMap<(SocketAddr, [u8; 8]), Key>,
@@ -123,7 +123,7 @@ impl RelayTests {
         }
     }
 
-    /// TCP is tried from now on, where UDP passed. The driver must open connections as it is
+    /// Has tests try TCP too, after UDP has passed. The driver must open connections as it is
     /// [asked](Self::next_ask).
     pub const fn try_tcp(&mut self) {
         self.with_tcp = true;
@@ -135,7 +135,7 @@ impl RelayTests {
         self.waiting.len() >= MAX_WAITING_ADDRESSES
     }
 
-    /// Begins the test of an address from a socket. What is begun before it goes first.
+    /// Begins the test of an address from a socket. Earlier tests come first.
     pub fn begin(&mut self, now: Instant, key: Key, word: Word, local: Local, address: SocketAddr) {
         self.waiting.push_back((key, word, local, address));
         self.start(now);
@@ -163,7 +163,7 @@ impl RelayTests {
         }
     }
 
-    /// Eight bytes that others cannot guess.
+    /// Returns eight bytes that others cannot guess.
     fn nonce(&mut self) -> [u8; 8] {
         self.serial += 1;
         let hash = blake3::keyed_hash(&self.secret, &self.serial.to_be_bytes());
@@ -189,7 +189,7 @@ impl RelayTests {
         self.start(now);
     }
 
-    /// Removes what a test waited for in its present stage.
+    /// Removes the entries by which a test's present stage finds its packets.
     fn leave(&mut self, running: &RunningTest, key: Key) {
         self.due.remove(&(running.at, key));
         match &running.state {
@@ -219,7 +219,7 @@ impl RelayTests {
         self.running.iter().filter(|(_, running)| waits(running)).map(|(key, _)| *key).collect()
     }
 
-    /// Takes in that a TCP connection came or went. False: no test has anything to do with it.
+    /// Handles a TCP connection that came or went. Returns false if it belongs to no test.
     pub fn on_connection(&mut self, now: Instant, change: &ConnectionChange) -> bool {
         if !change.open {
             let of = |(key, running): (&Key, &RunningTest)| (running.local == change.local).then_some(*key);

@@ -43,7 +43,7 @@ impl Secrets {
         Identity::from_secret(self.noise)
     }
 
-    /// The secret of the word `number`.
+    /// Returns the secret of the registry word `number`.
     #[must_use]
     pub fn word(&self, number: u32) -> Secret<[u8; 16]> {
         Secret::new(half(&self.word, &number.to_be_bytes()))
@@ -55,7 +55,8 @@ impl Secrets {
         half(&self.beat, &number.to_be_bytes())
     }
 
-    /// The seed of a client's draw in an hour. The hosts with a word are spread over the `slot`s.
+    /// Returns the seed of a client's draw in an hour. The hosts with a registry word are spread
+    /// over the `slot`s.
     #[must_use]
     pub fn draw(&self, word: u32, slot: u8, hour: u64) -> u64 {
         let mut message = [0; 13];

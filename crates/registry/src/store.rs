@@ -1,7 +1,7 @@
-//! What a registry keeps in its store, such as a database. The registry's state machine emits
-//! [`StoreRequest`]s and takes [`StoreReply`]s whenever they come. The store numbers its changes
-//! (revisions). Registries that share a store ask for all changes after the revision that they
-//! know.
+//! The data that a registry keeps in its store, such as a database. The registry's state machine
+//! emits [`StoreRequest`]s and takes [`StoreReply`]s whenever they come. The store numbers its
+//! changes (revisions). Registries that share a store ask for all changes after the revision that
+//! they know.
 
 use crate::message::Label;
 use crate::word::WordKind;
@@ -17,27 +17,30 @@ use core::net::{IpAddr, SocketAddr};
 pub const MAX_RELAYS_AT_ADDRESS: usize = 2;
 /// Seconds for which the last epoch holds after a planned roll.
 pub const LAST_EPOCH_SECONDS: u64 = 3_600;
-/// Serial numbers that words may have: one of a range each. The first is the registry's own.
+/// The most registry words, as each has a serial number of a range. The first is the registry's
+/// own.
 pub const MAX_WORDS: u32 = byway_wire::relay::SERIAL_COUNT - 1;
 
-/// An issued word. Its secret is derived from its number.
+/// An issued registry word. Its secret is derived from its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordRow {
-    /// The word's number, from 1. It is also the serial number of its grants at every relay.
+    /// The number of the registry word, from 1. It is also the serial number of its grants at every
+    /// relay.
     pub number: u32,
-    /// What the word permits: to enrol relays, or to ask for them.
+    /// The permission of the registry word: to enrol relays, or to ask for them.
     pub kind: WordKind,
-    /// The word's name, by which it is revoked. No two valid words have the same name.
+    /// The name of the registry word, by which it is revoked. No two valid words have the same
+    /// name.
     pub name: String,
-    /// How many more relays the word may enrol. `None`: any number.
+    /// Number of relays that the registry word may still enrol. `None`: any number.
     pub uses: Option<u32>,
     /// Bytes per second at each relay.
     pub rate: RateClass,
     /// Bytes per day at each relay.
     pub quota: QuotaClass,
-    /// When the word expires, in seconds of Unix time. `u64::MAX`: never.
+    /// The expiry of the registry word, in seconds of Unix time. `u64::MAX`: never.
     pub expires: u64,
-    /// Whether the word is revoked.
+    /// Whether the registry word is revoked.
     pub revoked: bool,
 }
 
@@ -46,9 +49,9 @@ pub struct WordRow {
 pub struct RelayRow {
     /// The name of the relay.
     pub relay: RelayId,
-    /// The key that enrolled the relay, and that alone may change it.
+    /// The key that enrolled the relay. Only its owner may change the entry.
     pub key: PublicKey,
-    /// The number of the word with which the relay enrolled.
+    /// The number of the registry word with which the relay enrolled.
     pub word: u32,
     /// The number of the range of grants that the relay gave the registry, 0 to 127.
     pub range: u8,
@@ -70,27 +73,27 @@ pub struct RelayRow {
     pub revoked: bool,
 }
 
-/// When a relay was heard of last.
+/// The time of a relay's last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastHeartbeat {
     /// The name of the relay.
     pub relay: RelayId,
     /// In seconds of Unix time.
     pub at: u64,
-    /// The counter of its last heartbeat.
+    /// The counter of the relay's last heartbeat.
     pub counter: u64,
     /// Bytes per second that the relay forwards.
     pub load: u64,
 }
 
-/// Which grants hold.
+/// The epoch of valid grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epoch {
     /// The epoch's number, from 1.
     pub number: u32,
     /// When the epoch began, in seconds of Unix time.
     pub began: u64,
-    /// When words of the previous epoch expire, in seconds of Unix time.
+    /// The expiry of relay words of the previous epoch, in seconds of Unix time.
     pub last_until: u64,
 }
 
@@ -145,7 +148,7 @@ pub struct Changes {
     pub revision: u64,
     /// The present epoch.
     pub epoch: Epoch,
-    /// Words that are new or changed.
+    /// New or changed registry words.
     pub words: Vec<WordRow>,
     /// Relays that are new or changed.
     pub relays: Vec<RelayRow>,
@@ -156,9 +159,9 @@ pub struct Changes {
 /// Why a relay is not enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolRefusal {
-    /// The word does not exist, or is no longer valid.
+    /// The registry word does not exist, or is no longer valid.
     Word,
-    /// The word has enrolled as many relays as it may.
+    /// The registry word has enrolled as many relays as it may.
     UsedUp,
     /// One of the relay's addresses has too many relays.
     Crowded,
@@ -179,13 +182,13 @@ pub enum StoreReply {
     Gone,
 }
 
-/// Stores durably what a registry must not forget.
+/// Stores durably the data that a registry must not lose.
 pub trait Store {
     /// Carries out the request durably. Returns [`StoreReply::Gone`] if that fails.
     fn answer(&mut self, request: StoreRequest) -> StoreReply;
 }
 
-/// Whether a relay may be enrolled, given those that are: the rule of every store.
+/// Decides whether a relay may be enrolled beside `others`: the rule of every store.
 ///
 /// # Errors
 /// It may not.
@@ -227,7 +230,7 @@ pub fn judge<'a>(
 /// Whether a relay that may be enrolled is new or known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolCheck {
-    /// The relay is new. Its word counts one more use.
+    /// The relay is new, and counts as one use of its registry word.
     New,
     /// The relay was enrolled before.
     Known,
@@ -251,7 +254,7 @@ impl Memory {
         Self { epoch: Epoch { number: 1, began: at, last_until: 0 }, ..Self::default() }
     }
 
-    /// Adds or replaces a word.
+    /// Adds or replaces a registry word.
     pub fn put_word(&mut self, word: WordRow) {
         self.revision += 1;
         self.words.insert(word.number, (self.revision, word));
@@ -263,7 +266,7 @@ impl Memory {
         self.relays.insert(relay.relay, (self.revision, relay));
     }
 
-    /// Takes a word back, by its name. What was minted for it ends at once.
+    /// Revokes a registry word by its name. Grants minted for it end at once.
     pub fn revoke(&mut self, name: &str, at: u64) {
         self.revision += 1;
         let revision = self.revision;

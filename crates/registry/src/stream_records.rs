@@ -7,8 +7,8 @@ pub const HEAD_LEN: usize = 2;
 /// Bytes of the longest record that is written.
 pub const MAX_RECORD_LEN: usize = 60_000;
 
-/// Puts pieces of a stream together. It holds one unfinished record at most, beside what came in
-/// one piece.
+/// Puts the pieces of a stream together. It holds the last piece, and at most one unfinished
+/// record.
 #[derive(Debug)]
 pub struct Records {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct Records {
     longest: usize,
 }
 
-/// A record is longer than this side permits.
+/// The error for a record above the permitted length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record of {0} bytes is longer than is taken")]
 pub struct TooLong(pub usize);

@@ -23,23 +23,23 @@ use zeroize::Zeroize as _;
 
 /// The beginning of every registry word's text.
 pub const WORD_PREFIX: &str = "byway-registry-";
-/// Addresses that a word names at most.
+/// The most addresses of a registry word.
 pub const MAX_ADDRESSES: usize = 4;
 
 const FORMAT_VERSION: u8 = 1;
 const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
 
-/// What a word permits: to enrol relays, or to ask for them.
+/// The permission of a registry word: to enrol relays, or to ask for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
-    /// The word lets a relay enrol.
+    /// The registry word lets a relay enrol.
     Join,
-    /// The word lets a sender ask for relays.
+    /// The registry word lets a sender ask for relays.
     Use,
 }
 
 impl WordKind {
-    /// The kind's number in words and stores.
+    /// Returns the kind's number in registry words and stores.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -59,13 +59,13 @@ impl WordKind {
     }
 }
 
-/// The part of a word that a request carries. It proves to the registry that the asker holds the
+/// The part of a registry word in a request. It proves to the registry that the asker holds the
 /// word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WordProof {
-    /// The number of the word.
+    /// The number of the registry word.
     pub number: u32,
-    /// The secret that only the word's holder and the registry know.
+    /// The secret that only holders of the registry word and the registry know.
     pub secret: Secret<[u8; 16]>,
 }
 
@@ -85,11 +85,11 @@ impl WordProof {
 /// A registry word: a registry's addresses and key, and a permission.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RegistryWord {
-    /// What the word permits.
+    /// The permission of the registry word.
     pub kind: WordKind,
     /// The public key of the registry.
     pub key: PublicKey,
-    /// The number and secret by which the registry recognises the word.
+    /// The number and secret by which the registry recognises the registry word.
     pub proof: WordProof,
     /// The registry's addresses: one to four.
     pub addresses: Vec<SocketAddr>,
@@ -101,12 +101,12 @@ pub enum RegistryWordError {
     /// The text does not begin with [`WORD_PREFIX`].
     #[error("a registry word begins with \"byway-registry-\"")]
     Prefix,
-    /// A character that no word contains.
+    /// A character that no registry word contains.
     #[error("this registry word was mistyped: character {at} is {found:?}, which no word contains")]
     Character {
         /// The character that was found.
         found: char,
-        /// The address's place in the word, counted from 1.
+        /// The address's place in the registry word, counted from 1.
         at: usize,
     },
     /// The checksum is wrong.
@@ -124,7 +124,7 @@ pub enum RegistryWordError {
 }
 
 impl RegistryWord {
-    /// Reads a word from exactly these bytes.
+    /// Reads a registry word from exactly these bytes.
     ///
     /// # Errors
     /// See [`RegistryWordError`].
@@ -151,7 +151,8 @@ impl RegistryWord {
         Ok(Self { kind, key, proof, addresses })
     }
 
-    /// The bytes of the word, secret included. Addresses beyond [`MAX_ADDRESSES`] are left out.
+    /// Returns the bytes of the registry word, secret included. Addresses beyond [`MAX_ADDRESSES`]
+    /// are left out.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; MAX_LEN];
@@ -168,7 +169,8 @@ impl RegistryWord {
         bytes
     }
 
-    /// The text of the word, **secret included**: to be printed for its holder and nowhere else.
+    /// Returns the text of the registry word, **secret included**: to be printed only for its
+    /// holder.
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();

@@ -30,12 +30,12 @@ pub(super) struct Applicant {
     begun: bool,
     /// The addresses that the relay named, once they are tested.
     told: Vec<SocketAddr>,
-    /// The source addresses of its heartbeats that were tested. `None`: they need not be tested.
+    /// The tested source addresses of the relay's heartbeats. `None`: they need no test.
     seen: Option<Vec<SocketAddr>>,
 }
 
 impl Applicant {
-    /// The reason to refuse a relay that passed at none of its addresses.
+    /// Returns the reason to refuse a relay that failed at all its addresses.
     pub fn refusal(&self) -> Reason {
         let failures = || self.failed.iter().map(|(_, why)| *why);
         match failures().find(|why| is_of_nat(*why)) {
@@ -47,7 +47,7 @@ impl Applicant {
     }
 }
 
-/// Whether a failure is about what a NAT admits.
+/// Whether a failure is about the packets that a NAT admits.
 pub(super) const fn is_of_nat(why: Failure) -> bool {
     matches!(why, Failure::Filtered | Failure::Unprobed)
 }
@@ -63,9 +63,9 @@ enum Purpose {
 /// The result of the tests of all addresses of a relay.
 #[derive(Debug)]
 pub(super) enum TestOutcome {
-    /// Of a relay that wants in.
+    /// The outcome for a relay that wants to enrol.
     Applicant(Box<Applicant>),
-    /// A relay that is already enrolled, and the transports over which all its addresses passed.
+    /// The outcome for an enrolled relay, with the transports over which all its addresses passed.
     /// `None`: it failed.
     Again(RelayId, Option<Passed>),
 }
@@ -162,7 +162,7 @@ impl Applicants {
         self.name(tests, |address| Purpose::Applicant(handle, address))
     }
 
-    /// Begins the tests of the addresses of a relay that is in, and names them.
+    /// Begins the tests of an enrolled relay's addresses. Returns the keys of these tests.
     pub fn test_again<T: Clone>(
         &mut self,
         relay: RelayId,
@@ -207,7 +207,8 @@ impl Applicants {
         self.take(handle).map(|applicant| TestOutcome::Applicant(Box::new(applicant)))
     }
 
-    /// The test of an address is over; what came of all, if it was the last.
+    /// Notes the result of one address's test. Returns the outcome for the relay, if it was its
+    /// last test.
     pub fn on_end(&mut self, key: Key, outcome: Result<Passed, Failure>) -> Option<TestOutcome> {
         match self.tests.remove(&key)? {
             Purpose::Applicant(handle, address) => self.tested(handle, address, outcome),

@@ -1,4 +1,4 @@
-//! What a registry did, in numbers, and a log of what it refused.
+//! The counters of a registry, and a log of its refusals.
 
 use crate::message::Reason;
 use crate::relay_directory::HeartbeatResult;
@@ -17,7 +17,7 @@ pub enum LogEvent {
 /// The counters of a registry since its start.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryCounters {
-    /// How many heartbeats were answered.
+    /// Number of heartbeats that were answered.
     pub beats: u64,
     /// Heartbeats of relays that are not enrolled.
     pub beats_unknown: u64,
@@ -33,7 +33,7 @@ pub struct RegistryCounters {
     pub questions: u64,
     /// Grants in the answers.
     pub grants: u64,
-    /// How many complaints about relays came.
+    /// Number of complaints about relays.
     pub complaints: u64,
     /// Addresses of relays that were tested.
     pub tests: u64,
@@ -43,14 +43,14 @@ pub struct RegistryCounters {
     pub overdue: u64,
     /// Sessions that were closed to make room for others.
     pub dismissed: u64,
-    /// How often the store failed to do what was requested.
+    /// Number of times that the store failed to run a request.
     pub store_gone: u64,
     refused: [u64; 16],
     events: VecDeque<LogEvent>,
 }
 
 impl RegistryCounters {
-    /// How many requests were refused for this reason.
+    /// Returns the number of requests refused for this reason.
     #[must_use]
     pub fn refused(&self, reason: Reason) -> u64 {
         self.refused.get(reason as usize).copied().unwrap_or(0)

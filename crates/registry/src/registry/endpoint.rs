@@ -16,11 +16,11 @@ const SESSION_MEMORY_BYTES: usize = 16 << 10;
 /// 64 buffers of datagrams before it sends and wakes.
 const ENDING_SESSIONS: usize = 256;
 
-/// Memory for what arrives in sessions, all together: the endpoint shares out half of it.
+/// Memory for the incoming data of all sessions. The endpoint gives sessions half of it.
 const SHARED_MEMORY_BYTES: usize = 2 * SESSION_MEMORY_BYTES * (MAX_SESSIONS + ENDING_SESSIONS);
 
-/// Handshakes of strangers in a second: answering them is what a registry is for. One network has a
-/// fourth of these.
+/// Handshakes of strangers per second, which are a registry's main task. One network gets a fourth
+/// of these.
 const HELLOS_PER_SECOND: u32 = 2_000;
 
 /// Admits every peer. A client without a valid word gets a refusal with a reason.

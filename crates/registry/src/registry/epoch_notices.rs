@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 
-/// How many relays are told at once of a new epoch. Then there is a pause.
+/// Number of relays that are notified of a new epoch at once, before a pause.
 const BATCH_RELAYS: u32 = 64;
-/// Time between two batches of relays that are told of a new epoch.
+/// Time between two batches of relays that are notified of a new epoch.
 const BATCH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The relays that are still to be told of the new epoch.
+/// The relays that have yet to be notified of the new epoch.
 #[derive(Debug)]
 pub(super) struct EpochNotices {
     names: Vec<RelayId>,
@@ -23,7 +23,7 @@ impl EpochNotices {
         Self { names: Vec::new(), left: 0, at: now }
     }
 
-    /// Replaces the relays that are to be told.
+    /// Replaces the relays to be notified.
     pub fn set(&mut self, names: Vec<RelayId>) {
         self.names = names;
     }

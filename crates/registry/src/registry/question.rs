@@ -1,4 +1,4 @@
-//! What a question is answered with.
+//! Makes the answer to a question for relays.
 
 use crate::grant_minting;
 use crate::message::{Listed, MAX_RELAYS, RelayList, RelayQuery};
@@ -6,7 +6,8 @@ use crate::relay_directory::RelayDirectory;
 use crate::store::{Epoch, LAST_EPOCH_SECONDS, WordRow};
 use byway_wire::Instant;
 
-/// The relays for the holder of a word whose draw has this seed. `now`: by either clock.
+/// Returns the relays for a holder of a registry word whose draw has this seed. `now` is given by
+/// both clocks.
 pub(super) fn list(
     directory: &mut RelayDirectory,
     epoch: &Epoch,

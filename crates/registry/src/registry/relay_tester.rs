@@ -1,5 +1,4 @@
-//! Who is tested, with what, and what came of it: relays that want in, and those that are tested
-//! again.
+//! Runs the tests of relays: of those that enrol, and of those that are tested again.
 
 use super::applicants::{Applicants, TestOutcome};
 use super::retests::Retests;
@@ -17,7 +16,8 @@ use core::net::SocketAddr;
 
 /// The registry's own addresses, by socket.
 type Locals = BTreeMap<Local, SocketAddr>;
-/// With what an address is tested, and from where; `None`: there is no socket of its family.
+/// The address to test, and the socket and relay word for its test. `None`: there is no socket of
+/// its family.
 type RelayTest = (SocketAddr, Option<(Local, Word)>);
 
 /// All tests of relays, and the relays that wait for theirs.
@@ -26,7 +26,7 @@ pub(super) struct RelayTester {
     tests: RelayTests,
     applicants: Applicants,
     retests: Retests,
-    /// Sockets used only for tests. Nobody sends to them, so a NAT has no reason to admit packets
+    /// Sockets used only for tests. No host sends to them, so a NAT has no reason to admit packets
     /// from them.
     probes: Locals,
 }
@@ -37,7 +37,7 @@ impl RelayTester {
         Self { tests: RelayTests::new(secret), applicants, retests, probes: Locals::new() }
     }
 
-    /// A socket to test from came or went.
+    /// Notes that a socket for tests came or went.
     pub fn set_probe(&mut self, change: LinkChange) {
         if change.up {
             self.probes.insert(change.local, change.address);
@@ -131,8 +131,8 @@ impl RelayTester {
         }
     }
 
-    /// The next test of an address that is over: what came of all addresses, if it was the last.
-    /// `count` goes up by each.
+    /// Returns the next address's test that has ended, with the outcome for its relay if it was the
+    /// last. `count` grows by each.
     pub fn next_end(&mut self, count: &mut u64) -> Option<Option<TestOutcome>> {
         let (key, outcome) = self.tests.next_end()?;
         *count += 1;

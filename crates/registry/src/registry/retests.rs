@@ -1,4 +1,4 @@
-//! When relays were tested again: each no sooner than a while after the last time, whoever
+//! The times of the relays' last retests. A relay is tested again only after a while, whoever
 //! complains.
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ const RETEST_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Retests {
     recent: BTreeSet<RelayId>,
-    /// In the order in which their tests began.
+    /// The relays in the order in which their tests began.
     order: VecDeque<(Instant, RelayId)>,
 }
 

@@ -1,4 +1,5 @@
-//! Whose place a new session gets where there are too many: no network keeps the others out.
+//! Decides whose place a new session takes if there are too many, so that no network keeps the
+//! others out.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use byway_wire::NetworkPrefix;

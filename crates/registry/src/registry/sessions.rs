@@ -1,5 +1,5 @@
-//! Sessions of those who ask: what came, what is answered, until when, and whose place a newcomer
-//! gets.
+//! The sessions of a registry's clients: requests, answers, timeouts, and whose place a newcomer
+//! takes.
 
 use super::session_places::SessionPlaces;
 use crate::message::{MAX_REQUEST_LEN, Request};
@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 use byway_engine::{Connection, Handle};
 use byway_wire::{Duration, Instant, NetworkPrefix, StreamId};
 
-/// How long a session may take. All that is asked in one takes two or three round trips, and a
-/// test.
+/// The longest session. All requests in one take two or three round trips, and a test.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the first whole request may take from when the client has shown that it is there. The
-/// request is in flight by then: it needs half a round trip, or one more if it is lost.
+/// Time that the first whole request may take after the client has proved that its HELLO is no
+/// replay. The request is in flight by then: it needs half a round trip, or one more if it is lost.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) use super::session_places::MAX_SESSIONS;
 /// Requests of a session at most.
@@ -35,7 +34,7 @@ struct ClientSession {
     finished: bool,
 }
 
-/// What a session needs next.
+/// The next step of a session.
 #[derive(Debug)]
 pub(super) enum SessionStep {
     /// Nothing is to be done for now.

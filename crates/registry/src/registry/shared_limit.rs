@@ -4,9 +4,9 @@ use crate::message::Reason;
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, Meter, NetworkPrefix};
 
-/// Once half of the burst is used, one network gets at most 1 divided by this number.
+/// The divisor of the limit for one network, once half of the burst is used.
 const NETWORK_SHARE: u64 = 4;
-/// Networks with a meter of their own.
+/// The most networks with a rate limit of their own.
 const MAX_NETWORKS: usize = 64;
 
 /// The limits of a shared rate: units per second, and units at once.
@@ -19,7 +19,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether a meter has room within one part in `share` of what may come at once.
+    /// Whether a meter has room within one part in `share` of the burst.
     fn has_room(self, meter: &Meter, now: Instant, share: u64) -> bool {
         meter.wait(now, self.at_once / share * (1_000_000_000 / self.per_second)) == 0
     }

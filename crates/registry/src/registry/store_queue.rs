@@ -1,4 +1,4 @@
-//! What the store is asked for, and what waits for its answers.
+//! Requests to the store, and the steps after its replies.
 
 use super::applicants::Applicant;
 use crate::store::{AuditEntry, LastHeartbeat, StoreRequest};
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// Entries of the log that wait to be written at most. Further ones are left out.
 const MAX_QUEUED_ENTRIES: usize = 1_000;
 
-/// What to do when the store has answered a request.
+/// The step after the store's reply to a request.
 #[derive(Debug)]
 pub(super) enum PendingReply {
     Changes,
@@ -18,7 +18,7 @@ pub(super) enum PendingReply {
     Note(Vec<AuditEntry>),
 }
 
-/// Requests to the store, and what waits for their answers.
+/// Requests to the store, and the steps after their replies.
 #[derive(Debug, Default)]
 pub(super) struct StoreQueue {
     requests: VecDeque<(u64, StoreRequest)>,
@@ -53,7 +53,7 @@ impl StoreQueue {
         }
     }
 
-    /// Requests the changes since the last revision, unless such a request is already under way.
+    /// Requests the changes since the last revision, unless such a request is already in progress.
     pub fn refresh(&mut self) {
         if !core::mem::replace(&mut self.refreshing, true) {
             self.ask(StoreRequest::Changes { since: self.revision }, PendingReply::Changes);
@@ -66,7 +66,7 @@ impl StoreQueue {
         }
     }
 
-    /// Asks the store to enrol a relay. Such requests are at most as many as the relays that are
+    /// Asks the store to enrol a relay. There are at most as many such requests as relays that are
     /// tested at once.
     pub fn enrol(&mut self, applicant: Applicant, at: u64) {
         let row = applicant.row.clone();

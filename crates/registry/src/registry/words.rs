@@ -8,12 +8,12 @@ use crate::word::{WordKind, WordProof};
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, NetworkPrefix};
 
-/// Limits on the questions of a word's holders.
+/// Limits on the questions of a registry word's holders.
 const ASK_LIMITS: Limits = Limits { per_second: 50, at_once: 500 };
-/// Limits on the relays that a word's holders complain of.
+/// Limits on the relays in complaints of a registry word's holders.
 const COMPLAINT_LIMITS: Limits = Limits { per_second: 4, at_once: 64 };
 
-/// The words of the registry that were issued.
+/// The registry words that were issued.
 #[derive(Debug)]
 pub(super) struct Words {
     secrets: Secrets,
@@ -31,7 +31,7 @@ impl Words {
         &self.secrets
     }
 
-    /// A word is new, or changed.
+    /// Adds or replaces a registry word.
     pub fn enter(&mut self, row: WordRow) {
         if row.revoked {
             self.asks.remove(&row.number);
@@ -40,7 +40,7 @@ impl Words {
         self.rows.insert(row.number, row);
     }
 
-    /// The word that a proof is of, if that word is good for `kind`.
+    /// Returns the registry word of a proof, if that word is valid for `kind`.
     pub fn find(&self, proof: &WordProof, kind: WordKind, unix: u64) -> Result<&WordRow, Reason> {
         let row = self.rows.get(&proof.number).ok_or(Reason::UnknownWord)?;
         if self.secrets.word(proof.number) != proof.secret {
@@ -55,7 +55,7 @@ impl Words {
         if row.kind == kind { Ok(row) } else { Err(Reason::OtherKind) }
     }
 
-    /// Counts a question of a word's holder in this network. An error: it asks too often.
+    /// Counts a question of a registry word's holder in this network. An error: there are too many.
     pub fn may_ask(&mut self, now: Instant, number: u32, network: NetworkPrefix) -> Result<(), Reason> {
         self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASK_LIMITS)).spend(now, network, 1)
     }
