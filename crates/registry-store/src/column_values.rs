@@ -3,13 +3,13 @@
 use byway_wire::heartbeat::RelayId;
 use std::net::{IpAddr, SocketAddr};
 
-/// An unsigned number for a signed column. A number that does not fit becomes the largest, which
-/// stands for "no limit".
+/// Converts an unsigned number for a signed column. A number that does not fit becomes the largest,
+/// which means "no limit".
 pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The reverse of [`signed`]. The largest number stands for "no limit", so it becomes `u64::MAX`.
+/// Reverses [`signed`]. The largest number means "no limit", so it becomes `u64::MAX`.
 pub fn unsigned(number: i64) -> u64 {
     if number == i64::MAX { u64::MAX } else { u64::try_from(number).unwrap_or(0) }
 }
@@ -25,7 +25,7 @@ pub fn addresses_of(text: &str) -> Vec<SocketAddr> {
     text.split(' ').filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The IP addresses of these, each once.
+/// Returns the IP addresses of `addresses`, each once.
 pub fn ips_of(addresses: &[SocketAddr]) -> Vec<String> {
     let mut ips: Vec<IpAddr> = addresses.iter().map(|address| address.ip().to_canonical()).collect();
     ips.sort_unstable();
@@ -33,7 +33,7 @@ pub fn ips_of(addresses: &[SocketAddr]) -> Vec<String> {
     ips.iter().map(ToString::to_string).collect()
 }
 
-/// A relay's name from its 32 hexadecimal digits.
+/// Reads a relay's name from its 32 hexadecimal digits.
 pub fn relay_of(text: &str) -> Option<RelayId> {
     if text.len() != 32 || !text.is_ascii() {
         return None;

@@ -1,4 +1,4 @@
-//! What a registry shows its operator over HTTP, on loopback: metrics for Prometheus, whether the
+//! A registry's pages for its operator over HTTP, on loopback: metrics for Prometheus, whether the
 //! registry is alive and ready, and its relays as JSON. Nothing can be changed. No metric's label
 //! holds a grant, an address or a name.
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Serves what `view` shows, on a loopback address.
+/// Serves the contents of `view`, on a loopback address.
 ///
 /// # Errors
 /// The address is no loopback address or is taken; the system gives no thread.

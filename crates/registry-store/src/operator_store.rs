@@ -10,9 +10,9 @@ use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The name of the word with which relays join, which every registry has.
+/// The name of the registry word with which relays join, which every registry has.
 pub const JOIN_WORD_NAME: &str = "join";
-/// The name of the word with which hosts ask for relays, which every registry has.
+/// The name of the registry word with which hosts ask for relays, which every registry has.
 pub const USE_WORD_NAME: &str = "use";
 
 /// The store of this name: a URL that begins with `postgres://`, or a file.
@@ -29,14 +29,14 @@ pub fn open(name: &str) -> Result<Box<dyn OperatorStore>, StoreError> {
     Ok(Box::new(Sqlite::open(Path::new(name))?))
 }
 
-/// Makes the texts of words from the rows of a store.
+/// Makes the texts of registry words from the rows of a store.
 pub struct Words {
     secrets: Secrets,
     addresses: Vec<SocketAddr>,
 }
 
 impl Words {
-    /// Of a store.
+    /// Reads the secrets and addresses of a store.
     ///
     /// # Errors
     /// It does not answer, or no registry ran with it yet.
@@ -52,7 +52,7 @@ impl Words {
         self.secrets.identity().public()
     }
 
-    /// The word of a row.
+    /// Returns the registry word of a row.
     #[must_use]
     pub fn word(&self, row: &WordRow) -> RegistryWord {
         let proof = WordProof { number: row.number, secret: self.secrets.word(row.number) };
@@ -60,7 +60,7 @@ impl Words {
     }
 }
 
-/// The two words that every registry has, issued if they are not there.
+/// Returns the two registry words that every registry has, and issues them if they are missing.
 ///
 /// # Errors
 /// The store does not answer.

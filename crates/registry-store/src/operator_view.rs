@@ -1,4 +1,4 @@
-//! What an operator is shown: as text, and as fields for programs.
+//! A registry's reports for its operator: as text, and as fields for programs.
 
 use crate::operator_store::{OperatorStore, StoreError};
 use byway_registry::message::{Reason, carriers};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// A word in a list, without its secret.
+/// A registry word in a list, without its secret.
 #[derive(Clone, Debug, Serialize)]
 pub struct WordLine {
-    /// The name of the word's holder.
+    /// The name of the registry word's holder.
     pub name: String,
     /// `join` or `use`.
     pub kind: &'static str,
-    /// How many more relays the word may enrol. `None`: any number.
+    /// Number of relays that the registry word may still enrol. `None`: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<u32>,
     /// Bytes per second at each relay.
@@ -26,10 +26,10 @@ pub struct WordLine {
     /// Bytes per day at each relay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<u64>,
-    /// When the word expires, in seconds of Unix time. `None`: never.
+    /// The expiry of the registry word, in seconds of Unix time. `None`: it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// Whether the word was revoked.
+    /// Whether the registry word was revoked.
     pub revoked: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct RelayLine {
 /// The words and relays of a registry, for its operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listing {
-    /// The words that the registry gave out.
+    /// The registry words that were issued.
     pub words: Vec<WordLine>,
     /// The relays that are enrolled.
     pub relays: Vec<RelayLine>,
@@ -102,7 +102,7 @@ impl RelayLine {
 }
 
 impl Listing {
-    /// Of a store, at `unix` (seconds).
+    /// Reads the listing of a store, at `unix` (seconds).
     ///
     /// # Errors
     /// It does not answer.
@@ -129,8 +129,8 @@ pub struct StartReport<'a> {
 }
 
 impl<'a> StartReport<'a> {
-    /// A report with the registry's addresses, its sockets, its operator's HTTP address, and its
-    /// two words with their secrets.
+    /// Makes a report with the registry's addresses, its sockets, its operator's HTTP address, and
+    /// its two registry words with their secrets.
     #[must_use]
     pub fn new(
         addresses: &'a [String],
@@ -142,12 +142,12 @@ impl<'a> StartReport<'a> {
     }
 }
 
-/// A word that was issued.
+/// A registry word that was issued.
 #[derive(Clone, Serialize)]
 pub struct Done {
-    /// The name of the word's holder.
+    /// The name of the registry word's holder.
     pub name: String,
-    /// The word's text, secret included.
+    /// The text of the registry word, secret included.
     pub word: String,
 }
 

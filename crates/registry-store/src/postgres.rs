@@ -30,10 +30,9 @@ use zeroize::Zeroizing;
 
 /// The most connections of one registry to the database.
 const MAX_CONNECTIONS: usize = 2;
-/// How long to wait for a connection, and for a statement.
+/// Time to wait for a connection, and for a statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a data base may take to answer for the first time. It may have begun together with this
-/// host.
+/// Time that a database may take for its first reply. It may have started together with this host.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Entries of the audit log that are kept.
 const MAX_LOG_ENTRIES: i64 = 100_000;
@@ -135,8 +134,8 @@ fn pool(url: &str) -> Result<Pool> {
     builder.build().map_err(|error| StoreError::DataBase(error.to_string()))
 }
 
-/// A URL as the driver reads it, and the file of certificates to trust. The driver checks
-/// certificates always, and knows no `verify-full`.
+/// Splits a URL into one that the driver reads, and the file of certificates to trust. The driver
+/// always checks certificates, and does not know `verify-full`.
 fn split(url: &str) -> (String, Option<String>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let mut roots = None;

@@ -148,13 +148,13 @@ impl Running {
         Ok(Self { driver, store: Some(store), events: told, view, join, ask })
     }
 
-    /// The word with which any number of relays enrol.
+    /// Returns the registry word with which any number of relays enrol.
     #[must_use]
     pub const fn join_word(&self) -> &RegistryWord {
         &self.join
     }
 
-    /// The word with which any client asks.
+    /// Returns the registry word with which any client asks.
     #[must_use]
     pub const fn use_word(&self) -> &RegistryWord {
         &self.ask
@@ -177,7 +177,7 @@ impl Running {
         self.driver.is_finished()
     }
 
-    /// Stops it: what it knows is written first. What it did.
+    /// Stops the registry, after its data were written. Returns its counters.
     ///
     /// # Errors
     /// The event loop broke before.

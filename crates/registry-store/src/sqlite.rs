@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// How long to wait while another process writes.
+/// Time to wait while another process writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Entries of the audit log that are kept.
 const MAX_LOG_ENTRIES: i64 = 100_000;
@@ -330,7 +330,7 @@ impl OperatorStore for Sqlite {
     }
 }
 
-/// Makes a file that its owner alone may read, if it is not there; `new`: it must not be.
+/// Makes a file that only its owner can read, if it is missing. `new`: it must be missing.
 fn make(path: &Path, new: bool) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { path: path.display().to_string(), source };
     if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! What every store can do for its operator, beside answering a registry.
+//! The operations of every store for its operator, besides answering a registry.
 
 use byway_registry::store::{AuditEntry, Changes, Store, WordRow};
 use byway_registry::word::WordKind;
@@ -9,7 +9,7 @@ use std::path::Path;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// Why a store cannot do what was asked of it.
+/// Why an operation of a store failed.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Something is wrong with the file or the data base.
@@ -43,13 +43,13 @@ pub enum StoreError {
     /// The store's contents are damaged.
     #[error("the registry's store is damaged: {0}")]
     Damaged(String),
-    /// No word and no relay has the name that was given.
+    /// No registry word and no relay has this name.
     #[error("there is no word and no relay of the name {0}")]
     NoSuchName(String),
-    /// Another word already has this name.
+    /// Another registry word already has this name.
     #[error("there is a word of the name {0} already: revoke it first, or take another name")]
     NameTaken(String),
-    /// The registry has the largest possible number of words.
+    /// The registry has the largest possible number of registry words.
     #[error("there are as many words as there is room for")]
     Full,
     /// No registry has run with this store yet, so the store holds no addresses for its words.
@@ -75,32 +75,32 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     }
 }
 
-/// The error of the database, with its cause.
+/// Returns the error of the database, with its cause.
 #[cfg(feature = "postgres")]
 fn told(error: &tokio_postgres::Error) -> String {
     let because = std::error::Error::source(error).map(|because| format!(": {because}"));
     format!("{error}{}", because.unwrap_or_default())
 }
 
-/// A word to be issued.
+/// A registry word to issue.
 #[derive(Clone, Debug)]
 pub struct Issue {
-    /// What the word permits: to enrol relays, or to ask for them.
+    /// The permission of the registry word: to enrol relays, or to ask for them.
     pub kind: WordKind,
-    /// The name of the word's holder.
+    /// The name of the registry word's holder.
     pub name: String,
-    /// How many relays the word may enrol. `None`: any number.
+    /// Number of relays that the registry word may enrol. `None`: any number.
     pub uses: Option<u32>,
     /// Bytes per second at each relay; `None`: as many as that lends.
     pub rate: Option<u64>,
     /// Bytes per day at each relay.
     pub quota: Option<u64>,
-    /// When the word expires, in seconds of Unix time. `None`: never.
+    /// The expiry of the registry word, in seconds of Unix time. `None`: it never expires.
     pub expires: Option<u64>,
 }
 
 impl Issue {
-    /// The row of the word `number`.
+    /// Returns the row of the registry word `number`.
     #[must_use]
     pub fn row(&self, number: u32) -> WordRow {
         WordRow {
@@ -116,10 +116,10 @@ impl Issue {
     }
 }
 
-/// What was revoked.
+/// The registry word or relay that was revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// A word. Grants that were minted for it ended with their epoch.
+    /// A registry word. Grants that were minted for it ended with their epoch.
     Word(WordRow),
     /// A relay. It is no longer listed, and cannot enrol again under its name.
     Relay(RelayId),
@@ -127,7 +127,7 @@ pub enum Revoked {
 
 /// A store with the operations for its operator.
 pub trait OperatorStore: Store + Send {
-    /// All words and relays, without the audit log.
+    /// Returns all registry words and relays, without the audit log.
     ///
     /// # Errors
     /// The store does not answer.
@@ -139,7 +139,7 @@ pub trait OperatorStore: Store + Send {
     /// The store does not answer.
     fn secret(&mut self) -> Result<Zeroizing<[u8; 32]>, StoreError>;
 
-    /// The registry's addresses, as its words contain them.
+    /// Returns the registry's addresses, as its registry words contain them.
     ///
     /// # Errors
     /// The store does not answer.
@@ -151,13 +151,13 @@ pub trait OperatorStore: Store + Send {
     /// The store does not answer.
     fn set_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), StoreError>;
 
-    /// Issues a word.
+    /// Issues a registry word.
     ///
     /// # Errors
     /// The name is taken, or the store does not answer.
     fn issue(&mut self, issue: &Issue, at: u64) -> Result<WordRow, StoreError>;
 
-    /// Takes back a word or a relay.
+    /// Revokes a registry word or a relay.
     ///
     /// # Errors
     /// There is none of the name, or the store does not answer.
