@@ -1,35 +1,36 @@
-//! What an operator may set.
+//! The operator's settings of a relay.
 
 use crate::destination_policy::Policy;
 use crate::lending_control::LendingConfig;
 use crate::quota_usage::Used;
 use core::fmt;
 
-/// How a relay behaves. [`Config::new`] gives sound values for all but the key and the clock.
+/// The configuration of a relay. [`Config::new`] sets sound values for all but the key and the
+/// clock.
 #[derive(Clone)]
 pub struct Config {
-    /// 32 bytes of entropy from which all secrets follow. A relay that restarts with it knows its
-    /// words again.
+    /// 32 bytes of entropy from which all secrets are derived. A restarted relay with this key
+    /// accepts its relay words again.
     pub key: [u8; 32],
-    /// The key before: words, consents and tags made under it still hold. `None` ends them, which
-    /// is how words are revoked.
+    /// The previous key: relay words, consents and tags made under it are still valid. `None` makes
+    /// them invalid, which revokes the words.
     pub previous_key: Option<[u8; 32]>,
     /// Unix time in ms when the relay is made. From then on the machine's own clock advances it.
     pub unix_millis: u64,
     /// The destinations that the relay sends to.
     pub policy: Policy,
-    /// The most bytes per second of one grant, even if its word allows more. `None`: the word alone
-    /// decides.
+    /// The most bytes per second of one grant, even if its relay word allows more. `None`: only the
+    /// word limits.
     pub rate_cap: Option<u64>,
-    /// The most bytes per UTC day of one grant, even if its word allows more. `None`: the word
-    /// alone decides.
+    /// The most bytes per UTC day of one grant, even if its relay word allows more. `None`: only
+    /// the word limits.
     pub quota_cap: Option<u64>,
     /// The most bytes per UTC day, over all grants.
     pub per_day: Option<u64>,
     /// The most bytes per month (UTC), over all grants.
     pub per_month: Option<u64>,
-    /// Bytes carried on this day and in this month before this start, as
-    /// [`Relay::used`](crate::Relay::used) said. They count toward `per_day` and `per_month`.
+    /// Bytes forwarded on this day and in this month before this start, from
+    /// [`Relay::used`](crate::Relay::used). They count toward `per_day` and `per_month`.
     pub used: Used,
     /// Heartbeats count on from here. It has to be above that of every beat before, or registries
     /// take none.
@@ -46,16 +47,15 @@ pub struct Config {
     pub queue_bytes: usize,
     /// Datagrams that may wait to be sent between two rounds of the driver. More are dropped.
     pub queue_datagrams: usize,
-    /// The relay is an end host that lends its line, behind its own traffic. `None`: it forwards
-    /// whatever comes.
+    /// The lending of an end host's line, behind its own traffic. `None`: the relay forwards all
+    /// that it receives.
     pub lend: Option<LendingConfig>,
     /// Greetings answered per second.
     pub greetings_per_second: u64,
     /// Proven notices per second, over all grants; one grant gets at most one a second about its
     /// limits.
     pub notices_per_second: u64,
-    /// Notices per second to senders whose word the relay does not know, and whose address may be
-    /// forged.
+    /// Notices per second to senders with unknown relay words, whose addresses may be forged.
     pub hints_per_second: u64,
 }
 

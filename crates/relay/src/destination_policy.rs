@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use byway_wire::Prefix;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where a relay sends.
+/// The destinations to which a relay sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     allowed: Vec<Prefix>,

@@ -18,15 +18,15 @@ const SEGMENT_SHIFT: u32 = SEGMENT_ACCOUNTS.trailing_zeros();
 /// Places for each account in a table that may grow. It grows while it has fewer, so that few sets
 /// are full.
 const PLACES_PER_ACCOUNT: usize = 3;
-/// Bytes of the least burst: what a sender paced by the millisecond and a receiver's batch make of
-/// a rate.
+/// Bytes of the smallest burst. A sender that paces by the millisecond and a receiver's batches
+/// cause such bursts at any rate.
 const MIN_BURST_BYTES: u64 = 64 << 10;
-/// The smallest burst that a grant may send at once: what its rate gives in 125 ms.
+/// The smallest burst of a grant, as the time that its rate needs for it: 125 ms.
 const MIN_BURST_NANOS: u64 = 125_000_000;
 const SECOND_NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Limits of the relay's operator. They hold even if a word allows more.
+/// Limits of the relay's operator. They apply even if a relay word allows more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caps {
     pub(crate) rate: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Account {
     pub(crate) grant: Grant,
     pub(crate) caveat: Option<Caveat>,
     pub(crate) key: MacKey,
-    /// Which key of the relay the account's key is derived from.
+    /// The key of the relay from which the account's key is derived.
     pub(crate) origin: KeyOrigin,
     rate: Option<u64>,
     burst: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Account {
     meter: Meter,
     day: u64,
     used: u64,
-    /// Unix time in seconds when the grant's holder was last told about a limit.
+    /// Unix time in seconds of the last notice about a limit to the grant's holder.
     noticed: u64,
     /// The number of the load period in which this account was last counted as a grant in use.
     counted: u32,
@@ -157,7 +157,8 @@ impl Accounts {
         self.live
     }
 
-    /// Takes memory for what will soon be needed: a segment at most. To be called between packets.
+    /// Allocates memory for accounts that will soon be needed: a segment at most. To be called
+    /// between packets.
     pub(crate) fn make_room(&mut self) {
         let spare = self.segments.len() * SEGMENT_ACCOUNTS
             < (self.sets + SEGMENT_ACCOUNTS / SET_ACCOUNTS / 2) * SET_ACCOUNTS;
@@ -170,7 +171,7 @@ impl Accounts {
         self.live * PLACES_PER_ACCOUNT > self.sets * SET_ACCOUNTS
     }
 
-    /// Splits the set whose turn it is, if the table is crowded and has memory for one more.
+    /// Splits the next set, if the table is crowded and has memory for one more.
     fn split(&mut self) {
         let new = self.sets;
         if !self.is_crowded()
@@ -332,22 +333,22 @@ impl Accounts {
         Ok(is_new)
     }
 
-    /// The wait before a sender's next packet, after which it is within its rate. For senders over
-    /// TCP, which can wait.
+    /// Returns the wait after which a sender is within its rate again. For senders over TCP, which
+    /// can wait.
     pub(crate) fn owed(&self, places: (usize, Option<usize>), now: Instant) -> Duration {
         let accounts = core::iter::once(places.0).chain(places.1).filter_map(|index| self.get(index));
         let wait = accounts.map(|account| account.meter.wait(now, account.burst / 2)).max();
         Duration::from_nanos(wait.unwrap_or(0))
     }
 
-    /// Keeps what the last packet of an account was found to be, in place of what was kept before.
+    /// Stores the verified fields of an account's last packet, in place of the earlier ones.
     pub(crate) fn remember(&mut self, index: usize, recent: VerifiedPacket) {
         if let Some(Some(account)) = self.slot(index) {
             account.recent = Some(recent);
         }
     }
 
-    /// Whether the account's holder may be told about a limit now: at most once a second.
+    /// Whether the account's holder may get a notice about a limit now: at most one per second.
     pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
         match self.slot(index) {
             Some(Some(account)) if account.noticed != unix => {
@@ -388,7 +389,7 @@ impl Accounts {
     }
 }
 
-/// The sets of a table before it split any: the largest power of two that is no more.
+/// Returns the number of sets of the table before any split: the largest power of two up to `sets`.
 const fn base(sets: usize) -> usize {
     1 << sets.ilog2()
 }

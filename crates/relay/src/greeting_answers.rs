@@ -1,4 +1,4 @@
-//! What a relay answers to greetings: its time, a consent and a cookie, or where a receiver is.
+//! A relay's answers to greetings: its time, a consent and a cookie, or a receiver's location.
 
 use crate::receiver_locations::{LIFETIME_SECONDS, ReceiverLocations};
 use crate::relay_keys::Keys;
@@ -10,7 +10,7 @@ use byway_wire::relay::{
 use byway_wire::{Instant, Writer};
 use core::net::SocketAddr;
 
-/// The longest answer: no longer than what it answers.
+/// The longest answer, which is never longer than its greeting.
 const ANSWER_MAX: usize = if GREETED_MAX > LOCATION_MAX { GREETED_MAX } else { LOCATION_MAX };
 const _: () = assert!(ANSWER_MAX <= GREET_LEN);
 
@@ -19,13 +19,13 @@ const _: () = assert!(ANSWER_MAX <= GREET_LEN);
 pub(crate) enum GreetingAnswer {
     /// The greeter's address, its consent and its cookie.
     Greeted(AnswerBytes),
-    /// Where a receiver is.
+    /// The location of a receiver.
     Location(AnswerBytes),
     /// Why a request about a location is refused.
     Refused(Notice),
 }
 
-/// An answer as it is sent.
+/// An encoded answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerBytes {
     bytes: [u8; ANSWER_MAX],
@@ -107,8 +107,8 @@ pub(crate) fn answer(
     GreetingAnswer::Greeted(AnswerBytes { bytes, length })
 }
 
-/// Does what an authentic request wants. Returns where the receiver is, and the seconds since it
-/// was heard there. `None`: there is no room to remember it.
+/// Runs an authentic request. Returns the receiver's location, and the seconds since it was heard
+/// there. `None`: there is no room to remember it.
 fn locate(
     locations: &mut ReceiverLocations,
     unix: u64,

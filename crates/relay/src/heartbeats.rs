@@ -23,7 +23,7 @@ const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 pub struct RegistryStatus {
     /// When the registry last answered a heartbeat. `None`: never.
     pub answered: Option<Instant>,
-    /// How many beats went unanswered since then.
+    /// Number of heartbeats that were not answered since then.
     pub unanswered: u32,
     /// Whether the registry names the relay to senders that ask.
     pub listed: bool,
@@ -97,8 +97,7 @@ impl Heartbeats {
         }
     }
 
-    /// Says from now on whether the host has a transfer of its own; the next beat comes soon if
-    /// that changes.
+    /// Sets whether the host has a transfer of its own. The next heartbeat is soon if that changes.
     pub(crate) fn set_busy(&mut self, now: Instant, busy: bool) {
         if core::mem::replace(&mut self.busy, busy) != busy {
             for registry in self.registries.iter_mut().filter(|registry| registry.standing.answered.is_some())
@@ -151,7 +150,8 @@ impl Heartbeats {
         Some((Heartbeat::new(report, &registry.key), &registry.addresses))
     }
 
-    /// Takes an answer to the last beat for a range. `None`: it is none, or not proven.
+    /// Handles an answer to the last heartbeat for a range. `None`: it is not such an answer, or
+    /// not authentic.
     pub(crate) fn answered(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What a relay has for its operator's log: a few events, and how many were left out.
+//! A relay's events for its operator's log: a few of them, and the number that were left out.
 
 use crate::operator_report::{Dropped, LogEvent};
 use crate::per_second_limit::Limiter;

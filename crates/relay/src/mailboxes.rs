@@ -8,8 +8,8 @@ use byway_wire::{Duration, Instant};
 
 /// Time from the opening of a mailbox to its end.
 const MAILBOX_LIFETIME: Duration = Duration::from_secs(600);
-/// Time from the guest's coming to the end of a mailbox. Both hosts are done by then, so codes that
-/// were used leave room for others.
+/// Time from the guest's arrival to the end of a mailbox. Both hosts are done by then, so used
+/// codes leave room for new ones.
 const USED_LIFETIME: Duration = Duration::from_secs(60);
 /// The most mailboxes that one grant has opened.
 const MAX_PER_GRANT: usize = 8;
@@ -28,10 +28,10 @@ struct Seat {
 
 #[derive(Debug)]
 struct Mailbox {
-    /// The grant under which it was opened.
+    /// The grant under which the mailbox was opened.
     grant: u32,
     ends: Instant,
-    /// The host that opened it, and the first other that came.
+    /// The host that opened the mailbox. `guest`: the first other host that came.
     opener: Seat,
     guest: Option<Seat>,
 }
@@ -49,7 +49,7 @@ impl Seat {
         Self { name, letters: [const { Vec::new() }; PAGE_COUNT] }
     }
 
-    /// Keeps a letter, unless one is on its page already.
+    /// Stores a letter, unless its page already has one.
     fn leave(&mut self, request: &MailboxRequest<'_>) {
         if let Some(letter) = self.letters.get_mut(usize::from(request.page))
             && letter.is_empty()
@@ -60,8 +60,8 @@ impl Seat {
 }
 
 impl Mailboxes {
-    /// Does what an authentic request wants. Returns the mailbox's number, and the other host's
-    /// letter on the page if this host has a seat.
+    /// Runs an authentic request. Returns the mailbox's number, and the other host's letter on the
+    /// page if this host has a seat.
     pub(crate) fn visit(&mut self, request: &MailboxRequest<'_>, now: Instant) -> (u16, MailboxState, &[u8]) {
         self.by_number.retain(|_, mailbox| mailbox.ends > now);
         let number = match request.number {

@@ -4,23 +4,24 @@
 use alloc::vec::Vec;
 use byway_wire::relay::{Grant, Scope};
 
-/// A word that the operator gave under a name.
+/// A named relay word of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedWord {
-    /// The id of the word's grant.
+    /// The id of the relay word's grant.
     pub grant: u32,
-    /// Whether the word was revoked.
+    /// Whether the relay word was revoked.
     pub is_revoked: bool,
-    /// Bytes that the relay carried for the word, both ways together.
+    /// Bytes that the relay carried for the relay word, in both directions.
     pub carried: u64,
 }
 
-/// The words that the operator gave under names, in the order of their ids.
+/// The operator's named relay words, in the order of their ids.
 #[derive(Debug, Default)]
 pub(crate) struct NamedWords(Vec<NamedWord>);
 
 impl NamedWords {
-    /// Replaces the words. A word that was among them before keeps its count if that is larger.
+    /// Replaces the relay words. A word that was among them before keeps its count if that is
+    /// larger.
     pub(crate) fn replace(&mut self, words: impl IntoIterator<Item = NamedWord>) {
         let mut new: Vec<NamedWord> = words.into_iter().collect();
         new.sort_unstable_by_key(|word| word.grant);
@@ -35,13 +36,13 @@ impl NamedWords {
         &self.0
     }
 
-    /// Whether a word of this grant holds: it has no name, or its name was not revoked.
+    /// Whether a relay word of this grant is valid: it has no name, or its name was not revoked.
     pub(crate) fn holds(&self, grant: &Grant) -> bool {
         !grant.terms.scope.contains(Scope::NAMED)
             || self.find(grant.id).and_then(|at| self.0.get(at)).is_some_and(|word| !word.is_revoked)
     }
 
-    /// Counts what was carried, if the grant has a name.
+    /// Counts the forwarded bytes, if the grant has a name.
     pub(crate) fn count(&mut self, grant: &Grant, bytes: u64) {
         if grant.terms.scope.contains(Scope::NAMED)
             && let Some(word) = self.find(grant.id).and_then(|at| self.0.get_mut(at))

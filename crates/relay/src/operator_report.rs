@@ -1,4 +1,4 @@
-//! What a relay tells its operator: counters for metrics, and now and then an event for the log.
+//! A relay's reports to its operator: counters for metrics, and now and then an event for the log.
 
 use byway_wire::relay::Reason;
 use core::net::SocketAddr;
@@ -6,11 +6,11 @@ use core::net::SocketAddr;
 /// Why a datagram went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
-    /// The sender's word does not allow it. A notice tells the sender why, if the limit of notices
-    /// permits.
+    /// The sender's relay word does not allow the packet. A notice gives the sender the reason, if
+    /// the limit of notices permits.
     #[error("{0}")]
     Refused(Reason),
-    /// The datagram is no packet of the relay protocol, or it is truncated.
+    /// The datagram is truncated, or not a packet of the relay protocol.
     #[error("no relay packet")]
     Malformed,
     /// A RETURN packet whose tag this relay did not make, made for another host, or made too long
@@ -73,7 +73,7 @@ impl Dropped {
     }
 }
 
-/// What a relay did since its start, as counters. Bytes are those of UDP payloads.
+/// The counters of a relay since its start. Bytes are those of UDP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayCounters {
     /// Datagrams that arrived.
@@ -88,18 +88,17 @@ pub struct RelayCounters {
     pub returned_packets: u64,
     /// Bytes from receivers back to senders.
     pub returned_bytes: u64,
-    /// How many greetings were answered.
+    /// Number of greetings that were answered.
     pub greeted: u64,
-    /// How many requests about the location of a receiver were answered with one.
+    /// Number of requests that were answered with a receiver's location.
     pub located: u64,
-    /// How many requests about mailboxes were answered.
+    /// Number of requests about mailboxes that were answered.
     pub mailed: u64,
-    /// How many notices were sent.
+    /// Number of notices sent.
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,
-    /// Accounts removed to make room for others. Only accounts that were within their rate are
-    /// removed.
+    /// Accounts removed to make room for others. Only accounts within their rate are removed.
     pub evicted: u64,
     /// Heartbeats sent. One that goes to several addresses counts once for each.
     pub beats: u64,
@@ -109,7 +108,7 @@ pub struct RelayCounters {
 }
 
 impl RelayCounters {
-    /// How many datagrams were dropped for the reason `why`.
+    /// Returns the number of datagrams dropped for the reason `why`.
     #[must_use]
     pub fn dropped(&self, why: Dropped) -> u64 {
         self.dropped.get(why.index()).copied().unwrap_or_default()
@@ -137,7 +136,7 @@ pub struct LogEvent {
     pub grant: u32,
     /// The source address of the datagram.
     pub from: SocketAddr,
-    /// How many events were left out since the previous event in the log.
+    /// Number of events left out since the previous event in the log.
     pub left_out: u64,
 }
 

@@ -9,7 +9,7 @@ use byway_wire::relay::{Reason, canonical};
 use byway_wire::{Datagram, Ecn, Input, Instant, Local, TcpRequest, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextLink {
     /// The packet leaves by this socket or TCP connection.
@@ -39,8 +39,8 @@ impl Carriers {
         self.sockets.are_at(address)
     }
 
-    /// Where a packet goes, if there is room. `may_dial`: the grant for which a connection may be
-    /// opened.
+    /// Returns the next hop of a packet, if there is room. `may_dial`: the grant for which a
+    /// connection may be opened.
     pub(crate) fn way(
         &self,
         datagram: &Datagram<'_>,

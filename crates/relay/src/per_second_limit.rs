@@ -1,4 +1,4 @@
-//! So many things a second.
+//! A limit of events per second.
 
 use byway_wire::{Instant, Meter};
 

@@ -1,5 +1,5 @@
-//! What the relay carries in all: by the day and the month, within what its operator lets it, and
-//! at the moment.
+//! The bytes that the relay forwards in all: per day and month, within the operator's limits, and
+//! the present load.
 
 use crate::operator_report::Dropped;
 use byway_wire::date::{DAY_SECONDS, civil, left_of_month};
@@ -8,7 +8,7 @@ use byway_wire::relay::Reason;
 /// Seconds over which the load is counted.
 const LOAD_PERIOD_SECONDS: u64 = 16;
 
-/// Earlier days whose bytes are known: a clock that goes back and forth finds them.
+/// Number of earlier days whose bytes are known, for a clock that is set back and forth.
 const EARLIER_DAYS: usize = 7;
 /// Earlier months whose bytes are known.
 const EARLIER_MONTHS: usize = 3;
@@ -16,8 +16,8 @@ const EARLIER_MONTHS: usize = 3;
 /// The least number of bytes that a relay with a quota keeps ahead. A relay that is killed has lost
 /// no more than it keeps ahead.
 const MIN_RESERVE_BYTES: u64 = 16 << 20;
-/// A relay keeps no more ahead than its quota divided by this number, unless a datagram would not
-/// fit into that.
+/// The divisor of the quota that gives the largest reserve, unless a datagram would not fit into
+/// it.
 const QUOTA_RESERVE_DIVISOR: u64 = 20;
 const MAX_DATAGRAM_BYTES: u64 = 64 << 10;
 
@@ -30,7 +30,7 @@ pub struct UsedIn {
     pub bytes: u64,
 }
 
-/// Bytes carried by a relay, which its owner [saves](crate::Relay::used) for a restart. They are
+/// Bytes forwarded by a relay, which its owner [saves](crate::Relay::used) for a restart. They are
 /// bytes of UDP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
@@ -62,7 +62,7 @@ impl Used {
     };
 }
 
-/// How much may be carried once its owner has kept what it will have carried then.
+/// The bytes that may be forwarded once the owner has saved the count that includes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
     /// The day, counted from 1970, for which this reserve was made.
@@ -132,7 +132,7 @@ impl Usage {
         period as u32
     }
 
-    /// Goes on to the day and month that the clock shows, each with its own count.
+    /// Moves on to the clock's day and month, each with its own count.
     fn turn(&mut self, unix: u64) {
         let used = &mut self.used;
         let day = unix / DAY_SECONDS;
@@ -187,14 +187,14 @@ impl Usage {
         self.used
     }
 
-    /// Whether half of what was kept ahead is gone, and there is more to be had.
+    /// Whether half of the reserve is used, and there is more quota for a new one.
     pub(crate) fn wants_reserve(&self) -> bool {
         let ahead = self.until.saturating_sub(self.total);
         self.until != u64::MAX && !self.asked && ahead < self.left() && ahead < self.ahead() / 2
     }
 
-    /// The counts to save now. They include a reserve beyond what was carried, which may be carried
-    /// once they are saved.
+    /// Returns the counts to save now. They include a reserve, which may be forwarded once they are
+    /// saved.
     pub(crate) fn reserve(&mut self) -> (Used, Reserve) {
         let mut used = self.used;
         if self.per_day.or(self.per_month).is_none() {
@@ -215,15 +215,15 @@ impl Usage {
         }
     }
 
-    /// Bytes to be kept ahead: twice what the last 16 seconds or this period took, within the
-    /// bounds above.
+    /// Returns the bytes of the reserve: twice the bytes of the last 16 seconds or of this period,
+    /// within the bounds above.
     fn ahead(&self) -> u64 {
         let most = [self.per_day, self.per_month].into_iter().flatten().min().unwrap_or(u64::MAX);
         let taken = self.before.bytes.max(self.now.bytes).saturating_mul(2);
         taken.max(MIN_RESERVE_BYTES).min((most / QUOTA_RESERVE_DIVISOR).max(MAX_DATAGRAM_BYTES))
     }
 
-    /// By the last period that is over, or by this one if it has more.
+    /// Returns the load of the last complete period, or of this one if it has more.
     pub(crate) fn load(&self) -> Load {
         Load {
             rate: self.before.bytes.max(self.now.bytes) / LOAD_PERIOD_SECONDS,
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// What is carried until a kill, if the owner keeps all that it is asked to.
+    /// Returns the bytes forwarded until a kill, if the owner saves all that it is asked to.
     fn carried_until_killed(kept: &mut Used, per_day: u64, most: u64) -> u64 {
         let mut usage = Usage::new(Some(per_day), None, *kept, NOON);
         let first = usage.reserve();

@@ -9,8 +9,8 @@ use core::net::SocketAddr;
 const MAX_PER_GRANT: usize = 64;
 /// Seconds after which a receiver that did not greet again is forgotten: two days.
 pub(crate) const LIFETIME_SECONDS: u64 = 2 * 86_400;
-/// Seconds by which a registration may seem to come from the future: what the receiver's copy of
-/// the relay's clock may be off.
+/// The most seconds by which a registration may be from the future: the error of the receiver's
+/// copy of the relay's clock.
 const MAX_LEAD_SECONDS: u64 = 10;
 /// Seconds between two searches for receivers to forget.
 const SWEEP_SECONDS: u64 = 3_600;
@@ -18,7 +18,7 @@ const SWEEP_SECONDS: u64 = 3_600;
 #[derive(Clone, Copy, Debug)]
 struct RememberedReceiver {
     address: SocketAddr,
-    /// The sequence number of the registration: Unix seconds, as the receiver knew them.
+    /// The sequence number of the registration: Unix seconds on the receiver's clock.
     sequence: u32,
     /// Unix time in seconds at which the receiver was heard.
     heard: u64,
@@ -69,7 +69,7 @@ impl ReceiverLocations {
         has_room
     }
 
-    /// The address of a receiver, and the seconds since it was heard there.
+    /// Returns the address of a receiver, and the seconds since it was heard there.
     pub(crate) fn look_up(&self, grant: u32, tag: ReceiverTag, unix: u64) -> Option<(SocketAddr, u64)> {
         let known = self.all.get(&(grant, tag)).filter(|known| !is_over(known, unix))?;
         Some((known.address, unix.saturating_sub(known.heard)))

@@ -56,11 +56,11 @@ pub struct Relay {
     log: Log,
 }
 
-/// The account and the key for the word that a packet was sent under.
+/// The account and the key for a packet's relay word.
 struct WordHolder {
     key: MacKey,
     origin: KeyOrigin,
-    /// The place of the word's account. `None`: the word has none yet.
+    /// The place of the relay word's account. `None`: there is no account yet.
     place: Option<usize>,
     /// The sender's cookie, found good; 0: it did not show that it receives where it sends from.
     cookie: u64,
@@ -110,13 +110,13 @@ impl Relay {
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
     }
 
-    /// Replaces the words that the operator gave under names. Any other word with
-    /// [`Scope::NAMED`] opens nothing. A word that was among them before keeps its count.
+    /// Replaces the operator's named relay words. Any other word with [`Scope::NAMED`] is invalid.
+    /// A word that was among them before keeps its count.
     pub fn set_named_words(&mut self, words: impl IntoIterator<Item = NamedWord>) {
         self.keys.named_words_mut().replace(words);
     }
 
-    /// The words that the operator gave under names, with what the relay carried for each.
+    /// Returns the operator's named relay words, with the bytes carried for each.
     #[must_use]
     pub fn named_words(&self) -> &[NamedWord] {
         self.keys.named_words().as_slice()
@@ -151,21 +151,21 @@ impl Relay {
         Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
     }
 
-    /// All ranges of grants that were given to registries, each with its [epoch](Self::epoch).
+    /// Returns all ranges of grants that were given to registries, each with its
+    /// [epoch](Self::epoch).
     pub fn epochs(&self, now: Instant) -> impl Iterator<Item = (u8, u32, Duration)> {
         (0..RANGE_COUNT as u8)
             .filter_map(move |range| self.epoch(now, range).map(|(epoch, holds)| (range, epoch, holds)))
     }
 
-    /// Grows with each change in [`epochs`](Self::epochs). The owner compares it to see when to
-    /// save them.
+    /// Returns a number that grows with each change in [`epochs`](Self::epochs). The owner compares
+    /// it to see when to save them.
     #[must_use]
     pub const fn epoch_changes(&self) -> u64 {
         self.keys.changes()
     }
 
-    /// Carries no more what was minted in this range, and beats no more for the registry that has
-    /// it.
+    /// Stops forwarding for grants of this range, and heartbeats to its registry.
     pub fn close_range(&mut self, range: u8) {
         self.keys.close(range);
         self.heart.unwatch(range);
@@ -192,8 +192,8 @@ impl Relay {
         self.heart.counter()
     }
 
-    /// Prepares to end: refuses words that are not in use, and tells registries that the relay ends
-    /// soon. All else continues.
+    /// Prepares to end: refuses relay words that are not in use, and tells registries that the
+    /// relay ends soon. All else continues.
     pub fn drain(&mut self, now: Instant) {
         self.heart.drain(now);
     }
@@ -203,7 +203,7 @@ impl Relay {
         self.lending.as_mut()
     }
 
-    /// Sets whether the host has a transfer of its own. Heartbeats tell registries.
+    /// Sets whether the host has a transfer of its own, which heartbeats report to registries.
     pub fn set_busy(&mut self, now: Instant, busy: bool) {
         self.heart.set_busy(now, busy);
     }
@@ -219,8 +219,8 @@ impl Relay {
         &self.counters
     }
 
-    /// Bytes carried on this day and in this month. The owner saves them for [`Config::used`] at
-    /// the next start.
+    /// Returns the bytes forwarded on this day and in this month. The owner saves them for
+    /// [`Config::used`] at the next start.
     pub fn used(&mut self, now: Instant) -> Used {
         self.usage.go_on(self.unix(now));
         self.usage.used()
@@ -233,10 +233,10 @@ impl Relay {
         self.usage.wants_reserve()
     }
 
-    /// What its owner is to keep for [`Config::used`] of the next start: what the relay will have
-    /// carried when the reserve is used up. A relay with a quota carries no more than that before
-    /// the next [`kept`](Self::kept), so that a kill never gives it anything twice. One whose owner
-    /// never called that carries all that its quota allows.
+    /// Returns the counts that the owner is to save for [`Config::used`] of the next start: the
+    /// bytes forwarded when the reserve is used up. A relay with a quota carries no more than that
+    /// before the next [`kept`](Self::kept), so that a kill never gives it anything twice. One
+    /// whose owner never called that carries all that its quota allows.
     pub fn to_keep(&mut self, now: Instant) -> (Used, Reserve) {
         self.usage.go_on(self.unix(now));
         self.usage.reserve()
@@ -359,9 +359,9 @@ impl Relay {
         }
     }
 
-    /// Who made the packet. The account knows its key; only the first packet of a word, and a
-    /// forged one, cost more. The error is the word's key, if it was made under that key and only
-    /// its cookie does not hold.
+    /// Finds the relay word under which a packet was made. The account knows its key; only the
+    /// first packet of a word, and a forged one, cost more. The error is the word's key, if it was
+    /// made under that key and only its cookie does not hold.
     fn holder(
         &self,
         forward: &Forward,
@@ -491,7 +491,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The accounts to charge: the word's own, and the one above if it is a branch.
+    /// Returns the accounts to charge: that of the relay word, and the one above if it is a branch.
     fn places(
         &mut self,
         now: Instant,
@@ -518,7 +518,8 @@ impl Relay {
         }
     }
 
-    /// No notices here: a receiver holds no word, and there is nothing that he could do about it.
+    /// Returns a packet to its sender. It sends no notices: a receiver has no relay word, and could
+    /// not react.
     fn back_for(
         &mut self,
         now: Instant,
@@ -589,8 +590,8 @@ impl Relay {
         self.keys.set_epoch(now, range, orders.epoch, Duration::from_secs(orders.last_holds.into()));
     }
 
-    /// Notes that a TCP connection brought a valid packet. Pauses the connection if it is above the
-    /// rate of its word.
+    /// Notes that a TCP connection brought a valid packet. Pauses the connection if it exceeds its
+    /// relay word's rate.
     fn hold_back(&mut self, now: Instant, local: Local, places: (usize, Option<usize>)) {
         if local.is_connection() {
             let wait = self.accounts.owed(places, now);

@@ -9,13 +9,13 @@ use byway_wire::relay::{
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// The key that a word was made with: which of the relay's keys, and which epoch of a range.
+/// The origin of a relay word's key: the relay's key, and the epoch of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyOrigin {
     /// The number of the relay's key. Numbers count the keys.
     generation: u32,
-    /// The epoch of its range in which a registry minted the word. `None`: the relay's operator
-    /// made the word.
+    /// The epoch in which a registry minted the relay word. `None`: the relay's operator made the
+    /// word.
     epoch: Option<u32>,
 }
 
@@ -26,7 +26,7 @@ struct Range {
     /// decrease.
     open: bool,
     epoch: u32,
-    /// Until when the epoch before holds.
+    /// The end of the previous epoch's validity.
     last_until: Instant,
     /// The range's keys under the relay's present key, and under the previous one.
     minting: [Option<Minting>; 2],
@@ -54,7 +54,7 @@ pub(crate) struct Keys {
     /// holds.
     generation: u32,
     ranges: Vec<Option<Range>>,
-    /// How often a range was opened, closed, or went on to another epoch.
+    /// Number of times that a range was opened or closed, or changed its epoch.
     changes: u64,
     named: NamedWords,
 }
@@ -80,7 +80,8 @@ impl Keys {
         self.generation
     }
 
-    /// Takes a new key. What follows from the one until now holds on; the one before ends.
+    /// Sets a new key. Keys derived from the present one stay valid, those from the previous one do
+    /// not.
     pub(crate) fn roll(&mut self, key: &[u8; 32]) {
         self.previous = Some(core::mem::replace(&mut self.key, RelayKey::new(key)));
         self.generation = self.generation.wrapping_add(1);
@@ -110,7 +111,7 @@ impl Keys {
         true
     }
 
-    /// Ends all words of a range until the range is opened again.
+    /// Invalidates all relay words of a range until the range is opened again.
     pub(crate) fn close(&mut self, range: u8) {
         if let Some(Some(range)) = self.ranges.get_mut(usize::from(range)) {
             self.changes += u64::from(core::mem::take(&mut range.open));
@@ -126,7 +127,7 @@ impl Keys {
         Some(self.range(range)?.epoch)
     }
 
-    /// How long words of the previous epoch of an open range stay valid.
+    /// Returns how long relay words of the previous epoch of an open range stay valid.
     pub(crate) fn last_holds(&self, range: u8, now: Instant) -> Option<Duration> {
         Some(self.range(range)?.last_until.since(now))
     }
@@ -147,7 +148,7 @@ impl Keys {
         core::iter::once(&self.key).chain(&self.previous)
     }
 
-    /// How many keys ago `generation` was the present one. `None`: its key no longer holds.
+    /// Returns the number of keys since `generation`. `None`: its key is no longer valid.
     fn age(&self, generation: u32) -> Option<usize> {
         match self.generation.wrapping_sub(generation) {
             0 => Some(0),
@@ -156,15 +157,15 @@ impl Keys {
         }
     }
 
-    /// Which epoch the id of a grant names; `None` if it is the operator's own, or its range is not
-    /// open.
+    /// Returns the epoch in the id of a grant. `None`: it is the operator's own, or its range is
+    /// not open.
     fn named(&self, grant: u32) -> Option<u32> {
         let minted = Minted::of(grant)?;
         minted.epoch(self.range(minted.range)?.epoch)
     }
 
-    /// From what the key of a word with this grant id may follow. Operators once gave their own
-    /// words any id.
+    /// Returns the possible origins of the key for a relay word with this grant id. Operators once
+    /// gave their own words any id.
     pub(crate) fn origins(&self, grant: u32) -> impl Iterator<Item = KeyOrigin> {
         let minted = self.named(grant);
         let generations =
@@ -175,14 +176,14 @@ impl Keys {
         minted.into_iter().flat_map(move |epoch| of(Some(epoch))).chain(of(None))
     }
 
-    /// Whether a grant with this id was made with a key of this origin that still holds. Its epoch
-    /// may be over.
+    /// Whether a grant with this id was made with a key of this origin that is still valid. Its
+    /// epoch may be over.
     pub(crate) fn knows(&self, origin: KeyOrigin, grant: u32) -> bool {
         self.age(origin.generation).is_some()
             && origin.epoch.is_none_or(|epoch| self.named(grant) == Some(epoch))
     }
 
-    /// An error if the epoch in which a grant was made is over, or if its word was revoked.
+    /// Checks that the epoch of a grant is not over, and that its relay word was not revoked.
     pub(crate) fn check(&self, origin: KeyOrigin, grant: &Grant, now: Instant) -> Result<(), Reason> {
         if !self.epoch_holds(origin, grant.id, now) {
             return Err(Reason::EpochOver);
@@ -190,7 +191,7 @@ impl Keys {
         if self.named.holds(grant) { Ok(()) } else { Err(Reason::Revoked) }
     }
 
-    /// The words that the operator gave under names.
+    /// Returns the operator's named relay words.
     pub(crate) const fn named_words(&self) -> &NamedWords {
         &self.named
     }
@@ -212,7 +213,7 @@ impl Keys {
         Minted::of(grant).is_some_and(|minted| self.range(minted.range).is_none())
     }
 
-    /// The MAC key of a word; `None` if what it follows from does not hold.
+    /// Returns the MAC key of a relay word. `None`: its origin is no longer valid.
     pub(crate) fn mac_key(
         &self,
         origin: KeyOrigin,

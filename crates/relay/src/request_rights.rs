@@ -5,7 +5,7 @@ use byway_wire::Instant;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason};
 use core::net::SocketAddr;
 
-/// The word under which a request says that it is made, and where the request comes from.
+/// The relay word that a request claims, and the source of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) grant: Grant,
@@ -14,8 +14,8 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// The key of the word, if the request is made with it and at the address that it comes from.
-    /// `is_authentic`: whether the request is of this key and this cookie.
+    /// Returns the key of the relay word, if the request was made with it at the request's source.
+    /// `is_authentic`: whether the request fits a key and a cookie.
     pub(crate) fn key(
         &self,
         keys: &Keys,
@@ -29,7 +29,7 @@ impl Claim {
         })
     }
 
-    /// An error if the word does not hold.
+    /// Checks that the relay word is valid.
     pub(crate) fn holds(
         &self,
         keys: &Keys,

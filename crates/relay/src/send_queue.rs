@@ -15,12 +15,13 @@ const MAX_RUN_BYTES: usize = 65_000;
 const SLOT_COUNT: usize = 256;
 const NO_DATAGRAM: u32 = u32::MAX;
 
-/// The size of a datagram in bytes, its phantom bytes (which exist only as a length) included.
+/// Returns the size of a datagram in bytes, including its phantom bytes (which exist only as a
+/// length).
 pub(crate) const fn size(datagram: &byway_wire::Datagram<'_>) -> usize {
     datagram.payload.len() + datagram.phantom
 }
 
-/// Where a datagram goes, and how.
+/// The destination of a datagram, and its socket and ECN mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendAddress {
     pub(crate) local: Local,
@@ -44,7 +45,7 @@ struct QueuedRun {
     head: u32,
     tail: u32,
     count: u16,
-    /// Whether the run ends with a shorter datagram, so that nothing may follow it.
+    /// Whether the run ends with a shorter datagram, so that none may follow it.
     closed: bool,
 }
 
@@ -52,7 +53,7 @@ struct QueuedRun {
 pub(crate) struct SendQueue {
     bytes: Box<[u8]>,
     used: usize,
-    /// Phantom bytes of all queued datagrams. They use up room like other bytes.
+    /// Phantom bytes of all queued datagrams. They take room like other bytes.
     phantom: usize,
     datagrams: Vec<Datagram>,
     runs: Vec<QueuedRun>,
@@ -83,7 +84,7 @@ impl SendQueue {
             && self.bytes.len() - self.used >= length.saturating_add(self.phantom)
     }
 
-    /// Puts a datagram in that has `phantom` bytes beyond these. False, and nothing happens, if
+    /// Queues a datagram that has `phantom` bytes beyond its own. Returns false, without effect, if
     /// there is no room.
     pub(crate) fn push(&mut self, way: SendAddress, datagram: &[u8], phantom: usize) -> bool {
         let length = datagram.len();
@@ -133,8 +134,8 @@ impl SendQueue {
         true
     }
 
-    /// Takes out the next run, or as much of it as fits. A datagram that is larger than the whole
-    /// buffer is left out.
+    /// Removes the next run, or as much of it as fits. A datagram that is larger than the whole
+    /// buffer is dropped.
     pub(crate) fn transmit(&mut self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let most = out.max_segments.max(1);
         while let Some(run) = self.runs.get_mut(self.first) {

@@ -17,20 +17,21 @@ use byway_wire::relay::canonical;
 use byway_wire::{ConnectionChange, Duration, Ecn, Instant, Local, RoomChange, TcpRequest};
 use core::net::SocketAddr;
 
-/// How long a destination may take to accept a connection. The kernel has repeated the SYN once by
+/// Time that a destination may take to accept a connection. The kernel has repeated the SYN once by
 /// then.
 const DIAL_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Bytes that are kept while a destination is dialled.
 const MAX_HELD_BYTES: usize = 16 << 10;
-/// How long a connection may bring nothing valid before it counts as unused. A receiver greets its
+/// Time without a valid packet after which a connection counts as unused. A receiver greets its
 /// relay three times in this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Connections that one connection leads to, or that lead to it, which the relay remembers.
+/// The most connections that the relay remembers as neighbours of one connection: those it feeds,
+/// or that feed it.
 const MAX_NEIGHBOURS: usize = 64;
 /// The most TCP connections at once that the relay opens toward destinations for one grant.
 const MAX_GRANT_CONNECTIONS: usize = 256;
 
-/// How the packets that one connection brings are sent on.
+/// The next hop of the packets from one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextConnection {
     /// The relay has not dialled a destination for this connection.
@@ -62,7 +63,7 @@ struct Hop {
     /// The time until which the relay does not read from the connection, because its grant's rate
     /// is exceeded.
     owes_until: Option<Instant>,
-    /// The connections to which this one's packets go. In `fed_by`: those whose packets go to this
+    /// The connections to which this one's packets go. `fed_by`: those whose packets go to this
     /// one.
     feeds: Vec<Local>,
     fed_by: Vec<Local>,
@@ -70,7 +71,7 @@ struct Hop {
     held: Vec<u8>,
 }
 
-/// How a packet that arrived over TCP is sent on.
+/// The next hop of a packet that arrived over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextHop {
     /// The packet leaves by this connection. `full`: the connection has no room for the packet.
@@ -95,14 +96,14 @@ pub(crate) struct Hops {
     /// Destinations that are being dialled, and the connection whose packets wait for each. `None`:
     /// that connection closed.
     dialing: VecDeque<(SocketAddr, Option<Local>)>,
-    /// How many were first used under each grant.
+    /// Number of connections that were first used under each grant.
     of_grants: BTreeMap<u32, usize>,
     owing: BTreeSet<(Instant, Local)>,
     asks: VecDeque<TcpRequest>,
     now: Instant,
 }
 
-/// The frames that waited for a destination, and the connection that brought them.
+/// The frames that waited for a destination, and the connection from which they came.
 pub(crate) type HeldFrames = (Local, Vec<u8>);
 
 impl Hops {
@@ -114,7 +115,7 @@ impl Hops {
         self.all.get_mut(local.connection_index()?)?.as_mut()
     }
 
-    /// A TCP connection was opened. Returns the frames that waited for it, and where to send them.
+    /// Handles a new TCP connection. Returns the frames that waited for it, and their destination.
     pub(crate) fn opened(
         &mut self,
         now: Instant,
@@ -178,8 +179,8 @@ impl Hops {
         Some((by, held))
     }
 
-    /// A connection is gone. Those that were only for it are closed, so that their peers learn that
-    /// packets may be lost.
+    /// Handles the end of a connection. Connections that only served it are closed, so that their
+    /// peers learn that packets may be lost.
     pub(crate) fn closed(&mut self, local: Local) {
         let Some(gone) =
             local.connection_index().and_then(|index| self.all.get_mut(index)).and_then(Option::take)
@@ -251,7 +252,7 @@ impl Hops {
         }
     }
 
-    /// Where a packet for a sender or receiver at `to` goes. Nothing changes.
+    /// Returns the next hop of a packet for a sender or receiver at `to`, without any change.
     pub(crate) fn next(&self, from: Local, to: SocketAddr, may_dial: Option<u32>) -> NextHop {
         if self.all.is_empty() {
             return NextHop::Datagrams;

@@ -1,4 +1,4 @@
-//! What was verified of the last packet of each relay word (a permission to use the relay). The
+//! The verified fields of the last packet of each relay word (a permission to use the relay). The
 //! next packet between the same hosts costs one MAC computation. Other packets cost three more
 //! (cookie, consent, return tag). A result holds only within the same second.
 
@@ -39,7 +39,8 @@ impl VerifiedPacket {
         self.said.moment == moment && self.said.cookie == cookie && self.said.from == from
     }
 
-    /// The return tag of an earlier packet with exactly these fields. `None`: there was none.
+    /// Returns the return tag of an earlier packet with exactly these fields. `None`: there was no
+    /// such packet.
     pub(crate) fn return_tag(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
         (self.said == *said).then_some(self.return_tag)
     }

@@ -1,4 +1,4 @@
-//! What hosts ask the relay itself: where they are, where a receiver is, and for mailboxes.
+//! Requests to the relay itself: a host's own address, a receiver's location, and mailboxes.
 
 use super::Relay;
 use crate::greeting_answers::{GreetingAnswer, GreetingTime, answer};
