@@ -1,5 +1,5 @@
-//! What a relay shows its operator over HTTP, on a loopback address: metrics for Prometheus, and
-//! whether the relay lives. Nothing can be changed. A word's label is the name that the operator
+//! A relay's pages for its operator over HTTP, on a loopback address: metrics for Prometheus, and
+//! whether the relay is alive. Nothing can be changed. A word's label is the name that the operator
 //! gave it. No label holds a grant or an address.
 
 use axum::Router;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long the relay may take for its counters. Later it counts as dead.
+/// Time that the relay may take for its counters. After it, the relay counts as dead.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a report is shown again. Whoever asks without end hardly costs the relay anything.
+/// Time for which a report is shown again, so that frequent requests cost the relay little.
 const REPORT_LIFETIME: Duration = Duration::from_millis(100);
 
 /// Serves `/metrics` and `/healthz` on a loopback address. Who asks gets counters of the relay as
