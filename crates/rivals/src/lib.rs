@@ -28,7 +28,7 @@ pub mod tcp;
 use byway::Carries;
 pub use meter::{EndTotals, Meter};
 
-/// The largest UDP payload: what QUIC's own path MTU discovery stops at, Ethernet with IPv6.
+/// The largest UDP payload: where QUIC's own path MTU discovery stops, on Ethernet with IPv6.
 pub const MAX_DATAGRAM_LEN: usize = 1452;
 /// Bytes that the sending application writes at a time.
 pub const PIECE_LEN: usize = 256 << 10;
@@ -41,7 +41,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// Stops one end of a transfer. Returns its remarks about itself, for the report.
 pub type Finish = Box<dyn FnOnce() -> Result<String, Error>>;
 
-/// Who moves the bytes.
+/// The program that sends the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// byway over UDP, under the controller of this name.
@@ -72,7 +72,7 @@ impl Rival {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, rival)| *rival)
     }
 
-    /// Begins to receive. Returns what [`give`](Self::give) has to know.
+    /// Begins to receive. Returns the text for [`give`](Self::give).
     ///
     /// # Errors
     ///

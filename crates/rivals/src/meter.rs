@@ -1,4 +1,4 @@
-//! What is measured at an end of a transfer: bytes, time, processor time of the process, and its
+//! The measurements at an end of a transfer: bytes, time, processor time of the process, and its
 //! largest memory.
 
 use crate::Error;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an end of a transfer shares with the thread that measures it.
+/// The counts that an end of a transfer shares with the thread that measures it.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Counts>);
 
@@ -22,7 +22,7 @@ struct Counts {
     received: AtomicU64,
 }
 
-/// What was measured at one end of a transfer.
+/// The measurements at one end of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct EndTotals {
     /// Payload that the application got.
@@ -45,8 +45,8 @@ impl Meter {
         self.0.received.store(before + bytes, Ordering::Relaxed);
     }
 
-    /// Waits for the connection, and then until `done` returns. Returns what this process received
-    /// and used between the two.
+    /// Waits for the connection, and then until `done` returns. Returns the bytes received and the
+    /// resources used between the two.
     ///
     /// # Errors
     ///
@@ -67,12 +67,12 @@ impl Meter {
     }
 }
 
-/// Processor time, user and system, that this process has used since its start.
+/// Returns the processor time, user and system, that this process has used since its start.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// The most memory in bytes that this process had resident. It is `VmHWM` of proc(5).
+/// Returns the largest resident memory of this process in bytes: `VmHWM` of proc(5).
 ///
 /// # Errors
 ///

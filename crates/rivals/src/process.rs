@@ -111,8 +111,7 @@ impl EndProcess {
         if line.is_empty() { Err("an end of the transfer failed".into()) } else { Ok(line.to_owned()) }
     }
 
-    /// Tells the process to end, by closing its standard input. Returns the line that it prints
-    /// then.
+    /// Ends the process by closing its standard input. Returns the line that it then prints.
     fn line_at_end(&mut self) -> Result<String, Error> {
         drop(self.child.stdin.take());
         let mut line = String::new();

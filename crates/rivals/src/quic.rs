@@ -19,7 +19,7 @@ use std::thread::{Builder as Thread, JoinHandle};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-/// Whose cryptography quinn uses, through rustls.
+/// The cryptography that quinn uses, through rustls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// ring's.
@@ -30,7 +30,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The provider's first suite, and so what both ends agree on, is AES-256-GCM.
+    /// Returns the provider. Its first suite, on which both ends agree, is AES-256-GCM.
     fn load(self) -> Arc<CryptoProvider> {
         Arc::new(match self {
             Self::Ring => rustls::crypto::ring::default_provider(),

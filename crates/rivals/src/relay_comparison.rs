@@ -54,7 +54,7 @@ pub struct Forwarded {
 
 /// Forwards each datagram to the destination that belongs to its source port. Copies it once.
 struct BareForwarder {
-    /// By source port.
+    /// The destinations by source port.
     destinations: Vec<Option<SocketAddr>>,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
