@@ -1,5 +1,4 @@
-//! What time it is on a node: its clock starts somewhere, runs a little fast or slow, and may jump
-//! ahead.
+//! A node's clock: it starts at some time, runs a little fast or slow, and may jump ahead.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -23,7 +22,7 @@ impl Clock {
         Self::default()
     }
 
-    /// Sets what the clock shows at the beginning of the simulation.
+    /// Sets the clock's time at the beginning of the simulation.
     #[must_use]
     pub fn with_offset(mut self, offset: Duration) -> Self {
         self.offset = nanos(offset);

@@ -1,15 +1,15 @@
-//! What became of the packets that were offered to a link: books that must balance.
+//! The fates of the packets that were offered to a link, as counts that must balance.
 
 use crate::link::{Delivery, DropReason, Offer, PacketOutcome};
 use byway_wire::{Duration, Ecn, Instant};
 use core::ops::AddAssign;
 
-/// What became of the packets that were offered to a link.
+/// The fates of the packets that were offered to a link.
 ///
 /// The counts always balance: `sent + duplicated = delivered + dropped + queued + in_flight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkCounters {
-    /// How many packets were offered.
+    /// Number of packets offered.
     pub sent: u64,
     /// UDP payload bytes offered.
     pub sent_bytes: u64,
@@ -25,13 +25,12 @@ pub struct LinkCounters {
     pub marked: u64,
     /// Packets dropped, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets in the queue that will arrive (those that will be lost on the wire count as dropped
-    /// already).
+    /// Packets in the queue that will arrive. Those that will be lost on the wire count as dropped
+    /// already.
     pub queued: u64,
     /// Packets being sent or propagating.
     pub in_flight: u64,
-    /// Packets, copies not counted, of which it is known how long they wait for their service, and
-    /// will not be lost.
+    /// Packets without copies that will not be lost, and whose waiting time is known.
     pub served: u64,
     /// The total waiting time of packets in nanoseconds.
     pub waited: u64,
@@ -56,7 +55,7 @@ impl LinkCounters {
         self.sent + self.duplicated == self.delivered + self.dropped() + under_way
     }
 
-    /// How long a packet waits on average.
+    /// Returns the mean waiting time of a packet.
     #[must_use]
     pub fn mean_wait(&self) -> Duration {
         Duration::from_nanos(self.waited.checked_div(self.served).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What a link is: something that is offered a packet and says what becomes of it.
+//! A link: it is offered packets, and decides their fate.
 
 use byway_wire::{Ecn, Instant};
 use core::any::Any;
@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 /// Others, such as a queue with CoDel, return [`PacketOutcome::Queued`], and decide at the time
 /// [`decides_at`](Self::decides_at) whether to drop the packet.
 pub trait Link: Any + Debug {
-    /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
+    /// Decides the fate of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;
 
     /// The queue at `now`, without the packet that is being sent.
@@ -27,8 +27,7 @@ pub trait Link: Any + Debug {
         None
     }
 
-    /// Decides what becomes of one of the packets that are [`PacketOutcome::Queued`], if its time
-    /// has come.
+    /// Decides the fate of one [`PacketOutcome::Queued`] packet, if its time has come.
     fn decide(&mut self, now: Instant) -> Option<Decision> {
         let _ = now;
         None
@@ -127,7 +126,7 @@ impl Corruption {
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// The queue had no room for it.
+    /// The queue had no room for the packet.
     QueueFull,
     /// Random loss on the wire.
     Loss,
@@ -135,7 +134,7 @@ pub enum DropReason {
     Partition,
     /// Larger than the link's MTU.
     TooLarge,
-    /// The queue's discipline (active queue management) dropped it.
+    /// The queue's discipline (active queue management) dropped the packet.
     Managed,
 }
 
@@ -144,10 +143,10 @@ impl DropReason {
     pub const ALL: [Self; 5] = [Self::QueueFull, Self::Loss, Self::Partition, Self::TooLarge, Self::Managed];
 }
 
-/// How much waits, or may wait.
+/// The content of a queue, or its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Occupancy {
-    /// How many packets.
+    /// Number of packets.
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,

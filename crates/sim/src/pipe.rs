@@ -51,39 +51,39 @@ pub struct Pipe {
     config: PipeConfig,
     random: Random,
     now: Instant,
-    /// When the line has sent all that it accepted.
+    /// The time at which the line has sent all that it accepted.
     idle_at: Instant,
-    /// What the last service time lost by rounding down to nanoseconds, in billionths of a bit: so
-    /// the rate is exact.
+    /// The part of the last service time below a nanosecond, in billionths of a bit, which keeps
+    /// the rate exact.
     carry: u64,
     waiting: VecDeque<QueuedPacket>,
     total: Occupancy,
-    /// The latest arrival of packets in order: none of them may arrive before it.
+    /// The latest arrival of packets in order. None of them may arrive before it.
     last_arrival: Instant,
     /// Partitions before this one are over.
     partition: usize,
-    /// Rates of the schedule; before the first of them the configuration's hold.
+    /// Rates of the schedule. Before the first of them, the configured rate applies.
     rate: TimedValue<Option<Option<u64>>>,
     delay: TimedValue<Duration>,
     loss: TimedValue<f64>,
     up: TimedValue<bool>,
     red: Option<Red>,
-    /// What waits, if that is decided about when its service would begin.
+    /// The waiting packets, if the discipline decides at the beginning of their service.
     deciding: Option<DequeueAqm>,
-    /// What the queue has decided and nobody has asked for yet. Each entry names the packet
+    /// Decisions of the queue that were not fetched yet. Each entry has the packet
     /// ([`Decision::place`]) and the decision.
     decided: VecDeque<(usize, Dequeued)>,
     /// The state of losses in bursts.
     spell: Spell,
     stalls: Option<StallState>,
     plain: Option<PlainPipe>,
-    /// The size that was sent last, and its service time: whole nanoseconds, and what is left in
-    /// billionths of a bit.
+    /// The last packet size, and its service time: whole nanoseconds, and the rest in billionths of
+    /// a bit.
     service: (u64, u64, u64),
 }
 
 impl Pipe {
-    /// A pipe that draws its faults from `random`.
+    /// Makes a pipe that draws its faults from `random`.
     #[must_use]
     pub fn new(mut config: PipeConfig, mut random: Random) -> Self {
         config.partitions.sort_unstable();
@@ -130,7 +130,7 @@ impl Pipe {
         .simplified()
     }
 
-    /// Notes whether it is plain.
+    /// Notes whether the pipe is plain, and returns it.
     fn simplified(mut self) -> Self {
         self.simplify();
         self
@@ -237,7 +237,7 @@ impl Pipe {
         })
     }
 
-    /// What it is like.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &PipeConfig {
         &self.config
@@ -269,7 +269,7 @@ impl Pipe {
         self.simplify();
     }
 
-    /// The average queue that RED works by, if it does.
+    /// Returns RED's average queue, if the pipe uses RED.
     #[must_use]
     pub fn red_average(&self) -> Option<f64> {
         self.red.as_ref().map(Red::average)
@@ -316,7 +316,7 @@ impl Pipe {
         self.rate.at(time).unwrap_or_else(|| self.config.rate_at(time))
     }
 
-    /// What RED says of a packet that comes now.
+    /// Returns RED's decision about a packet that arrives now.
     fn managed(&mut self, bytes: u64, ecn: Ecn) -> RedVerdict {
         if self.red.is_none() {
             return RedVerdict::Pass;
@@ -346,7 +346,7 @@ impl Pipe {
             && total.bytes.saturating_add(bytes) <= self.config.queue_bytes
     }
 
-    /// Whether there is room for a packet, or what waits can be dropped for it.
+    /// Whether there is room for a packet, or room can be made by dropping waiting packets.
     fn makes_room(&mut self, bytes: u64) -> bool {
         loop {
             let total = self.waiting(self.now);
@@ -388,7 +388,7 @@ impl Pipe {
         }
     }
 
-    /// Sends a packet whose service begins at `begins`: what becomes of it on the line.
+    /// Sends a packet whose service begins at `begins`. Returns its fate on the line.
     fn serve(&mut self, begins: Instant, bytes: u64, ecn: Ecn) -> PacketOutcome {
         if begins > self.idle_at {
             self.carry = 0;

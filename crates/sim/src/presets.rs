@@ -18,12 +18,12 @@
 use crate::pipe::{PipeConfig, RateStep};
 use byway_wire::{Duration, Instant};
 
-/// A link in both directions, as a customer sees it.
+/// A link in both directions, from the customer's view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Duplex {
-    /// From the customer to the network.
+    /// The direction from the customer to the network.
     pub up: PipeConfig,
-    /// From the network to the customer.
+    /// The direction from the network to the customer.
     pub down: PipeConfig,
 }
 

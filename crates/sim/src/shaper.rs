@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 /// The configuration of a [`Shaper`].
 #[derive(Clone, Debug)]
 pub struct ShaperConfig {
-    /// Where datagrams of clients go.
+    /// The destination of clients' datagrams.
     pub server: SocketAddr,
     /// The pipe from clients to the server.
     pub up: PipeConfig,
@@ -24,14 +24,14 @@ pub struct ShaperConfig {
     pub down: PipeConfig,
     /// Whether clients share the two pipes.
     pub sharing: Sharing,
-    /// Most packets that may be held in all, queued or propagating; what is beyond is dropped as by
-    /// a full queue.
+    /// The most packets held in all, queued or propagating. Further packets are dropped as by a
+    /// full queue.
     pub hold_packets: usize,
     /// Most payload bytes that may be held in all.
     pub hold_bytes: usize,
-    /// A client that was silent for this long gives up its socket when another one needs it.
+    /// The silence after which a client's socket may be given to another client.
     pub idle: Duration,
-    /// Where the faults come from.
+    /// The seed of the faults.
     pub seed: u64,
 }
 
@@ -65,9 +65,9 @@ impl ShaperConfig {
 /// The counts of a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ShaperCounters {
-    /// From clients to the server. `queued` stays 0: all that is held counts as in flight.
+    /// Counts from clients to the server. `queued` stays 0: all held packets count as in flight.
     pub up: LinkCounters,
-    /// From the server to clients.
+    /// Counts from the server to clients.
     pub down: LinkCounters,
     /// Datagrams of clients that got no socket.
     pub refused: u64,
@@ -83,7 +83,7 @@ struct ShaperPipe {
     pipe: Pipe,
     counters: LinkCounters,
     held: u64,
-    /// Datagrams that wait for the pipe to decide about them: when they came, and their slots.
+    /// Datagrams about which the pipe has yet to decide: their arrival times and slots.
     queued: VecDeque<(Instant, usize)>,
 }
 
@@ -131,7 +131,7 @@ pub struct Shaper {
 const FRONT_SOCKET: Local = Local(0);
 
 impl Shaper {
-    /// A shaper with nothing in it.
+    /// Makes an empty shaper.
     #[must_use]
     pub fn new(config: ShaperConfig) -> Self {
         Self {
@@ -196,8 +196,8 @@ impl Shaper {
         Some(back)
     }
 
-    /// Takes the socket of the client that was silent longest, if it was silent long enough and
-    /// nothing of it is held.
+    /// Frees the socket of the client that was silent longest, if it was silent long enough and
+    /// none of its packets is held.
     fn retire_idle(&mut self, now: Instant) -> Option<usize> {
         let (seen, back, remote) = self
             .backs
@@ -219,7 +219,7 @@ impl Shaper {
         self.lanes.iter().skip(2 * back).take(2).any(|lane| lane.held > 0)
     }
 
-    /// Fresh pipes for a back that got a new client, and for those before it that have none yet.
+    /// Makes pipes for a back socket that got a new client, and for earlier ones without pipes.
     fn open_lanes(&mut self, back: usize) {
         let pair = match self.config.sharing {
             Sharing::PerClient => back,
@@ -374,13 +374,12 @@ impl Shaper {
         (lane, size)
     }
 
-    /// The slot of the next datagram, if it is due.
+    /// Returns the slot of the next datagram, if it is due.
     fn due(&self, now: Instant) -> Option<usize> {
         self.line.peek().filter(|Reverse((at, _, _))| *at <= now).map(|Reverse((_, _, slot))| *slot)
     }
 
-    /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as
-    /// dropped.
+    /// Removes the next datagram, as arrived or, if it fits into no buffer, as dropped.
     fn release(&mut self, slot: usize, arrived: bool) {
         self.line.pop();
         let (lane, size) = self.forget(slot);
@@ -402,11 +401,10 @@ impl Machine for Shaper {
         }
     }
 
-    /// Nothing: what is due leaves by `transmit`.
+    /// Does nothing: due datagrams leave by `transmit`.
     fn wake(&mut self, _: Instant) {}
 
-    /// The next datagram that is due, and with it those behind it that go the same way and have the
-    /// same size.
+    /// Returns the next due datagram, together with following ones of the same route and size.
     fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.decide(now);
         let mut run: Option<Transmit> = None;

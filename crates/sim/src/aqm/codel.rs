@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub struct CodelConfig {
     /// The standing delay that is acceptable (TARGET).
     pub target: Duration,
-    /// For how long the delay must exceed it before anything is dropped (INTERVAL): a worst-case
-    /// round trip.
+    /// Time for which the delay must exceed the target before a packet is dropped (INTERVAL): a
+    /// worst-case round trip.
     pub interval: Duration,
     /// Bytes, headers included. While no more than this wait behind a packet, nothing is dropped
     /// (`maxpacket_`).
@@ -58,7 +58,8 @@ pub struct Codel {
     config: CodelConfig,
     queue: VecDeque<Queued>,
     bytes: u64,
-    /// When the delay will have been too long for an interval; `None`: it is not too long.
+    /// The time at which the delay will have been too long for an interval. `None`: it is not too
+    /// long.
     first_above: Option<Instant>,
     drop_next: Instant,
     count: u32,
@@ -82,7 +83,7 @@ impl Codel {
         }
     }
 
-    /// How many packets wait.
+    /// Returns the number of waiting packets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
@@ -149,7 +150,7 @@ impl Codel {
         }
     }
 
-    /// Removes the first packet. The second value tells whether it may be dropped.
+    /// Removes the first packet. Also returns whether the packet may be dropped.
     fn take(&mut self, now: Instant) -> (Option<Queued>, bool) {
         let Some(packet) = self.queue.pop_front() else {
             self.first_above = None;
@@ -169,7 +170,7 @@ impl Codel {
         }
     }
 
-    /// Marks the packet, if both it and the queue are ECN-capable.
+    /// Marks the packet, if both it and the queue are ECN-capable. Returns whether it did.
     fn mark(&self, packet: &mut Option<Queued>) -> bool {
         match packet {
             Some(packet) if self.config.ecn && packet.ecn != Ecn::NotEct => {

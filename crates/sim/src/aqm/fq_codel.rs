@@ -38,7 +38,8 @@ pub struct FqCodel {
     /// Added to the hash of flows, so that other flows collide in each run.
     salt: u64,
     queues: Vec<FlowQueue>,
-    /// Queues that had nothing before, and the others, both in the order of their turns.
+    /// Queues that were empty before. `old`: the other queues. Both are in the order of their
+    /// turns.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     packets: usize,
@@ -82,7 +83,7 @@ impl FqCodel {
         }
     }
 
-    /// How many packets wait.
+    /// Returns the number of waiting packets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.packets

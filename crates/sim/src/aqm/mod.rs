@@ -10,8 +10,8 @@ pub use red::{Red, RedConfig, RedVerdict};
 
 use byway_wire::Instant;
 
-/// What a [`Pipe`](crate::Pipe) does with waiting packets. Its limits in packets and bytes always
-/// apply.
+/// The treatment of waiting packets in a [`Pipe`](crate::Pipe). Its limits in packets and bytes
+/// always apply.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Discipline {
     /// First in, first out. A packet that finds the queue full is dropped.
@@ -41,8 +41,8 @@ pub(crate) enum DequeueAqm {
 }
 
 impl DequeueAqm {
-    /// Nothing waits. `salt` is what flows are hashed with, if they are. `None`: the discipline
-    /// decides when a packet comes.
+    /// Makes an empty queue. `salt` is for a hash of flows. `None`: the discipline decides when a
+    /// packet arrives.
     pub(crate) fn new(discipline: &Discipline, salt: impl FnOnce() -> u64) -> Option<Self> {
         match discipline {
             Discipline::Codel(config) => Some(Self::One(Codel::new(config.clone()))),
@@ -67,7 +67,7 @@ impl DequeueAqm {
         }
     }
 
-    /// Makes room for another packet, if this queue drops others for it. `leaving` is as in
+    /// Makes room for another packet, if this queue drops other packets for it. `leaving` is as in
     /// [`FqCodel::dequeue`].
     pub(crate) fn overflow(&mut self, leaving: impl FnMut(usize, Dequeued)) {
         match self {
@@ -76,8 +76,8 @@ impl DequeueAqm {
         }
     }
 
-    /// The line is free: what leaves, down to the packet that is served. `leaving` as in
-    /// [`FqCodel::dequeue`].
+    /// Serves the next packet on the free line. `leaving` gets the packets that leave the queue, as
+    /// in [`FqCodel::dequeue`].
     pub(crate) fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         match self {
             // Packets leave in the order in which they came.

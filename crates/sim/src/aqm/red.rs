@@ -26,12 +26,13 @@ pub struct RedConfig {
     pub wait: bool,
     /// Measures the queue in bytes (`queue_in_bytes_`).
     pub in_bytes: bool,
-    /// Drops large packets more often than small ones, in proportion to their size (`bytes_`).
+    /// Whether large packets are dropped more often than small ones, in proportion to their size
+    /// (`bytes_`).
     pub by_size: bool,
-    /// Marks ECN-capable packets where it would drop at random (`setbit_`). At probability 1 it
-    /// drops all the same.
+    /// Whether ECN-capable packets are marked instead of randomly dropped (`setbit_`). At
+    /// probability 1 they are dropped all the same.
     pub ecn: bool,
-    /// Bytes of a typical packet (`mean_pktsize_`): an idle line is taken to have sent as many of
+    /// Bytes of a typical packet (`mean_pktsize_`). An idle line counts as having sent as many of
     /// these as it could.
     pub mean_packet: u32,
 }
@@ -213,7 +214,7 @@ mod tests {
         assert!((red.average() - 3.3125 * 0.75 * 0.75 * 0.75).abs() < 1e-12, "{}", red.average());
     }
 
-    /// The gaps between drops when the average stands still at `average`.
+    /// Returns the gaps between drops while the average queue stays at `average`.
     fn gaps(config: RedConfig, average: usize, drops: usize) -> Vec<u64> {
         let mut random = Random::new(7);
         let mut red = Red::new(RedConfig { weight: 1.0, ..config });

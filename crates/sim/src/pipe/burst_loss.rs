@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use byway_wire::Duration;
 
-    /// Which of 200,000 packets a line of 12 Mbit/s loses, on which it falls idle for `gap`
-    /// microseconds after each.
+    /// Returns which of 200,000 packets a line of 12 Mbit/s loses. The line is idle for `gap`
+    /// microseconds after each packet.
     fn lost(gap: u64, rate: Option<u64>) -> Vec<bool> {
         let chain = GilbertElliott::of(0.1, 50.0);
         let (mut spell, mut random) = (Spell::default(), Random::new(7));

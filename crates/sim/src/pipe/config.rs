@@ -1,4 +1,4 @@
-//! What a pipe is like, as data.
+//! The properties of a pipe, as data.
 
 use super::burst_loss::GilbertElliott;
 use super::schedule::{Change, Step};
@@ -24,32 +24,32 @@ pub struct PipeConfig {
     pub rate_steps: Vec<RateStep>,
     /// The period after which [`rate_steps`](Self::rate_steps) repeat. `None`: the last rate stays.
     pub rate_period: Option<Duration>,
-    /// The propagation delay, from a packet's last bit leaving to its arrival.
+    /// The propagation delay, from the sending of a packet's last bit to its arrival.
     pub delay: Duration,
-    /// How many packets may wait. The packet being sent does not count, so a queue of 0 still
+    /// The most packets that wait. The packet being sent does not count, so a queue of 0 still
     /// sends.
     pub queue_packets: usize,
-    /// How many bytes (headers included) may wait. The packet being sent does not count.
+    /// The most bytes (headers included) that wait. The packet being sent does not count.
     pub queue_bytes: u64,
-    /// Bytes that each packet costs beyond its UDP payload: [`OVERHEAD_IPV4`], [`OVERHEAD_IPV6`],
-    /// or more with framing.
+    /// Bytes that each packet has beyond its UDP payload: [`OVERHEAD_IPV4`], [`OVERHEAD_IPV6`], or
+    /// more with framing.
     pub overhead: u32,
     /// Largest packet in bytes, [`overhead`](Self::overhead) included; larger ones are dropped.
     /// `None`: no limit.
     pub mtu: Option<usize>,
-    /// Probability that a packet is lost after it was sent: it takes its time on the line like any
-    /// other.
+    /// Probability that a packet is lost after it was sent. It takes its time on the line like any
+    /// other packet.
     pub loss: f64,
-    /// Burst losses, in addition to those of [`loss`](Self::loss). `None`: there are none.
+    /// Burst losses, in addition to [`loss`](Self::loss). `None`: there are none.
     pub bursts: Option<GilbertElliott>,
     /// Probability that bits of a packet flip.
     pub corruption: f64,
     /// Probability that a packet arrives twice, one copy right behind the other.
     pub duplication: f64,
     /// Probability that a packet is delayed by [`reorder_delay`](Self::reorder_delay), so that
-    /// others overtake it.
+    /// later packets overtake it.
     pub reordering: f64,
-    /// How long a reordered packet is held up.
+    /// The delay of a reordered packet.
     pub reorder_delay: Duration,
     /// Every packet is late by 0 to this much, each equally likely, but overtakes none.
     pub jitter: Duration,
@@ -62,14 +62,14 @@ pub struct PipeConfig {
     /// Changes during the run, in any order. After a [`Change::Rate`],
     /// [`rate_steps`](Self::rate_steps) no longer apply.
     pub schedule: Vec<Step>,
-    /// Times (from, until) in which all that is offered is dropped. They should not overlap.
+    /// Times (from, until) in which every offered packet is dropped. They should not overlap.
     pub partitions: Vec<(Instant, Instant)>,
 }
 
-/// From some time on, a rate.
+/// A rate, and the time from which it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
-    /// Since the world's beginning, or since the period's.
+    /// The time since the beginning of the world, or of the period.
     pub at: Duration,
     /// Bits per second from then on. Zero counts as one: for an outage use a partition.
     pub rate: u64,
@@ -123,8 +123,8 @@ impl PipeConfig {
         self
     }
 
-    /// Lets as many bytes wait as the line sends in `time` (at its fixed rate), and any number of
-    /// packets.
+    /// Limits the queue to the bytes that the line sends in `time` (at its fixed rate), with any
+    /// number of packets.
     #[must_use]
     pub fn queue_time(mut self, time: Duration) -> Self {
         let bits = u128::from(self.rate.unwrap_or(0)) * time.as_nanos() / 1_000_000_000;
@@ -183,7 +183,7 @@ impl PipeConfig {
         self
     }
 
-    /// Sets the probability of delaying a packet by `delay`, so that others overtake it.
+    /// Sets the probability that a packet is delayed by `delay`, so that later packets overtake it.
     #[must_use]
     pub fn reordering(mut self, probability: f64, delay: Duration) -> Self {
         (self.reordering, self.reorder_delay) = (probability, delay);

@@ -1,11 +1,11 @@
-//! What changes about a line over a run, as data that is known beforehand.
+//! The changes of a line over a run, as data that is known beforehand.
 
 use byway_wire::{Duration, Instant};
 
 /// Something about a line that changes at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// From when on, in the world's time.
+    /// The world time from which the change applies.
     pub at: Instant,
     /// The change at this time.
     pub change: Change,

@@ -4,8 +4,8 @@
 use crate::random::Random;
 use byway_wire::{Duration, Instant};
 
-/// One stall in each period, at a time and of a length that are drawn. What would arrive in it
-/// arrives at its end, all at once and in order.
+/// One stall in each period, at a random time and of random length. Packets due in it arrive at its
+/// end, all at once and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
     /// The time between the beginnings of two stalls. Zero: there are no stalls.
@@ -29,8 +29,8 @@ pub(super) struct StallState {
 }
 
 impl StallState {
-    /// The stalls of a line, from the world's beginning. They depend on `seed` alone, and not on
-    /// what the line carries.
+    /// Makes the stalls of a line, from the world's beginning. They depend only on `seed`, not on
+    /// the line's packets.
     pub fn new(stalls: Stalls, seed: u64) -> Self {
         let zero = Instant::ZERO;
         Self { stalls, random: Random::new(seed), next_period: zero, from: zero, until: zero }

@@ -1,4 +1,4 @@
-//! What a connection learns from a segment, and from silence.
+//! A connection's reactions to segments, and to silence.
 
 use super::bundle::Bundle;
 use super::connection::{Connection, TcpState};
@@ -16,7 +16,7 @@ const MAX_TIMEOUTS: u32 = 15;
 const MAX_SYNS: u32 = 6;
 /// After so many timeouts in a row, a path's data are sent on another path, if there is one.
 const DEAD_TIMEOUTS: u32 = 2;
-/// How long a connection answers repeated segments after both sides have ended.
+/// Time for which a connection answers repeated segments after both directions have ended.
 pub(super) const LINGER_TIME: Duration = Duration::from_secs(4);
 
 /// The state of a connection after a segment or a timer.
@@ -226,8 +226,8 @@ impl Connection {
         }
     }
 
-    /// Does what is due. `chance` in 0 to 1. How many bytes the application took, and what became
-    /// of the connection.
+    /// Runs the due timers. `chance` is from 0 to 1. Returns the bytes that the application took,
+    /// and the fate of the connection.
     pub(super) fn on_timer(
         &mut self,
         now: Instant,
@@ -313,7 +313,8 @@ impl Connection {
         }
     }
 
-    /// Gives unacknowledged data to other paths. The peer need not wait for them here.
+    /// Gives unacknowledged data to other paths. The peer need not wait for these data on this
+    /// path.
     pub(super) fn abandon(&mut self, bundle: &mut Bundle) {
         bundle.supply.give_back(self.scoreboard.abandon());
         self.skip = true;

@@ -1,4 +1,4 @@
-//! What the paths of a flow share: the controller, the data, and the paths to open.
+//! The state that the paths of a flow share: the controller, the data, and the paths to open.
 
 use super::flow_spec::{Flow, Subflow, SubflowReport};
 use super::options::TcpConfig;
@@ -20,7 +20,7 @@ pub(super) struct Bundle {
     pub supply: Supply,
     pub options: TcpConfig,
     pub candidates: Vec<Candidate>,
-    /// How many candidates are opened at the start.
+    /// Number of candidates that are opened at the start.
     pub at_start: usize,
     /// Slots of the connections that are not over.
     pub connections: Vec<u32>,
@@ -96,7 +96,7 @@ impl Bundle {
         self.supply.has_ended() && self.delivered >= self.supply.written()
     }
 
-    /// When the bundle itself has something due, apart from its paths.
+    /// Returns the time of the bundle's own next timer, apart from its paths.
     #[inline]
     pub(super) fn deadline(&self) -> Instant {
         if self.started.is_none() {
@@ -108,7 +108,7 @@ impl Bundle {
         self.tick_at.min(step).min(self.stop).min(data)
     }
 
-    /// Does what is due for the bundle itself.
+    /// Runs the due timers of the bundle itself.
     pub(super) fn on_timer(&mut self, now: Instant) {
         while let Some(&(at, limit)) = self.window_steps.get(self.steps_begun)
             && at <= now

@@ -16,9 +16,9 @@ pub struct Cbr {
     random: Option<Random>,
     next: Instant,
     until: Instant,
-    /// How many datagrams were sent.
+    /// Number of datagrams sent.
     pub sent: u64,
-    /// How many datagrams arrived.
+    /// Number of datagrams that arrived.
     pub heard: u64,
     /// Bytes of UDP payload received.
     pub heard_bytes: u64,
@@ -59,16 +59,15 @@ impl Cbr {
         self
     }
 
-    /// Numbers its datagrams, which are at least eight bytes long then, and notes when each was
-    /// sent.
+    /// Numbers the datagrams, which then have at least eight bytes, and records their sending
+    /// times.
     #[must_use]
     pub fn numbered(mut self) -> Self {
         self.numbered = true;
         self
     }
 
-    /// The delay of each numbered datagram until it reached `sink`. `None`: it is lost, or in
-    /// flight.
+    /// Returns the delay of each numbered datagram to `sink`. `None`: it is lost, or in flight.
     #[must_use]
     pub fn delays(&self, sink: &Self) -> Vec<Option<Duration>> {
         let mut delays = vec![None; self.times.len()];
@@ -81,7 +80,7 @@ impl Cbr {
         delays
     }
 
-    /// Only counts, and notes when numbered datagrams come.
+    /// Makes a sink that only counts, and records the arrival times of numbered datagrams.
     #[must_use]
     pub fn sink() -> Self {
         Self {

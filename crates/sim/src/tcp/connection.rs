@@ -17,7 +17,7 @@ pub(super) const NO_ENTRY: u32 = u32::MAX;
 pub(super) enum TcpState {
     /// This side sent a SYN.
     SynSent,
-    /// The other side sent a SYN, and was answered.
+    /// The peer sent a SYN, and was answered.
     SynReceived,
     Open,
     /// Both sides have ended. Repeated segments are still answered for some time.
@@ -33,7 +33,7 @@ pub(super) struct Connection {
     pub local: Local,
     pub remote: SocketAddr,
     pub state: TcpState,
-    /// The index of the bundle that governs what this side sends.
+    /// The index of the bundle that governs the sending direction.
     pub bundle: u32,
     pub path: PathId,
     /// The place among the candidates of the bundle.
@@ -65,10 +65,9 @@ pub(super) struct Connection {
     pub closing: bool,
     pub fin_sent: bool,
     pub fin_acked: bool,
-    /// Whether the end of the other side was handled.
+    /// Whether the end of the peer's data was handled.
     pub ended: bool,
-    /// Whether unacknowledged data went to another path, and the peer has not confirmed that it
-    /// knows.
+    /// Whether unacknowledged data went to another path, and the peer has not confirmed this.
     pub skip: bool,
     pub skip_due: bool,
     /// Whether a segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
@@ -85,7 +84,7 @@ pub(super) struct Connection {
     pub tail_due: bool,
     /// When to check again for losses.
     pub judge_at: Instant,
-    /// Whether the controller allowed neither a window nor a rate when it was last asked.
+    /// Whether the controller's last allowance had neither a window nor a rate.
     pub windowless: bool,
     /// When a paced sender may send next.
     pub next_send: Instant,
@@ -94,12 +93,12 @@ pub(super) struct Connection {
     pub linger_at: Instant,
     /// The connection's earliest timer that is in the queue.
     pub scheduled: Instant,
-    /// Whether the connection is in the queue of those that may have something to send.
+    /// Whether the connection is in the queue of connections that may have data to send.
     pub queued: bool,
     pub counters: ConnectionCounters,
 }
 
-/// Totals of what the connection sent.
+/// The totals of a connection's sending direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionCounters {
     pub acked: u64,

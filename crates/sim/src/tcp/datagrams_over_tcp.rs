@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// The default of the bytes that a connection takes beyond those it has sent. byway's real
-/// connections have the same.
+/// The default of the bytes that a connection accepts beyond those sent. byway's real connections
+/// have the same.
 const MAX_UNSENT_BYTES: u64 = 128 << 10;
 /// The first port of a host that dials: the first of the range of RFC 6335, section 6.
 const FIRST_EPHEMERAL_PORT: u32 = 49_152;
@@ -47,7 +47,7 @@ pub struct FrameBytes(Rc<RefCell<Streams>>);
 struct Streams {
     /// Frames in flight, by connection and direction (whether from the side that dialled).
     under_way: BTreeMap<(u64, bool), VecDeque<Frame>>,
-    /// How many connections were ever dialled.
+    /// Number of connections that were ever dialled.
     dialled: u64,
 }
 
@@ -70,7 +70,7 @@ impl FrameBytes {
         self.0.borrow_mut().under_way.entry(stream).or_default().push_back(frame);
     }
 
-    /// Removes the next frame of the stream, if it ends at or before `come`.
+    /// Removes the next frame of the stream, if it ends at or before the offset `come`.
     fn pop(&self, stream: (u64, bool), come: u64) -> Option<Frame> {
         let mut streams = self.0.borrow_mut();
         let frames = streams.under_way.get_mut(&stream)?;
@@ -111,18 +111,18 @@ struct NodeWithTcp<N> {
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
     refuses: bool,
-    /// Bytes that a connection takes beyond those it has sent.
+    /// Bytes that a connection accepts beyond those sent.
     unsent: u64,
 }
 
 #[derive(Debug)]
 struct CarriedConnection {
     which: ByHand,
-    /// The connection's number in the simulation, and whether this side dialled it.
+    /// The connection's number in the simulation, and whether this host dialled it.
     name: (u64, bool),
     address: SocketAddr,
     peer: SocketAddr,
-    /// Whether the machine was told of the connection.
+    /// Whether the machine knows of the connection.
     told: bool,
     /// The deadline for a dialled connection to be established. `None`: it is established, or was
     /// accepted.
@@ -177,7 +177,7 @@ impl<N: Node> TcpCarried<N> {
         }
     }
 
-    /// The addresses of such a host in a world.
+    /// Returns the addresses of such a host in a world.
     #[must_use]
     pub fn addresses(udp: &[SocketAddr]) -> Vec<SocketAddr> {
         udp.iter().copied().chain(udp.iter().map(|address| tcp_address(*address))).collect()
@@ -198,7 +198,7 @@ impl<N: Node> TcpCarried<N> {
         self.both.refuses = refuses;
     }
 
-    /// Sets how many bytes connections take beyond those they have sent.
+    /// Sets the bytes that connections accept beyond those sent.
     #[must_use]
     pub const fn shallow(mut self, unsent: u64) -> Self {
         self.both.unsent = unsent;
@@ -225,8 +225,8 @@ impl<N: Node> TcpCarried<N> {
         }
     }
 
-    /// Takes nothing from a connection until it goes on: its window closes, and holds the peer
-    /// back.
+    /// Pauses reading from a connection, or resumes it. While it is paused, its window closes and
+    /// holds the peer back.
     pub fn pause(&mut self, now: Instant, local: Local, paused: bool) {
         self.both.pause(local, paused);
         self.both.settle(now);
@@ -330,8 +330,8 @@ impl<N: Node> NodeWithTcp<N> {
         }
     }
 
-    /// Tells the machine what became of connections. It names those that came, what they brought,
-    /// which have room, and which are over.
+    /// Passes events of connections to the machine: new ones, received data, room to send, and
+    /// ends.
     fn settle(&mut self, now: Instant) {
         while let Some(which) = self.stack.newcomers.as_mut().and_then(Vec::pop) {
             self.accept(now, which);
@@ -410,7 +410,7 @@ impl<N: Node> NodeWithTcp<N> {
         }
     }
 
-    /// Tells the machine if a connection that was full has room again.
+    /// Notifies the machine if a full connection has room again.
     fn look_for_room(&mut self, now: Instant, local: Local) {
         let Some(which) = self.connection(local).filter(|it| it.full).map(|it| it.which) else { return };
         if self.stack.unsent(which) <= self.unsent / 2 {
@@ -421,7 +421,7 @@ impl<N: Node> NodeWithTcp<N> {
         }
     }
 
-    /// Writes what the machine sends on a connection.
+    /// Writes the machine's datagrams to a connection.
     fn write(&mut self, now: Instant, transmit: &Transmit, bytes: &[u8]) {
         let local = transmit.local;
         let refused = SendError {

@@ -1,4 +1,4 @@
-//! What a host is asked to send, and what it says of it.
+//! The flows that a host is to send, and its reports of them.
 
 use super::options::TcpConfig;
 use byway_control::newreno::{NewReno, NewRenoOptions as Reno};
@@ -10,7 +10,7 @@ use core::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
 
-/// The name of a flow at the host that receives it: unique in a world.
+/// The name of a flow at the receiving host, unique in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowTag(pub u64);
 
@@ -19,9 +19,9 @@ pub struct FlowTag(pub u64);
 pub struct Subflow {
     /// The socket to send by.
     pub local: Local,
-    /// Where the receiving host listens.
+    /// The address on which the receiving host listens.
     pub remote: SocketAddr,
-    /// Whether the controller is told that the path goes through a relay.
+    /// Whether the controller treats the path as one through a relay.
     pub proxied: bool,
 }
 
@@ -42,7 +42,7 @@ impl Subflow {
 /// The data that an application sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// As much as possible, without end.
+    /// Endless data, sent as fast as possible.
     Bulk,
     /// A number of bytes, then the end.
     Size(u64),
@@ -66,7 +66,7 @@ pub struct Flow {
     /// The paths. The first [`opened`](Self::opened) are opened at the start, further ones in order
     /// when the controller wants them.
     pub subflows: Vec<Subflow>,
-    /// How many paths are opened at the start.
+    /// Number of paths that are opened at the start.
     pub opened: usize,
     /// The congestion controller of all paths.
     pub controller: Box<dyn Controller>,
@@ -74,7 +74,8 @@ pub struct Flow {
     pub demand: Demand,
     /// When the connections are opened.
     pub start: Instant,
-    /// When the application has nothing more. What it has written by then is still delivered.
+    /// The time at which the application stops writing. The data written before are still
+    /// delivered.
     pub stop: Option<Instant>,
     /// A limit on the unacknowledged bytes of each path, like a receive window that changes with
     /// time. An entry `(t, n)` means: at most `n` bytes from time `t` on. Entries are in order of
@@ -85,7 +86,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A bulk flow over these paths, from the beginning of the world.
+    /// Makes a bulk flow over these paths, from the beginning of the world.
     #[must_use]
     pub fn new(subflows: Vec<Subflow>, controller: Box<dyn Controller>) -> Self {
         Self {
@@ -134,7 +135,7 @@ pub fn newreno() -> Box<dyn Controller> {
     Box::new(UncoupledPaths::new("newreno", |opened: &Opened| NewReno::with_options(opened, Reno::TCP)))
 }
 
-/// The state of a flow, as its sender knows it.
+/// The state of a flow, from its sender's view.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlowReport {
     /// Bytes that the receiver has acknowledged. Each counts once, whatever path it took.
@@ -150,7 +151,7 @@ pub struct FlowReport {
     pub subflows: Vec<SubflowReport>,
 }
 
-/// The state of a path, as its sender knows it.
+/// The state of a path, from its sender's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubflowReport {
     /// The place of the subflow in [`Flow::subflows`].
@@ -169,15 +170,15 @@ pub struct SubflowReport {
     pub min_rtt: Duration,
     /// Segments with data that were sent, retransmissions included.
     pub segments: u64,
-    /// How many segments were found lost.
+    /// Number of segments that were found lost.
     pub losses: u64,
     /// The number of retransmission timeouts.
     pub timeouts: u64,
-    /// How many segments were sent again.
+    /// Number of segments that were sent again.
     pub retransmits: u64,
     /// When the subflow was opened.
     pub opened: Instant,
-    /// When the subflow was closed or dropped. `None`: it is open.
+    /// The time at which the subflow was closed or dropped. `None`: it is open.
     pub closed: Option<Instant>,
 }
 
@@ -194,10 +195,10 @@ pub enum SubflowState {
     Closed,
 }
 
-/// The state of a flow, as its receiver knows it.
+/// The state of a flow, from its receiver's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverReport {
-    /// Bytes that arrived in order on their path and were taken by the application.
+    /// Bytes that arrived in order on their path and were read by the application.
     pub bytes: u64,
     /// When the first byte came.
     pub first: Option<Instant>,

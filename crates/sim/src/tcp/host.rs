@@ -6,8 +6,7 @@ use super::server_config::ServerConfig;
 use super::stack::Stack;
 use byway_wire::{Input, Instant, Machine, PathId, Transmit, TransmitBuffer};
 
-/// A TCP host. It accepts every connection, takes all data, and answers those that ask for an
-/// answer.
+/// A TCP host. It accepts every connection, reads all data, and answers requests.
 #[derive(Debug)]
 pub struct TcpHost {
     stack: Stack,
@@ -15,7 +14,7 @@ pub struct TcpHost {
 }
 
 impl TcpHost {
-    /// A host that serves with default options. `seed` is for what it draws by chance.
+    /// Makes a host that serves with default options. `seed` is for its random choices.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { stack: Stack::new(seed), flows: Vec::new() }
@@ -34,7 +33,7 @@ impl TcpHost {
         self.stack.serve = serve;
     }
 
-    /// Opens a flow, before the world runs or while it does. A start in the past is now.
+    /// Opens a flow, before the world runs or while it does. A start in the past means now.
     pub fn open(&mut self, flow: Flow) -> FlowId {
         self.flows.push(self.stack.open(flow, 0));
         FlowId(self.flows.len() as u32 - 1)
@@ -48,7 +47,7 @@ impl TcpHost {
         });
     }
 
-    /// The application of a flow has nothing more. What it has written is still delivered.
+    /// Ends a flow's application. The data that it has written are still delivered.
     pub fn stop(&mut self, now: Instant, flow: FlowId) {
         self.change(flow, |bundle| bundle.stop = now);
     }
@@ -86,8 +85,8 @@ impl TcpHost {
         index.and_then(|&index| self.stack.bundle(index)).map_or(0, |bundle| bundle.delivered)
     }
 
-    /// By what name the receiver knows a flow that this host opened; `None` before the host is in a
-    /// world.
+    /// Returns the receiver's name for a flow that this host opened. `None`: the host is not in a
+    /// world yet.
     #[must_use]
     pub fn tag(&self, flow: FlowId) -> Option<FlowTag> {
         self.stack.tag(*self.flows.get(flow.0 as usize)?)

@@ -1,4 +1,4 @@
-//! What a TCP end leaves to choose.
+//! The options of a TCP end.
 
 use byway_wire::Duration;
 
@@ -19,8 +19,8 @@ pub enum Recovery {
     Rack,
 }
 
-/// What a sender without SACK does at a partial ACK: it acknowledges the segment that was sent
-/// again, and not all that was sent before the loss was found.
+/// The reaction of a sender without SACK to a partial ACK. Such an ACK acknowledges the repeated
+/// segment, but not all segments sent before the loss was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartialAck {
     /// The sender sends the next hole again, and restarts the retransmission timer: NewReno, in the
@@ -30,8 +30,8 @@ pub enum PartialAck {
     /// The sender sends the next hole again. It restarts the timer at the first partial ACK of a
     /// recovery alone: the impatient form of RFC 6582, section 4.
     Impatient,
-    /// The sender ends its recovery: Reno (RFC 2581, section 3.2). What else was lost of that
-    /// window waits for the timeout, as in ns-2 with its default `bugFix_`.
+    /// The sender ends its recovery: Reno (RFC 2581, section 3.2). Other losses of that window wait
+    /// for the timeout, as in ns-2 with its default `bugFix_`.
     Ends,
 }
 
@@ -57,9 +57,9 @@ pub struct TcpConfig {
     /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582
     /// does.
     pub sack: bool,
-    /// How losses are found where the receiver sends SACK blocks.
+    /// The rule that finds losses, if the receiver sends SACK blocks.
     pub recovery: Recovery,
-    /// What a partial ACK does where the receiver sends no SACK blocks.
+    /// The reaction to a partial ACK, if the receiver sends no SACK blocks.
     pub partial_ack: PartialAck,
     /// The number of segments in the beginning that are acknowledged at once even with
     /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
@@ -70,8 +70,7 @@ pub struct TcpConfig {
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip, if the controller sets no rate.
     pub paced: bool,
-    /// Whether what an application has written leaves at once, though it fills no segment
-    /// (`TCP_NODELAY`).
+    /// Whether written data are sent at once, even if they do not fill a segment (`TCP_NODELAY`).
     pub no_delay: bool,
 }
 

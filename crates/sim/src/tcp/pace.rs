@@ -10,7 +10,7 @@ const SECOND_NANOS: u128 = 1_000_000_000;
 pub(super) struct Pace {
     /// Bits per second from each instant on; `None`: no limit.
     steps: Vec<(Instant, Option<u64>)>,
-    /// How many steps have begun.
+    /// Number of steps that have begun.
     begun: usize,
     since: Instant,
     /// Bits times nanoseconds that do not make a byte yet.
@@ -42,7 +42,7 @@ impl Pace {
         self.rate().is_none()
     }
 
-    /// How many bytes were done since the last call, if at most `most` could be.
+    /// Returns the bytes that were done since the last call, if at most `most` could be.
     pub(super) fn take(&mut self, now: Instant, most: u64) -> u64 {
         let mut done = 0_u64;
         loop {

@@ -19,20 +19,20 @@ const EXPERIMENT_ID: [u8; 2] = *b"bw";
 const TCP_FLAG_BITS: [(u8, u8); 4] = [(FLAG_FIN, 0x01), (FLAG_SYN, 0x02), (FLAG_RST, 0x04), (FLAG_ACK, 0x10)];
 const EXPERIMENT_FLAGS: u8 = FLAG_PROBE | FLAG_SKIP | FLAG_REPLY;
 
-/// Translates the packets of one connection, at one of its ends.
+/// A translator of one connection's packets, at one of its ends.
 #[derive(Clone, Debug)]
 pub struct Packets {
     here: SocketAddrV4,
     there: SocketAddrV4,
     mss: u16,
-    /// The port by which this host identifies its end, as in its SYN.
+    /// The port in this host's SYN, which identifies its end.
     own: u32,
     identification: u16,
 }
 
 impl Packets {
-    /// Packets between the host at `here` and the one at `there`, whose addresses they contain.
-    /// `mss`: the host's largest segment.
+    /// Makes a translator for packets between the hosts at `here` and `there`, whose addresses they
+    /// contain. `mss`: the host's largest segment.
     #[must_use]
     pub const fn new(here: SocketAddrV4, there: SocketAddrV4, mss: u16) -> Self {
         Self { here, there, mss, own: 0, identification: 0 }

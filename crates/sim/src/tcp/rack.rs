@@ -103,8 +103,8 @@ impl Rack {
         una < self.recover
     }
 
-    /// How late a segment may be beyond the RTT (6.2, step 4). `sacked`: segments that arrived out
-    /// of order.
+    /// Returns the time beyond the RTT that a segment may be late (6.2, step 4). `sacked`: segments
+    /// that arrived out of order.
     pub(super) fn window(&self, rtt: &Rtt, una: u64, sacked: u32) -> Duration {
         if !self.reordering_seen && (self.recovers(una) || sacked >= DUP_THRESH) {
             return Duration::ZERO;

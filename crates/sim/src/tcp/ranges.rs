@@ -63,7 +63,7 @@ impl Ranges {
         }
     }
 
-    /// Removes the first range if it begins at `number` or before. Returns its end.
+    /// Removes the first range if it begins at `number` or before. Returns the end of that range.
     pub(super) fn take_at(&mut self, number: u64) -> Option<u64> {
         let &(from, to) = self.0.first()?;
         (from <= number).then(|| {

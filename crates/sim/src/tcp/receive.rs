@@ -1,4 +1,4 @@
-//! What a receiver has: data in order, data out of order, and what it owes the sender.
+//! The receiver's state: data in order, data out of order, and the ACKs that are due.
 
 use super::options::TcpConfig;
 use super::pace::Pace;
@@ -6,7 +6,7 @@ use super::ranges::Ranges;
 use super::segment::{MAX_SACKS, Segment};
 use byway_wire::{Duration, Instant};
 
-/// How long an ACK waits for a second segment.
+/// Time that an ACK waits for a second segment.
 const ACK_DELAY: Duration = Duration::from_millis(40);
 
 /// How the application reads received data.
@@ -161,7 +161,7 @@ impl Receive {
         };
     }
 
-    /// Whether all of the sender's data and its end have arrived.
+    /// Whether all data of the sender and its FIN have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.end == Some(self.next)
     }

@@ -27,8 +27,8 @@ impl TcpRelay {
         Self { stack }
     }
 
-    /// Lets `controller` make the controllers of the connections to the destination. NewReno
-    /// governs them otherwise.
+    /// Sets the function that makes the controllers of connections to the destination. The default
+    /// is NewReno.
     #[must_use]
     pub fn controller(mut self, controller: MakeController) -> Self {
         self.stack.serve.controller = controller;

@@ -65,7 +65,7 @@ impl Rtt {
         backed_off.min(self.most.max(self.base))
     }
 
-    /// How much later than the smoothed RTT an ACK may come that the receiver delays.
+    /// Returns the most time after the smoothed RTT at which a delayed ACK may arrive.
     #[inline]
     pub(super) fn worst_ack_delay(&self) -> Duration {
         Duration::from_nanos(self.least)
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!((timeout(&rtt), rtt.min), (ms(200), ms(20)), "the least timeout");
     }
 
-    /// `__tcp_set_rto`: the RTT and 200 ms for what it varies by, at least.
+    /// Linux's timeout (`__tcp_set_rto`) is the RTT plus its variation, at least 200 ms.
     #[test]
     fn linux_adds_its_least_timeout_to_the_rtt() {
         let ms = Duration::from_millis;

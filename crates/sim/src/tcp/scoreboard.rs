@@ -63,7 +63,7 @@ pub(super) struct OutgoingSegment {
     pub fin: bool,
 }
 
-/// What an ACK newly acknowledged.
+/// The result of an ACK: the newly acknowledged data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewlyAcked {
     /// Segments with data that arrived.
@@ -78,11 +78,12 @@ pub(super) struct NewlyAcked {
     pub sent_at: Instant,
     /// Whether the application limited that transmission.
     pub app_limited: bool,
-    /// The round-trip time of the segment. `None`: it is not sure which transmission arrived.
+    /// The round-trip time of the segment. `None`: it is not certain which transmission arrived.
     pub rtt: Option<Duration>,
     /// Bytes per second delivered over the segment's round trip. `None`: unknown.
     pub rate: Option<u64>,
-    /// When the tail was first sent, if its probe shows that it had been lost. `None`: it was not.
+    /// The first sending time of the tail, if its probe shows that it had been lost. `None`: it was
+    /// not lost.
     pub tail_lost: Option<Instant>,
     latest: u64,
     from: (u64, Instant),
@@ -126,12 +127,13 @@ pub(super) struct Scoreboard {
     sacked_segments: u32,
     /// The state of RACK. `None`: three later arrivals show a loss.
     rack: Option<Rack>,
-    /// The probe of the tail: what ends its episode, and which transmission sent old data again.
+    /// The probe of the tail: the end of its episode, and the transmission that sent old data
+    /// again.
     tail: Option<TailProbe>,
     delivered: (u64, Instant),
     /// When the latest delivered segment was sent.
     delivered_sent_at: Instant,
-    /// When the last timeout was, until an ACK shows whether it was spurious.
+    /// The time of the last timeout, until an ACK shows whether it was spurious.
     timeout_at: Option<Instant>,
     /// Finds losses without SACK.
     fast_recovery: FastRecovery,
@@ -162,7 +164,7 @@ impl Scoreboard {
         }
     }
 
-    /// Disables SACK and RACK, which needs it (RFC 8985, section 5): the receiver sends no SACK
+    /// Disables SACK, and RACK, which needs SACK (RFC 8985, section 5): the receiver sends no SACK
     /// blocks.
     pub(super) fn without_sack(&mut self) {
         (self.sack, self.rack) = (false, None);

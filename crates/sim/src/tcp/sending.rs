@@ -1,4 +1,4 @@
-//! What a connection sends next.
+//! Decides what a connection sends next.
 
 use super::bundle::Bundle;
 use super::connection::{Connection, TcpState};
@@ -7,7 +7,7 @@ use super::segment::{FLAG_ACK, FLAG_FIN, FLAG_PROBE, FLAG_REPLY, FLAG_SKIP, FLAG
 use byway_control::Sent;
 use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 
-/// The time between probes of a choked path, or four RTTs if they are longer.
+/// The shortest time between probes of a choked path. Four RTTs, if longer, take its place.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Connection {
@@ -268,7 +268,8 @@ impl Connection {
         bundle.controller.on_sent(self.path, &Sent { now, bytes: len, in_flight, app_limited });
     }
 
-    /// Until the next probe of a choked path; `chance` in 0 to 1 moves it by up to a tenth.
+    /// Returns the time until the next probe of a choked path. `chance` from 0 to 1 changes it by
+    /// up to a tenth.
     pub(super) fn probe_gap(&self, chance: f64) -> Duration {
         PROBE_INTERVAL.max(4 * self.rtt.smoothed).mul_f64(0.9 + chance / 5.0)
     }

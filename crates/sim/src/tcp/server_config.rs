@@ -5,18 +5,19 @@ use super::options::TcpConfig;
 use byway_control::Controller;
 use byway_wire::Instant;
 
-/// Makes the controller of a connection with these options, with random numbers from `seed`.
+/// A function that makes the controller of a connection with these options, with random numbers
+/// from `seed`.
 pub type MakeController = fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>;
 
-/// How a host serves connections that others open.
+/// The options of a host for connections that it accepts.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The options of this end.
     pub options: TcpConfig,
     /// Makes the controller of each connection on which this end answers with data.
     pub controller: MakeController,
-    /// From each instant on, the bits per second that the application takes from each connection;
-    /// `None`: all at once. Empty: all at once, always.
+    /// The reading rate of the application in bits per second for each connection, with the time
+    /// from which it applies. `None` or an empty list: no limit.
     pub reading: Vec<(Instant, Option<u64>)>,
 }
 

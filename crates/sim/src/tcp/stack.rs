@@ -47,7 +47,7 @@ pub(super) struct Stack {
     name: Option<u64>,
     connections: Vec<Connection>,
     free: VecDeque<u32>,
-    /// Connections that others opened, by their remote address and port.
+    /// Accepted connections by their remote address and port.
     accepted: BTreeMap<(SocketAddr, u32), u32>,
     bundles: Vec<Bundle>,
     free_bundles: Vec<u32>,
@@ -60,9 +60,9 @@ pub(super) struct Stack {
     /// Whether the owner takes events.
     pub watched: bool,
     pub events: Vec<StackEvent>,
-    /// Where a relay forwards received data. `None`: the host is no relay.
+    /// The destination to which a relay forwards received data. `None`: the host is no relay.
     pub onward: Option<Onward>,
-    /// Connections that others opened and the owner has not taken over; `None`: it takes none.
+    /// Accepted connections that the owner has not taken yet. `None`: the owner takes none.
     pub newcomers: Option<Vec<ByHand>>,
     pub received: u64,
 }
@@ -100,7 +100,7 @@ impl Stack {
 
     // Flows.
 
-    /// Opens a flow that asks for an answer of `answer` bytes when it has ended. Returns its
+    /// Opens a flow that asks for an answer of `answer` bytes at its end. Returns the index of its
     /// bundle.
     pub(super) fn open(&mut self, flow: Flow, answer: u64) -> u32 {
         let mut bundle = Bundle::new(flow);

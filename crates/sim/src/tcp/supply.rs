@@ -1,4 +1,4 @@
-//! What an application has written, and what of it was handed to paths.
+//! The data that an application has written, and the part that was handed to paths.
 
 use super::flow_spec::Demand;
 use super::pace::Pace;
@@ -16,7 +16,7 @@ pub(super) struct Supply {
     kind: SupplyKind,
     /// Bytes written so far. For some applications they are counted only when they are sent.
     written: u64,
-    /// Bytes handed to paths, less those that paths returned.
+    /// Bytes handed to paths, minus those that paths returned.
     taken: u64,
     stopped: bool,
     buffer: u64,

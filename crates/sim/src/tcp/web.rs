@@ -65,7 +65,7 @@ pub struct WebTrace {
     pub tail: f64,
     /// Exponent of the Pareto tail.
     pub alpha: f64,
-    /// Where the tail begins, in bytes.
+    /// The size in bytes at which the tail begins.
     pub tail_from: f64,
     /// Smallest response in bytes.
     pub smallest: u64,

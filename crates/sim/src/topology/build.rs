@@ -57,7 +57,7 @@ impl Graph {
 }
 
 impl Built {
-    /// The link from a node to its neighbour.
+    /// Returns the link from a node to its neighbour.
     ///
     /// # Errors
     /// [`TopologyError::NotBuilt`].

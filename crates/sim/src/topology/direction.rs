@@ -5,7 +5,7 @@
 pub struct Direction(pub(super) u32);
 
 impl Direction {
-    /// The other direction of the same edge.
+    /// Returns the opposite direction of the same edge.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self(self.0 ^ 1)

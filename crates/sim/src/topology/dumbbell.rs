@@ -35,9 +35,9 @@ pub fn dumbbell(
 /// A path of a [`bundle`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct BundlePath {
-    /// From the entry to the relay, and back.
+    /// The line from the entry to the relay, and back.
     pub first: PipeConfig,
-    /// From the relay to the exit, and back.
+    /// The line from the relay to the exit, and back.
     pub second: PipeConfig,
 }
 

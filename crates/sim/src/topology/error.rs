@@ -1,4 +1,4 @@
-//! What can be wrong with a network that was written down.
+//! The errors in the description of a network.
 
 /// Why a network cannot be made, routed or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum TopologyError {
         /// The first few names of nodes.
         known: String,
     },
-    /// Two edges join the same nodes. Put another node into one of them.
+    /// Two edges join the same nodes. A plan must put another node into one of them.
     #[error("{a} and {b} are joined already: for a second way between them, put a node on it")]
     DuplicateEdge {
         /// The node at one end of the link.

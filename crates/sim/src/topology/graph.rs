@@ -134,7 +134,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The pipe from a node to its neighbour, to change it.
+    /// Returns the pipe from a node to its neighbour, for a change.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].
@@ -154,7 +154,7 @@ impl Graph {
         Ok(())
     }
 
-    /// In which part of the world a node is, where the network knows of such.
+    /// Returns the part of the world of a node, if the network defines such parts.
     #[must_use]
     pub fn region(&self, name: &str) -> Option<u8> {
         self.regions.get(self.by_name.get(name)?).copied()
@@ -166,7 +166,7 @@ impl Graph {
         self.by_name.contains_key(name)
     }
 
-    /// The names of all nodes, in the order in which they were added.
+    /// Returns the names of all nodes, in the order in which they were added.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
@@ -180,12 +180,12 @@ impl Graph {
         Ok(self.leaving(node).iter().map(|&direction| self.name(self.lane(direction).to)))
     }
 
-    /// Every direction of every edge, in the order in which they were added.
+    /// Returns every direction of every edge, in the order in which they were added.
     pub fn directions(&self) -> impl Iterator<Item = Direction> + use<> {
         (0..self.lanes.len() as u32).map(Direction)
     }
 
-    /// The direction from a node to its neighbour.
+    /// Returns the direction from a node to its neighbour.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].

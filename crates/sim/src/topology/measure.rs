@@ -1,4 +1,5 @@
-//! What a way is like before anything runs: delay, bottleneck, and how much memory a plan may need.
+//! The properties of a route before anything runs: delay, bottleneck, and the memory that a plan
+//! may need.
 
 use super::direction::Direction;
 use super::graph::Graph;
@@ -29,8 +30,8 @@ impl Graph {
         way.iter().map(|&direction| self.config(direction).delay).sum()
     }
 
-    /// How long a datagram with `payload` bytes takes over the route `way` without other traffic:
-    /// the propagation delay and, on every link, the time to send the datagram and its headers.
+    /// Returns the time that a datagram with `payload` bytes takes over the route `way` without
+    /// other traffic: propagation, and sending with headers on every link.
     #[must_use]
     pub fn transit(&self, way: &[Direction], payload: usize) -> Duration {
         way.iter()

@@ -6,7 +6,8 @@ use crate::random::Random;
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
-/// The parameters of a named network: a seed, and numbers by name. Others have their defaults.
+/// The parameters of a named network: a seed, and numbers by name. Missing ones have their
+/// defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     /// The seed of random networks. Fixed networks ignore it.
@@ -80,7 +81,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// The values of all parameters: the given ones, and the defaults of the others.
+    /// Returns the values of all parameters: the given ones, and defaults for the rest.
     pub(super) fn new(
         topology: &str,
         table: &[Parameter],

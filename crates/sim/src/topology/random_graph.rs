@@ -125,7 +125,7 @@ impl Default for TransitStub {
     }
 }
 
-/// How much of the delay range of its lines each kind of link has, from the shortest.
+/// The part of the delay range for each kind of link, from the shortest delay.
 const WITHIN_STUB_RANGE: [f64; 2] = [0.0, 0.2];
 const TO_STUB_RANGE: [f64; 2] = [0.1, 0.5];
 const TRANSIT_RANGE: [f64; 2] = [0.25, 1.0];
@@ -189,8 +189,8 @@ struct RandomBuilder<'a> {
 }
 
 impl RandomBuilder<'_> {
-    /// Adds routers, joins each two of them with this probability, and what is left apart by one
-    /// more link each.
+    /// Adds routers, and joins each two of them with this probability. Parts without a connection
+    /// get one more link each.
     fn domain(&mut self, routers: &[String], probability: f64, kind: [f64; 2]) -> Result<(), TopologyError> {
         for name in routers {
             self.graph.add_node(name)?;
@@ -243,7 +243,7 @@ impl RandomBuilder<'_> {
     }
 }
 
-/// A forest that tells which nodes are connected. Each node points toward the root of its tree.
+/// A forest that shows which nodes are connected. Each node points toward the root of its tree.
 pub(super) struct DisjointSets(Vec<usize>);
 
 impl DisjointSets {

@@ -1,10 +1,10 @@
-//! What a graph keeps of its routes until it changes.
+//! The routes that a graph caches until it changes.
 
 use super::direction::Direction;
 use std::sync::OnceLock;
 
-/// An edge, as Dijkstra's algorithm needs it: a compact copy of the graph's data. It makes searches
-/// faster, since a graph of thousands of nodes is searched hundreds of times.
+/// An edge for Dijkstra's algorithm: a compact copy of the graph's data. It makes searches faster,
+/// since a graph of thousands of nodes is searched hundreds of times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arc {
     pub(super) to: u32,
@@ -12,7 +12,7 @@ pub(super) struct Arc {
     pub(super) direction: Direction,
 }
 
-/// How a node is reached: from which, and by which direction.
+/// The node and the direction from which a node is reached.
 pub(super) type Reached = Option<(u32, Direction)>;
 
 /// The routes found so far. They are computed on demand, and forgotten when the network changes.

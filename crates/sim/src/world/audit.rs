@@ -10,7 +10,7 @@ use crate::link::Occupancy;
 use byway_wire::Instant;
 
 impl Network {
-    /// The counts of a link, with those of waiting packets and of packets in flight.
+    /// Returns the counts of a link, including waiting packets and packets in flight.
     pub(super) fn counters(&self, now: Instant, id: LinkId) -> LinkCounters {
         let edge = self.edge(id);
         let queued = edge.body.waiting(now).deliveries;

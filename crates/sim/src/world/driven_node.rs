@@ -1,4 +1,4 @@
-//! Who lives in a world: a machine and the application that uses it.
+//! A node of a world: a machine, and the application that uses it.
 
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 use core::any::Any;
@@ -17,9 +17,8 @@ pub trait Node: Any {
         let _ = now;
     }
 
-    /// The time, on the node's own clock, at which the application wants its next
-    /// [`turn`](Self::turn) even if nothing happens before. During this turn, the application must
-    /// set a later time or `None`.
+    /// Returns the time, on the node's own clock, of the application's next [`turn`](Self::turn),
+    /// even without an event. In this turn, it must set a later time or `None`.
     fn alarm(&self) -> Option<Instant> {
         None
     }
@@ -31,7 +30,7 @@ impl<M: Machine + Any> Node for M {
     }
 }
 
-/// A node as the loop runs it: one call each, in which the node's own type is known.
+/// A node as the loop runs it: one call for each step, with the node's own type known inside.
 pub(super) trait DrivenNode {
     fn handle(&mut self, now: Instant, input: Input<'_>);
     /// Wakes the machine if its deadline has come, then lets the application have its turn.
@@ -82,7 +81,7 @@ impl<T: Node> DrivenNode for T {
     }
 }
 
-/// Which node. Numbered in the order of [`World::add`](crate::World::add).
+/// The number of a node, in the order of [`World::add`](crate::World::add).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NodeId(pub u32);
 

@@ -10,9 +10,9 @@ use byway_wire::{
 };
 use core::net::SocketAddr;
 
-/// How often a machine may want to be woken again at one instant before it counts as stuck.
+/// The number of wakes of a machine at one instant from which it counts as stuck.
 const ROUNDS_PER_INSTANT: u32 = 1_000;
-/// How many datagrams a machine may send at one instant before it counts as never ending.
+/// The number of datagrams that a machine sends at one instant from which it counts as endless.
 const DATAGRAMS_PER_INSTANT: u32 = 1 << 18;
 /// The most events at one instant, after which the simulation counts as stuck.
 const EVENTS_PER_INSTANT: u64 = 1 << 20;
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Tells a machine its sockets, and lets it run.
+    /// Passes a machine its sockets, and lets it run.
     pub(super) fn introduce(&mut self, node: u32) {
         let sockets = self.slot(NodeId(node)).sockets.len();
         for local in (0..sockets).map(|local| Local(local as u16)) {
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Runs a node until it has nothing more to do now, then notes when it wants to be woken.
+    /// Runs a node until it has no more work now, and then notes its next wake.
     pub(super) fn settle(&mut self, node: u32) {
         let world_now = self.now;
         let mut sent = 0;
@@ -210,8 +210,8 @@ impl World {
         );
     }
 
-    /// Puts the node's next wake, at `local` on its clock, among the events if there is none before
-    /// it.
+    /// Adds the event of the node's next wake, at `local` on its clock, unless there is an earlier
+    /// one.
     fn schedule(&mut self, node: u32, local: Option<Instant>) {
         let now = self.now;
         let slot = self.slot_mut(NodeId(node));

@@ -15,7 +15,7 @@ use super::network::{Edge, EdgeLink, Network};
 use byway_wire::Instant;
 
 impl Network {
-    /// Notes a chain that is new at `now`, and which of its links may be looked at late from then
+    /// Notes a chain that is new at `now`, and which of its links may be examined late from then
     /// on.
     pub(super) fn note_feeders(&mut self, now: Instant, links: &[LinkId]) {
         let mut before = Feeder::Many;
@@ -63,7 +63,7 @@ impl Network {
         }
     }
 
-    /// Offers the link the next packet that has reached it by `now`. Whether there was one.
+    /// Offers the link the next packet that has reached it by `now`. Returns whether there was one.
     #[inline]
     pub(super) fn catch_up(&mut self, id: u32, now: Instant) -> bool {
         let due = self.edges[id as usize].coming.front().is_some_and(|first| first.at <= now);
@@ -96,7 +96,7 @@ impl Network {
         }
     }
 
-    /// From now on every packet that reaches this link, or leaves it, has an event for it.
+    /// Makes every packet that reaches or leaves this link have an event of its own.
     pub(super) fn look_closely(&mut self, link: LinkId) {
         self.stop_ahead(link.0);
         for id in 0..self.edges.len() as u32 {

@@ -1,4 +1,4 @@
-//! What happens when: the one queue of the world.
+//! The one queue of a world's events.
 
 use byway_wire::{Ecn, Instant};
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use std::collections::binary_heap::PeekMut;
 /// A packet in flight, with what links need to know. Its addresses and bytes are in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PacketInFlight {
-    /// When the packet reaches the end of its link.
+    /// The time at which the packet reaches the end of its link.
     pub(super) at: Instant,
     /// The slot with the packet's addresses and bytes.
     pub(super) slot: u32,
@@ -25,7 +25,8 @@ pub(super) enum EventSubject {
     Decision(u32),
     /// The first packet in a link's line reaches the link's end.
     Line(u32),
-    /// A packet that overtakes, or none that is on a link, reaches its end: its event's order.
+    /// A packet that overtakes, or that is on no link, reaches its end. The value is the event's
+    /// order.
     Loose(u64),
     /// A node asked to be woken.
     Wake(u32),
@@ -57,7 +58,7 @@ impl Event {
         Instant::from_nanos(!((self.0 >> 64) as u64))
     }
 
-    /// The order of the event among those at the same time.
+    /// Returns the order of the event among events at the same time.
     pub(super) fn order(&self) -> u64 {
         !(self.0 as u64)
     }
@@ -152,7 +153,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// What an event brings may come before it, at the same instant.
+    /// A repeated event may come before other events of the same instant.
     #[test]
     fn an_event_happens_again_though_another_of_its_instant_comes_first() {
         let (mut events, now) = (Events::default(), Instant::from_millis(5));

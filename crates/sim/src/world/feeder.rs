@@ -1,4 +1,4 @@
-//! What leads to a link.
+//! The source of a link's packets.
 
 /// The link from which packets reach another link, over all chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a test does to a world from outside. It acts as an application, an attacker, a NAT or an
+//! A test's changes to a world from outside. It acts as an application, an attacker, a NAT or an
 //! administrator.
 
 use super::nat_filter::NatFilter;
@@ -10,8 +10,7 @@ use byway_wire::{Duration, Ecn, Input, Instant, LinkChange, Local};
 use core::net::SocketAddr;
 
 impl World {
-    /// Lets the application of a node do something now, such as open, write or read. The machine
-    /// then runs.
+    /// Runs an action of a node's application, such as open, write or read. The machine then runs.
     pub fn act<T: Node, R>(&mut self, node: Handle<T>, action: impl FnOnce(&mut T, Instant) -> R) -> R {
         let now = self.now;
         let slot = self.slot_mut(node.id);
@@ -24,7 +23,7 @@ impl World {
         result
     }
 
-    /// A link that is a pipe, to change it while the world runs.
+    /// Returns a link that is a pipe, for a change while the world runs.
     ///
     /// # Panics
     /// If it is not a [`Pipe`].
@@ -36,8 +35,8 @@ impl World {
         }
     }
 
-    /// Lets a closure see, change or take away every datagram that a node sends, before its first
-    /// link.
+    /// Sets a closure that may see, change or drop every datagram that a node sends, before its
+    /// first link.
     pub fn tap(&mut self, tap: impl FnMut(TappedDatagram<'_>) -> TapVerdict + 'static) {
         self.tap = Some(Box::new(tap));
     }
@@ -55,8 +54,8 @@ impl World {
         self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
     }
 
-    /// Rebinds a socket, as a NAT does: the world sees the socket at `address` now, and the machine
-    /// is not told. Add routes for a new IP address.
+    /// Rebinds a socket, as a NAT does: the world now sees the socket at `address`, and the machine
+    /// does not know. Add routes for a new IP address.
     ///
     /// # Panics
     /// The address is taken, or there is no socket `local`.
@@ -72,8 +71,8 @@ impl World {
         socket.forget_routes();
     }
 
-    /// Puts a NAT in front of a socket that lets in only what answers: packets from addresses and
-    /// ports to which the socket sent within `lifetime`. `None`: it lets in everything.
+    /// Puts a NAT in front of a socket that lets in only replies: packets from addresses and ports
+    /// to which the socket sent within `lifetime`. `None`: it lets in everything.
     ///
     /// # Panics
     /// There is no socket `local`.
@@ -81,7 +80,7 @@ impl World {
         self.socket(node.into(), local).filter = lifetime.map(NatFilter::new);
     }
 
-    /// Moves a socket to another address, and tells the machine.
+    /// Moves a socket to another address, and notifies the machine.
     ///
     /// # Panics
     /// If the address is taken, or the node has no such local.
@@ -95,8 +94,8 @@ impl World {
         self.settle(id.0);
     }
 
-    /// Takes a socket down or up, and tells the machine. While the socket is down, nothing arrives
-    /// at it, and sending from it fails.
+    /// Takes a socket down or up, and notifies the machine. While the socket is down, no packet
+    /// arrives at it, and sending fails.
     ///
     /// # Panics
     /// If the node has no socket `local`.
@@ -119,8 +118,8 @@ impl World {
         self.socket(node.into(), local).largest = payload.unwrap_or(usize::MAX);
     }
 
-    /// Freezes a node, as if its process were stopped: it gets nothing and is not woken. Thawed, it
-    /// sees the time.
+    /// Freezes a node, as if its process were stopped: it gets no packet and is not woken. After
+    /// the thaw, it sees the present time.
     pub fn freeze(&mut self, node: impl Into<NodeId>, frozen: bool) {
         let id = node.into();
         self.slot_mut(id).frozen = frozen;

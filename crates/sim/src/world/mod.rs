@@ -44,10 +44,10 @@ use network::{AddressOwner, EdgeLink, Network};
 use observers::Capture;
 use std::collections::BTreeMap;
 
-/// Room for what a machine sends in one run: the most that one UDP call takes.
+/// Bytes for one run of a machine's datagrams: the most that one UDP call takes.
 const SCRATCH_BYTES: usize = 65_536;
 
-/// Where a route begins.
+/// The source of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteSource {
     /// Packets whose source has this IP address.
@@ -88,11 +88,11 @@ pub struct TappedDatagram<'a> {
     pub ecn: &'a mut Ecn,
     /// The bytes of the datagram.
     pub payload: &'a mut Vec<u8>,
-    /// Bytes beyond these that are only a length.
+    /// Bytes beyond the payload that are only a length.
     pub phantom: usize,
 }
 
-/// What is to happen to a tapped datagram.
+/// The decision about a tapped datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapVerdict {
     /// The datagram continues, changed or not.
@@ -108,12 +108,12 @@ type Router = Box<dyn FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>>>;
 struct Socket {
     /// The address that the machine knows.
     told: SocketAddr,
-    /// The address that other nodes see. It differs behind a NAT.
+    /// The address that other nodes see. Behind a NAT it is another one.
     seen: SocketAddr,
     up: bool,
     /// The largest UDP payload of the socket in bytes.
     largest: usize,
-    /// The NAT in front of the socket lets in only what answers. `None`: it lets in everything.
+    /// The NAT in front of the socket, which lets in only replies. `None`: it lets in everything.
     filter: Option<NatFilter>,
     /// Routes looked up before, in order of address.
     routes: Vec<Route>,
@@ -149,7 +149,7 @@ struct NodeSlot {
     wake_at: Instant,
 }
 
-/// Random early wake-ups, which test that these change nothing.
+/// Random early wakes, which test that a wake before the deadline changes nothing.
 struct SpuriousWakes {
     probability: f64,
     random: Random,
@@ -216,8 +216,8 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. The node is told of its sockets at once, but
-    /// acts only when the world runs.
+    /// Adds a node with a socket for each address. The node knows its sockets at once, but acts
+    /// only when the world runs.
     ///
     /// # Panics
     /// If an address is taken.
@@ -329,7 +329,8 @@ impl World {
         (there, back)
     }
 
-    /// How many datagrams machines may send in one run; 1: no segmentation. 64 to begin with.
+    /// Sets the most datagrams that a machine sends in one run: by default 64. With 1, there is no
+    /// segmentation.
     pub fn set_max_segments(&mut self, segments: usize) {
         self.max_segments = segments.max(1);
     }
@@ -399,7 +400,7 @@ impl World {
         self.capture = Some(Box::new(capture));
     }
 
-    /// How many events happened.
+    /// Returns the number of events so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events

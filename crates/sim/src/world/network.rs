@@ -123,22 +123,23 @@ pub(super) struct Edge {
     pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first has an event.
     pub(super) line: VecDeque<PacketInFlight>,
-    /// When the link is next checked for arrivals: the time of its one valid event. Its other
+    /// The time of the next check for arrivals, which is the link's one valid event. Its other
     /// events are stale.
     expected: Instant,
     /// When the last packet that was ever put in line arrives.
     pub(super) last_at: Instant,
     /// Packets that overtake, ever.
     overtaking: u64,
-    /// Packets without a fate, in the order in which they were offered; `at` is when that was.
+    /// Packets without a fate, in the order in which they were offered. `at` is the time of the
+    /// offer.
     pub(super) held: VecDeque<PacketInFlight>,
-    /// When the link decides next, according to its event. `None`: it has no event.
+    /// The time of the link's next decision, according to its event. `None`: it has no event.
     decision: Option<Instant>,
     pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
     /// The link that leads to this one, over all chains.
     pub(super) feeder: Feeder,
-    /// Whether packets are looked at when they leave this link, not when they reach it
+    /// Whether packets are examined when they leave this link, instead of when they reach it
     /// ([`super::eventless_links`]).
     pub(super) ahead: bool,
     /// Whether a link after this one has `ahead` set.
@@ -177,11 +178,11 @@ pub(super) struct Network {
     pub(super) free: Vec<u32>,
     pub(super) stray: StrayCounters,
     pub(super) traced: bool,
-    /// Whether links may be looked at late ([`super::eventless_links`]).
+    /// Whether links may be examined late ([`super::eventless_links`]).
     pub(super) may_look_ahead: bool,
 }
 
-/// What the world must do about an event.
+/// The world's task for an event.
 #[derive(Debug)]
 pub(super) enum WorldEvent {
     /// The packet has reached its destination address.
@@ -268,7 +269,7 @@ impl Network {
         self.events.peek().copied()
     }
 
-    /// Takes the next event, which is at `at`, and does what the network has to do about it.
+    /// Takes the next event, which is at `at`, and does the network's part.
     #[inline]
     pub(super) fn step(&mut self, event: Event) -> WorldEvent {
         let at = event.at();
@@ -310,8 +311,8 @@ impl Network {
         }
     }
 
-    /// The packet that reaches the end of this link at `at`, if there is one. What is first in line
-    /// then is known.
+    /// Returns the packet that reaches the end of this link at `at`, if there is one. Afterwards
+    /// the first packet in line is known.
     #[inline]
     fn first_in_line(&mut self, id: u32, at: Instant) -> Option<PacketInFlight> {
         let edge = &mut self.edges[id as usize];
@@ -324,7 +325,7 @@ impl Network {
         first
     }
 
-    /// Has the link looked at for arrivals at `at`, unless that is before.
+    /// Schedules a check of the link for arrivals at `at`, unless there is an earlier one.
     #[inline]
     pub(super) fn expect(&mut self, at: Instant, id: u32) {
         let edge = &mut self.edges[id as usize];
@@ -582,7 +583,7 @@ impl Network {
         self.schedule_decision(id);
     }
 
-    /// Tells those who observe a link.
+    /// Notifies the observers of a link.
     #[cold]
     fn tell(&mut self, at: Instant, id: u32, flight: &PacketInFlight, event: LinkEvent) {
         let PacketContent { from, to, .. } = self.packets[flight.slot as usize];
@@ -595,12 +596,12 @@ impl Network {
 }
 
 impl Edge {
-    /// When the link is looked at next for arrivals.
+    /// Returns the time of the link's next check for arrivals.
     pub(super) const fn expected(&self) -> Instant {
         self.expected
     }
 
-    /// When the link decides next, as the events know it.
+    /// Returns the time of the link's next decision, according to its event.
     pub(super) const fn decision(&self) -> Option<Instant> {
         self.decision
     }
@@ -613,7 +614,7 @@ impl Edge {
     }
 }
 
-/// Takes the first packet of a line, if it is at its end by `at`.
+/// Removes the first packet of a line, if it has reached the end by `at`.
 #[inline]
 fn arrived(line: &mut VecDeque<PacketInFlight>, at: Instant) -> Option<PacketInFlight> {
     line.front().is_some_and(|first| first.at <= at).then(|| line.pop_front()).flatten()

@@ -1,4 +1,4 @@
-//! What can be seen of a world while it runs.
+//! Observers of a world while it runs.
 
 use super::driven_node::NodeId;
 use super::link_id::LinkId;
@@ -9,32 +9,31 @@ use core::net::SocketAddr;
 /// Something that happened to a packet on a link ([`World::observe`](crate::World::observe)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFact {
-    /// When it happened.
+    /// The time of the event.
     pub at: Instant,
-    /// The link where it happened.
+    /// The link of the event.
     pub link: LinkId,
-    /// The sender of the packet, as its header says.
+    /// The sender of the packet, according to its header.
     pub from: SocketAddr,
     /// The address that the packet goes to.
     pub to: SocketAddr,
-    /// Bytes of UDP payload, those that are only a length included. The link counts its overhead
-    /// besides.
+    /// Bytes of UDP payload, including those that are only a length. The link adds its overhead.
     pub size: usize,
     /// The ECN mark of the packet, after the link's own marking.
     pub ecn: Ecn,
-    /// What happened.
+    /// The event.
     pub event: LinkEvent,
 }
 
-/// What happens to a packet on a link. An accepted packet is delivered, or dropped later by a queue
+/// An event of a packet on a link. An accepted packet is delivered, or dropped later by a queue
 /// discipline such as CoDel. A copy that the link made is delivered without having been accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// The link took it.
+    /// The link accepted the packet.
     Accepted {
-        /// What waits now, this packet included unless its service begins at once.
+        /// The queue now, with this packet unless its service begins at once.
         waiting: Occupancy,
-        /// How long it will wait; `None`: the discipline decides that later.
+        /// The packet's waiting time. `None`: the discipline decides that later.
         wait: Option<Duration>,
     },
     /// The packet will not arrive.
@@ -53,9 +52,9 @@ pub struct Captured<'a> {
     pub at: Instant,
     /// The node at which the event happened.
     pub node: NodeId,
-    /// At which of its sockets.
+    /// The node's socket.
     pub local: Local,
-    /// Whether it left or came.
+    /// Whether the datagram left or arrived.
     pub way: CaptureDirection,
     /// The source address of the datagram, as the network sees it.
     pub from: SocketAddr,
@@ -65,7 +64,7 @@ pub struct Captured<'a> {
     pub ecn: Ecn,
     /// The bytes of the datagram, as far as there are any.
     pub payload: &'a [u8],
-    /// Bytes beyond these that are only a length.
+    /// Bytes beyond the payload that are only a length.
     pub phantom: usize,
 }
 

@@ -6,10 +6,10 @@ use crate::tcp::options::PartialAck;
 /// Later arrivals that make a loss (RFC 6675, DupThresh).
 pub(super) const DUP_THRESH: u32 = 3;
 
-/// Where a recovery stands.
+/// The state of a recovery.
 #[derive(Clone, Debug)]
 pub(super) struct FastRecovery {
-    /// What a partial ACK does.
+    /// The reaction to a partial ACK.
     partial_ack: PartialAck,
     /// Duplicate ACKs, each a segment that left the network.
     duplicates: u32,
@@ -26,7 +26,7 @@ impl FastRecovery {
         Self { partial_ack, duplicates: 0, recover: None, guard: 0, partial_acks: 0 }
     }
 
-    /// How many segments have left the network since the last that was acknowledged.
+    /// Returns the number of segments that have left the network since the last acknowledged one.
     #[inline]
     pub(super) const fn duplicates(&self) -> u32 {
         self.duplicates
@@ -37,8 +37,8 @@ impl FastRecovery {
         self.recover.is_some() && self.partial_ack == PartialAck::Impatient && self.partial_acks > 1
     }
 
-    /// An ACK acknowledges `packets` segments, the last of them before `una`. Returns whether the
-    /// first segment that is left is lost.
+    /// Handles an ACK of `packets` segments, the last of them before `una`. Returns whether the
+    /// first remaining segment is lost.
     pub(super) fn on_advance(&mut self, una: u64, packets: u32) -> bool {
         let is_partial = self.recover.is_some_and(|recover| una < recover);
         if is_partial && self.partial_ack != PartialAck::Ends {
@@ -51,8 +51,8 @@ impl FastRecovery {
         false
     }
 
-    /// A duplicate ACK came while `outstanding` segments are not acknowledged, from `una` to before
-    /// `next`. Returns whether the first of them is lost.
+    /// Handles a duplicate ACK while `outstanding` segments, from `una` to before `next`, are not
+    /// acknowledged. Returns whether the first of them is lost.
     pub(super) fn on_duplicate(&mut self, una: u64, next: u64, outstanding: u32) -> bool {
         self.duplicates = (self.duplicates + 1).min(outstanding.saturating_sub(1));
         let begins = self.duplicates >= DUP_THRESH && self.recover.is_none() && una >= self.guard;

@@ -1,4 +1,4 @@
-//! What RACK-TLP (RFC 8985) adds to a scoreboard. It finds losses by time, and probes the tail.
+//! RACK-TLP (RFC 8985) on a scoreboard. It finds losses by time, and probes the tail.
 
 use super::tail_probe::{TIMER_SLACK, TailProbe};
 use super::{DetectedLosses, OutgoingSegment, Scoreboard};

@@ -2,8 +2,8 @@
 
 use byway_wire::Duration;
 
-/// What Linux adds to a RACK or probe timer (`TCP_TIMEOUT_MIN`): two ticks of a clock with 250
-/// ticks a second.
+/// The time that Linux adds to a RACK or probe timer (`TCP_TIMEOUT_MIN`): two ticks of a clock with
+/// 250 ticks a second.
 pub(in crate::tcp) const TIMER_SLACK: Duration = Duration::from_millis(8);
 
 /// A tail loss probe in flight (RFC 8985, 7.1).

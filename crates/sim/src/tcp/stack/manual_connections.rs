@@ -1,4 +1,4 @@
-//! What a stack keeps of connections that are written and read by hand.
+//! A stack's state of connections that the owner writes and reads itself.
 
 use crate::tcp::flow_spec::Subflow;
 use crate::tcp::options::TcpConfig;
@@ -10,7 +10,7 @@ pub(in crate::tcp) struct ByHand {
     pub port: u32,
 }
 
-/// Where a relay forwards received data.
+/// The destination to which a relay forwards received data.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Onward {
     pub to: Subflow,

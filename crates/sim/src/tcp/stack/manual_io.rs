@@ -46,7 +46,7 @@ impl Stack {
         }
     }
 
-    /// Makes a bundle for what this side sends on the connection in `slot`.
+    /// Makes a bundle for the sending direction of the connection in `slot`.
     fn open_by_hand(&mut self, now: Instant, slot: u32) -> u32 {
         let options = self.serve.options.clone();
         let controller = (self.serve.controller)(self.random.next_u64(), &options);

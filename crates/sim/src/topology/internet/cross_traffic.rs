@@ -17,17 +17,17 @@ const UNCONGESTED_MBIT: f64 = 1_000.0;
 /// a share of 0.8 it would be 72 %, and with 1 it would be 68 %. `tests/it/topology_random.rs`
 /// computes it.
 const EDGE_CONGESTED_SHARE: f64 = 0.6;
-/// How far the rate swings about its mean over the day, as a share of the mean. A guess.
+/// The amplitude of the rate over the day, as a share of the mean. A guess.
 const DAY_SWING: f64 = 0.3;
 /// The local hour at which cross traffic leaves least. Traffic of homes peaks in the evening.
 const BUSIEST_HOUR: f64 = 20.0;
 /// The factor by which one hour of a line may differ from another, up or down. A guess.
 const HOUR_FACTOR: f64 = 1.25;
 
-/// What a core line joins.
+/// The ends of a core line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CoreLine {
-    /// Two routers of backbones or regional networks. It is always congested.
+    /// A line between routers of backbones or regional networks. It is always congested.
     Between,
     /// An edge network, or several with a common line, and a provider.
     Edge,

@@ -80,7 +80,7 @@ impl Location {
         2.0 * 6_371.0 * libm::asin(libm::sqrt(chord.min(1.0)))
     }
 
-    /// The solar time at this place, in hours from 0 to below 24, when it is `hour` in UTC.
+    /// Returns the solar time at this place, in hours from 0 to below 24, at `hour` in UTC.
     pub(super) fn local_hour(self, hour: usize) -> f64 {
         /// Degrees that the Earth turns in an hour.
         const DEGREES_PER_HOUR: f64 = 15.0;

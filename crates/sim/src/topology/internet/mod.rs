@@ -61,22 +61,22 @@ use cross_traffic::{CoreLine, available_mbit};
 use geography::{City, EXCHANGE_CITIES, Location, settle};
 use std::collections::BTreeMap;
 
-/// How large a synthetic Internet is, and at which hour.
+/// The size of a synthetic Internet, and the hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Internet {
     /// Routers in all, without relays and hosts.
     pub routers: usize,
-    /// The number of regional networks among them.
+    /// The number of routers that are regional networks.
     pub regional: usize,
     /// The number of relays, named p1, p2, and so on.
     pub relays: usize,
     /// The number of hosts, named h1, h2, and so on.
     pub hosts: usize,
-    /// The share of hosts on the campus lines that relays have. The others have lines of homes.
+    /// The share of hosts with campus lines, as relays have. The others have home lines.
     pub campus: f64,
-    /// The share of edge networks that share one line to the rest of the Internet with others.
+    /// The share of edge networks that share one line to the rest of the Internet.
     pub common: f64,
-    /// The hour of the day, in UTC, from 0 to 23. It decides the cross traffic.
+    /// The hour of the day in UTC, from 0 to 23, which decides the cross traffic.
     pub hour: usize,
     /// The factor by which all rates and queues are multiplied. A slower network has fewer packets
     /// to simulate.
@@ -169,7 +169,7 @@ pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, TopologyError> {
     Ok(net.graph)
 }
 
-/// A network that sells transit to others.
+/// A network that sells transit to other networks.
 struct TransitProvider {
     name: String,
     /// The number of the network. All its routers have the same.
@@ -185,7 +185,7 @@ struct InternetBuilder<'a> {
     seed: u64,
     shape: &'a Internet,
     sellers: Vec<TransitProvider>,
-    /// For each city, the edge networks behind its common lines so far.
+    /// The number of edge networks behind common lines so far, for each city.
     commons: BTreeMap<&'static str, usize>,
 }
 
@@ -357,8 +357,8 @@ impl InternetBuilder<'_> {
         Ok(())
     }
 
-    /// Joins an edge network to the common network of its city. That has one line to a regional
-    /// network, and all edge networks behind it share this line.
+    /// Joins an edge network to the common network of its city, whose one line to a regional
+    /// network all its edge networks share.
     fn behind_common_line(&mut self, edge: &str, city: City, place: Location) -> Result<(), TopologyError> {
         let behind = self.commons.entry(city.name).or_default();
         let common = format!("c{}.{}", 1 + *behind / COMMON_LINE_EDGES, city.name);
@@ -377,8 +377,8 @@ impl InternetBuilder<'_> {
         self.graph.join(&common, edge, &self.line(METRO_MBIT, place.ms(city.place)))
     }
 
-    /// A seller among those that will do: the more neighbours it has and the nearer it is, the
-    /// likelier.
+    /// Draws a seller among those that `will_do` accepts. Many neighbours and a short distance make
+    /// a seller likelier.
     fn choose(
         &self,
         draw: f64,
@@ -428,14 +428,14 @@ impl InternetBuilder<'_> {
         self.graph.add_edge(from, to, there, back)
     }
 
-    /// A core line. Its queue holds what it sends in 50 ms.
+    /// Makes a core line. Its queue holds the packets of 50 ms.
     fn line(&self, mbit: f64, ms: f64) -> PipeConfig {
         let rate = bits(mbit * self.shape.scale);
         let queue = bdp_packets(rate, millis(50.0), PACKET_BYTES).max(MIN_QUEUE_PACKETS);
         PipeConfig::new(rate, millis(ms)).queue(queue)
     }
 
-    /// Relays, each in an edge network of its own while there are such, and hosts.
+    /// Adds relays, each in an edge network of its own while there are enough, and hosts.
     fn leaves(&mut self, edges: usize) -> Result<(), TopologyError> {
         let campus = PipeConfig::new(bits(100.0), millis(1.0)).queue(400).mtu(1_500);
         let mut free: Vec<usize> = (1..=edges).collect();
