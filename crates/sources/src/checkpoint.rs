@@ -1,5 +1,5 @@
-//! What a sink stores about a source: whose the name is, how many records the source's file holds,
-//! and how many bytes these records take. If a crash leaves a longer file, the next start cuts the
+//! A sink's data about a source: the key that owns the name, the number of records in the source's
+//! file, and the bytes of these records. If a crash leaves a longer file, the next start cuts the
 //! file to these bytes.
 
 use crate::MAX_NUMBER;
@@ -72,7 +72,7 @@ impl FileTail {
         self.known().last().copied()
     }
 
-    /// Whether these are the last bytes of `file` before its byte `end`.
+    /// Whether these are the last bytes of `file` before the offset `end`.
     #[must_use]
     pub fn ends(&self, file: &File, end: u64) -> bool {
         let mut read = [0; TAIL_LEN];
@@ -82,7 +82,7 @@ impl FileTail {
     }
 }
 
-/// The last two runs of a source that wrote under its name. A run is a process, with an identity of
+/// The last two runs of a source that wrote under the name. A run is a process, with an identity of
 /// its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunHistory {
@@ -112,8 +112,7 @@ impl Checkpoint {
         Self { bytes: 0, tail: FileTail::default(), inode, ..self }
     }
 
-    /// The encoded slot, and the offset at which it is written. It replaces the older of the two
-    /// notes.
+    /// Returns the encoded slot, and the offset for it, in place of the older of the two notes.
     #[must_use]
     pub fn to_slot(self) -> ([u8; SLOT_LEN], u64) {
         let mut slot = [0; SLOT_LEN];

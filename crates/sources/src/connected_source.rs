@@ -19,28 +19,27 @@ use byway_wire::{Duration, Instant, NetworkPrefix};
 const MAX_WAITING_BYTES: usize = 256 << 10;
 /// Bytes from which a block is written at once. A smaller one is written after `BLOCK_DELAY`.
 const MIN_BLOCK_BYTES: usize = 32 << 10;
-/// How long a block of less than `MIN_BLOCK_BYTES` waits for more records before it is written.
+/// Time that a block of less than `MIN_BLOCK_BYTES` waits for more records before it is written.
 const BLOCK_DELAY: Duration = Duration::from_millis(150);
-/// Time between two messages that tell a source which of its records are written, if nothing
-/// changed.
+/// Time between two reports of the written records to a source, if nothing changed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the sink tells a source at most how far its records are written, unless `REPORT_BYTES`
-/// were written. Each such message costs a packet in both directions.
+/// The shortest time between two reports of the written records, unless `REPORT_BYTES` were
+/// written. Each report costs a packet in both directions.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(250);
-/// Once so many more bytes are written, the source is told at once.
+/// Number of newly written bytes after which the source gets a report at once.
 const REPORT_BYTES: u64 = 16 << 10;
 /// Bytes of messages that may wait for a source that does not read. Beyond it, no more are queued.
 const MAX_UNREAD_BYTES: usize = 1 << 10;
-/// How long nothing may be heard of a source before it leaves its name to another. A living one is
-/// heard every second.
+/// The silence after which a source's name may be taken by another source. A live one is heard
+/// every second.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a connection may be there before it says who it is. A source says that at once, so this
-/// is time for two losses in a row of a TCP segment (RFC 6298: 1 s, then 2 s).
+/// Time that a new connection may take to send its HELLO. A source sends it at once, so this is
+/// time for two losses in a row of a TCP segment (RFC 6298: 1 s, then 2 s).
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of the pieces in which a source may be read: the longest for which there is memory.
 const PIECE_SIZES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
-/// How long a record may take to arrive while another source waits for the memory that it takes up.
+/// Time that a record may take to arrive while another source waits for its memory.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes up to which the memory of a block grows by doubling. Beyond, it grows by
 /// `BLOCK_STEP_BYTES`.
@@ -61,7 +60,7 @@ const fn block_capacity(length: usize) -> usize {
 pub struct Hello {
     /// The name of the source, and of its file.
     pub name: Name,
-    /// Its run.
+    /// The id of the source's run.
     pub run: [u8; 16],
     /// Whether each record of the source ends with a line feed.
     pub has_lines: bool,
@@ -105,7 +104,7 @@ pub struct ConnectedSource {
     /// Encoded messages that wait to be sent to the source.
     back: Vec<u8>,
     word_at: Instant,
-    /// Bytes written when the source was last told of them, and the time.
+    /// Bytes written at the last report to the source, and the time of that report.
     told: (u64, Instant),
     /// Bytes written at the last report, and the time.
     reported: (u64, Instant),
@@ -155,13 +154,13 @@ impl ConnectedSource {
         self.key
     }
 
-    /// Its place among the sessions.
+    /// Returns the source's place among the sessions.
     pub const fn seat(&self, session: Handle) -> Seat<Handle> {
         let (network, came_at) = (self.network, self.came_at);
         Seat { session, network, is_silent: self.hello.is_none(), came_at }
     }
 
-    /// The source's description of itself. `None`: it has not arrived yet.
+    /// Returns the source's description of itself. `None`: it has not arrived yet.
     pub const fn who(&self) -> Option<&Hello> {
         self.hello.as_ref()
     }
@@ -176,7 +175,7 @@ impl ConnectedSource {
         now.since(self.heard_at) >= SILENCE_TIMEOUT
     }
 
-    /// Notes that the source may use the name that it asked for.
+    /// Notes that the source may use the name that it requested.
     pub fn identify(&mut self, hello: Hello) {
         self.hello = Some(hello);
     }
@@ -191,7 +190,7 @@ impl ConnectedSource {
         self.fault.take()
     }
 
-    /// Reads what came, as far as there is memory for it. A HELLO is given back.
+    /// Reads the source's messages, as far as there is memory for them. Returns a HELLO.
     pub fn read(
         &mut self,
         connection: &mut Connection,
@@ -252,7 +251,7 @@ impl ConnectedSource {
         hello
     }
 
-    /// Bytes of the sink's memory that the source takes up after it read `more` bytes.
+    /// Returns the bytes of the sink's memory that the source needs after it has read `more` bytes.
     fn memory(&self, more: usize) -> usize {
         let record = self.messages.record_length();
         let now = self.messages.capacity().max(record) + self.block.bytes.capacity();
@@ -312,7 +311,7 @@ impl ConnectedSource {
         block.extend_from_slice(&record);
     }
 
-    /// So many numbers have no record. Whether that can be.
+    /// Handles `count` numbers without records. Returns whether these numbers are possible.
     fn skip(&mut self, now: Instant, count: u64) -> bool {
         if count > 0 {
             self.block_since.get_or_insert(now);
@@ -322,7 +321,7 @@ impl ConnectedSource {
         self.count(count)
     }
 
-    /// So many numbers are used. Whether that can be.
+    /// Counts `numbers` used numbers. Returns whether these are possible.
     fn count(&mut self, numbers: u64) -> bool {
         let next = self.next.checked_add(numbers).filter(|next| *next <= MAX_NUMBER);
         self.next = next.unwrap_or(self.next);
@@ -375,7 +374,7 @@ impl ConnectedSource {
         self.told = (self.bytes, now);
     }
 
-    /// Tells the source which of its records are written, if such a message is due.
+    /// Reports the written records to the source, if a report is due.
     pub fn answer(&mut self, connection: &mut Connection, now: Instant) {
         if self.is_open && now >= self.word_at {
             self.say(now, FromSink::Written(self.checkpoint.next));
@@ -417,7 +416,7 @@ mod tests {
         source
     }
 
-    /// Which of these messages in a row is the first that ends the session.
+    /// Returns the index of the first message that ends the session. `None`: all are accepted.
     fn refused(messages: &[FromSource]) -> Option<usize> {
         let mut source = open_source();
         messages.iter().position(|message| {
@@ -470,7 +469,7 @@ mod tests {
         assert!(source.back.len() <= MAX_UNREAD_BYTES + 9, "{}", source.back.len());
     }
 
-    /// What a session takes, however its records come, is never more than it was given.
+    /// A session never takes more memory than it was granted, however its records arrive.
     #[test]
     fn nothing_is_held_that_was_not_given() {
         for length in [0, 1, 100, 5_000, 7_000, 20_000, 300_000, crate::MAX_RECORD_LEN] {

@@ -1,4 +1,4 @@
-//! What the endpoints of a source and of a sink have in common.
+//! The common settings of the endpoints of a source and of a sink.
 
 use byway_engine::{Config, Tau};
 use byway_wire::{Duration, StreamId};
@@ -12,8 +12,8 @@ pub const SINK_STREAM: StreamId = StreamId(1);
 /// a report: their bytes wait in the queue of a slow path.
 const GAP_REPORT_AGE: Tau = Tau::AtLeast(Duration::from_secs(4));
 
-/// How long an ACK waits. An ACK travels as data of a TCP connection, so each costs two segments:
-/// its own, and the TCP acknowledgment of it.
+/// The delay of an ACK. An ACK is sent as data of a TCP connection, so each costs two segments: its
+/// own, and its TCP acknowledgment.
 const ACK_DELAY: Duration = Duration::from_millis(200);
 
 /// The sink closes a session with this code because another source with this name is connected.

@@ -31,7 +31,7 @@ pub enum SourceError {
         /// The number of records that this source numbered.
         here: u64,
     },
-    /// The input of a source that passes over what the sink has is too short.
+    /// The input is shorter than the records that the sink already has.
     #[error(
         "the sink has {sink} records of this name, and the input gave only {here}: --replay wants an input that begins with the first record"
     )]
@@ -41,8 +41,8 @@ pub enum SourceError {
         /// Records that the input gave.
         here: u64,
     },
-    /// The source was stopped before the sink had written all its records. The value counts the
-    /// records that are missing.
+    /// The source was stopped before the sink had written all its records. The value is the number
+    /// of missing records.
     #[error("stopped, with {0} records that the sink has not written")]
     Stopped(u64),
 }

@@ -13,7 +13,7 @@ pub const SESSION_MEMORY_BYTES: usize = 24 << 10;
 const MIN_POOL_BYTES: usize = 4 << 20;
 /// The least number of sessions.
 const MIN_SESSIONS: usize = 64;
-/// How long the pool counts as short after it refused a session.
+/// Time for which the pool counts as short after it refused a session.
 const SHORTAGE_TIME: Duration = Duration::from_secs(1);
 
 /// The memory for records that are not written.
@@ -45,7 +45,7 @@ impl MemoryBudget {
         self.short_at.is_some_and(|at| now.since(at) < SHORTAGE_TIME)
     }
 
-    /// Notes that a session waits for memory which others hold.
+    /// Notes that a session waits for memory that other sessions hold.
     pub const fn on_shortage(&mut self, now: Instant) {
         self.short_at = Some(now);
     }
@@ -59,7 +59,8 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Whether the session may hold `bytes`: as its own, or with what it gets of the pool now.
+    /// Whether the session may hold `bytes`: within its own memory, or with memory that it takes
+    /// from the pool now.
     pub const fn grow(&mut self, budget: &mut MemoryBudget, bytes: usize) -> bool {
         let more = bytes.saturating_sub(SESSION_MEMORY_BYTES).saturating_sub(self.pooled);
         let Some(free) = budget.free.checked_sub(more) else { return false };

@@ -75,7 +75,8 @@ pub struct SourceHeartbeat {
 /// A message of a sink to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromSink {
-    /// The number of the record that the sink wants next, and the runs that wrote those before.
+    /// The number of the record that the sink wants next, and the runs that wrote the earlier
+    /// records.
     Welcome(u64, RunHistory),
     /// All records with a lower number than this are written.
     Written(u64),
@@ -215,8 +216,8 @@ impl Messages {
         self.begun.len()
     }
 
-    /// Bytes of the whole message that has begun, if it is a record; else 0. When more of it comes,
-    /// the memory for all of it is taken.
+    /// Returns the size of the whole message that has begun, if it is a record; 0 otherwise. The
+    /// memory for all of it is taken when more of it arrives.
     #[must_use]
     pub fn record_length(&self) -> usize {
         record_length(&self.begun)

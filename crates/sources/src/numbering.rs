@@ -8,14 +8,14 @@ use crate::checkpoint::RunHistory;
 use crate::error::SourceError;
 use crate::record_buffer::RecordBuffer;
 
-/// What a source knows of the numbers that the sink has written.
+/// The source's knowledge of the numbers that the sink has written.
 #[derive(Debug)]
 pub struct Numbering {
     /// The identity of this run.
     run: [u8; 16],
     /// Whether the input begins with the first record that the sink ever got.
     replay: bool,
-    /// Whether the sink has told which record it wants, so that records have numbers.
+    /// Whether the sink has said which record it wants, so that records have numbers.
     is_numbered: bool,
     /// The number after the last record that the sink is known to have written.
     written: u64,
@@ -49,7 +49,7 @@ impl Numbering {
         self.written
     }
 
-    /// Whether the sink has told which record it wants, so that records have numbers.
+    /// Whether the sink has said which record it wants, so that records have numbers.
     pub const fn is_numbered(&self) -> bool {
         self.is_numbered
     }
@@ -66,8 +66,8 @@ impl Numbering {
         has
     }
 
-    /// The sink wants record `number` next, and `runs` wrote those before. Numbers the records in
-    /// `kept`, and drops those that are written.
+    /// Handles the sink's wish for record `number`, where `runs` wrote the earlier ones. Numbers
+    /// the records in `kept`, and drops those already written.
     pub fn welcome(
         &mut self,
         kept: &mut RecordBuffer,
@@ -159,7 +159,7 @@ mod tests {
         RunHistory { last, last_from, before }
     }
 
-    /// A source of four records that the sink numbered from 100 on, all of which were said.
+    /// Makes a source of four records, all sent, which the sink numbered from 100 on.
     fn connected() -> (Numbering, RecordBuffer) {
         let (mut numbering, mut kept) = (Numbering::new(OWN, false), kept(4));
         let start = numbering.welcome(&mut kept, 100, runs([9; 16], 0, [0; 16])).unwrap();
@@ -222,7 +222,7 @@ mod tests {
         assert!(numbering.welcome(&mut kept, 105, runs(OWN, 100, OTHER)).is_err());
     }
 
-    /// What a sink says of who wrote counts none of a source's records that it never got.
+    /// Wrong runs in a sink's message never make a source drop records that the sink does not have.
     #[test]
     fn a_sink_that_names_wrong_runs_takes_no_record_away() {
         // Before the first session, and past all that was said.

@@ -1,4 +1,4 @@
-//! What a source is told, and what it tells.
+//! The settings of a source, and its events.
 
 use crate::rate::RateRule;
 use crate::record_input::Feed;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Receiver;
 
-/// What a source does with records that it cannot send in time.
+/// The treatment of records that a source cannot send in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowPolicy {
     /// The input is held back.
@@ -28,12 +28,12 @@ pub struct SourcePlan {
     pub identity: Identity,
     /// The ticket of the sink.
     pub ticket: Ticket,
-    /// Relays to draw from. Empty: those that the ticket names.
+    /// The relay words to draw from. Empty: the ticket's relays.
     pub relays: Vec<Word>,
-    /// Words that are good for longer than those before, for the same relays. They are taken when
-    /// the source is woken.
+    /// New relay words for the same relays that are valid for longer. They are read when the source
+    /// is woken.
     pub renewed: Receiver<Vec<Word>>,
-    /// How many relays to draw; `None`: two.
+    /// Number of relays to draw. `None`: two.
     pub paths: Option<usize>,
     /// Local addresses to connect from. From each, one path leads through each relay that this
     /// source uses. Without relays, one path leads from each to the sink, the host that writes the
@@ -43,14 +43,14 @@ pub struct SourcePlan {
     pub rule: RateRule,
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
-    /// What the source does with records that it cannot send in time.
+    /// The treatment of records that the source cannot send in time.
     pub held: OverflowPolicy,
     /// The most bytes of records that the source keeps until the sink has written them. `None`: 8
     /// MiB. With `None` and `OverflowPolicy::Back`, the input is also held back once unsent records
     /// exceed 32 KiB and what `demand` sends in 250 ms, unless there is an outage.
     pub keep: Option<usize>,
-    /// Whether the input begins with the first record that the sink ever got: those that it has are
-    /// passed over.
+    /// Whether the input begins with the first record that the sink ever got. The source then skips
+    /// the records that the sink has.
     pub replay: bool,
     /// The records to send.
     pub feed: Feed,
@@ -59,10 +59,10 @@ pub struct SourcePlan {
 /// An event of a source, for its program.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// The sink takes records, and has this number of them so far.
+    /// The sink accepts records, and has this number of them so far.
     Connected(u64),
-    /// The number of records under this name in the sink that are of another run with the same key,
-    /// which wrote while this source was away. Its own records follow them.
+    /// The number of records at the sink from another run with the same name and key, which wrote
+    /// while this source was away. This source's records follow them.
     ForeignRecords(u64),
     /// The session is over, and is begun again: why.
     Away(String),

@@ -37,8 +37,8 @@ const CATCH_UP_SHARE: f64 = 0.5;
 const IDLE_PACKET_SECONDS: f64 = 2.0;
 /// Time between two checks whether a control interval can be judged.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// A path may have in flight what its rate sends in two round trips. The two together count as at
-/// least this many seconds.
+/// The shortest two round trips that count, in seconds. A path's window holds the data of two round
+/// trips at its rate.
 const MIN_WINDOW_SECONDS: f64 = 0.5;
 /// The most seconds that two round trips count as. More would hide an overload from the source for
 /// too long.
@@ -52,11 +52,11 @@ pub enum ControllerReading {
     /// No path's probability to be raised falls below 1 %, or half of its equal share.
     #[default]
     Recommended,
-    /// Figure 2 word by word: the probability of a path may vanish.
+    /// Figure 2, literally: the probability of a path may vanish.
     Literal,
 }
 
-/// How a source sets the rates of its paths.
+/// The rule by which a source sets the rates of its paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateRule {
     /// The reading of figure 2.
@@ -78,7 +78,7 @@ impl Default for RateRule {
 pub struct RateState {
     /// The rate in bytes per second that the source wants, with the overhead of packets.
     demand: AtomicU64,
-    /// Whether the source had nothing to send at some time since the controller last looked.
+    /// Whether the source had no data to send at some time since the controller's last check.
     idle: AtomicBool,
     paths: Mutex<Vec<PathRates>>,
 }
@@ -86,7 +86,7 @@ pub struct RateState {
 /// The rates of a path, as the controller sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRates {
-    /// Which.
+    /// The path.
     pub path: PathId,
     /// The path's rate limit in bytes of packets per second (y in Wang et al.).
     pub rate: f64,
@@ -139,7 +139,8 @@ struct GovernedPath {
     packet: f64,
     /// Bytes acknowledged on the path so far.
     acked: u64,
-    /// The first arrival of what was sent in the interval, and of what was sent after it.
+    /// The first arrival of data sent in the interval. `until`: the first arrival of data sent
+    /// after it.
     from: Option<ArrivalSample>,
     until: Option<ArrivalSample>,
     min_rtt: Duration,
@@ -183,7 +184,7 @@ pub struct SourceRates {
     wanted: usize,
     relayed: bool,
     demand: f64,
-    /// A raise is this part of what the rates lack, if that is more than a step.
+    /// The share of the lacking rate by which a rate is raised, if that is more than a step.
     catch_up: f64,
     /// Bytes per second by which the last raised path was raised.
     raise: f64,
@@ -458,13 +459,13 @@ mod tests {
     /// A path that carries at most `capacity` bytes per second.
     struct LimitedPath {
         capacity: f64,
-        /// When it has carried what it took, and when the next packet leaves.
+        /// The time at which the accepted data are carried, and the time of the next packet.
         free_at: f64,
         next_at: f64,
         carried: u64,
     }
 
-    /// Sends what the rates allow over `lines` for `seconds`.
+    /// Sends over `lines` for `seconds`, as the rates allow.
     fn drive(rates: &mut SourceRates, lines: &mut [LimitedPath], from: u64, seconds: u64) {
         let mut acks: Vec<(u64, usize, f64)> = Vec::new();
         for millis in from * 1_000..(from + seconds) * 1_000 {

@@ -45,14 +45,13 @@ impl Bucket {
         self.tokens.max(0.0) as usize
     }
 
-    /// Bytes that leave together. Packets of single records would cost a processor more than what
-    /// they carry.
+    /// Returns the bytes of a batch. Packets of single records would cost too much processor time.
     fn together(&self) -> f64 {
         let burst = self.rate * BURST_TIME.as_secs_f64();
         (self.rate * BATCH_TIME.as_secs_f64()).max(MIN_BATCH_BYTES.min(burst))
     }
 
-    /// When the next batch of bytes may leave. `None`: it may leave now.
+    /// Returns the time of the next batch. `None`: it may be sent now.
     pub fn ready_at(&mut self, now: Instant) -> Option<Instant> {
         self.available(now);
         let lacking = self.together() - self.tokens;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Items for which room is never given back.
 const MIN_KEPT_CAPACITY: usize = 1024;
 
-/// A record, and the time of its arrival in milliseconds of any one clock.
+/// A record, and the time of its arrival in milliseconds of the source's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TimedRecord {
     bytes: Arc<[u8]>,
@@ -18,7 +18,7 @@ struct TimedRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BufferItem {
     Record(TimedRecord),
-    /// So many records were given up.
+    /// This number of records was given up.
     Gap(u64),
 }
 
@@ -36,7 +36,7 @@ impl BufferItem {
 pub enum NextMessage {
     /// A record to send.
     Record(Arc<[u8]>),
-    /// So many numbers have none.
+    /// This number of numbers has no records.
     Skipped(u64),
 }
 
@@ -115,7 +115,7 @@ impl RecordBuffer {
         true
     }
 
-    /// The next message to send. It counts as sent from now on.
+    /// Returns the next message to send, and marks it as sent.
     pub fn say(&mut self) -> Option<NextMessage> {
         let item = self.items.get(self.said)?;
         self.said_until += item.numbers();
@@ -187,8 +187,8 @@ impl RecordBuffer {
         Some(self.first)
     }
 
-    /// Raises the numbers of what is kept, and of what comes, by `more`. Returns whether that can
-    /// be: no number exceeds [`MAX_NUMBER`].
+    /// Raises the numbers of all records, kept and future, by `more`. Returns whether that is
+    /// possible: no number exceeds [`MAX_NUMBER`].
     pub fn number_from(&mut self, more: u64) -> bool {
         if self.end.checked_add(more).is_none_or(|end| end > MAX_NUMBER) {
             return false;
@@ -224,7 +224,7 @@ impl RecordBuffer {
         self.end - self.first
     }
 
-    /// How many records were discarded so far.
+    /// Returns the number of records that were given up so far.
     #[must_use]
     pub const fn given_up(&self) -> u64 {
         self.given_up

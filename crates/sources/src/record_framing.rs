@@ -15,10 +15,10 @@ pub enum Framing {
     Fixed(usize),
 }
 
-/// What happens to a line that is longer than the longest record.
+/// The treatment of a line that is longer than the longest record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LongLines {
-    /// Its beginning is a record, with a line end.
+    /// The line's beginning becomes a record, with a line end.
     #[default]
     Cut,
     /// The line is left out.
@@ -31,7 +31,7 @@ pub enum FramingError {
     /// A record is too long.
     #[error("record {number} of the input is longer than {most} bytes: {}", hint(*.framing))]
     TooLong {
-        /// Which, counted from 1.
+        /// The record's number, counted from 1.
         number: u64,
         /// The most bytes of a record.
         most: usize,
@@ -41,7 +41,7 @@ pub enum FramingError {
     /// The input ends before a record does.
     #[error("the input ends in the middle of record {number}, of which {missing} bytes are missing at least")]
     CutShort {
-        /// Which, counted from 1.
+        /// The record's number, counted from 1.
         number: u64,
         /// Bytes that are missing at least.
         missing: usize,
@@ -113,8 +113,8 @@ impl RecordFramer {
         Ok(())
     }
 
-    /// Whether `now`, the next bytes of a line, belong to one that is too long. `ends`: the line
-    /// ends with them.
+    /// Whether `now`, the next bytes of a line, belong to a line that is too long. `ends`: whether
+    /// the line ends with them.
     fn leaves_out(&mut self, now: &[u8], ends: bool, mut take: impl FnMut(&[u8])) -> bool {
         let begins = !self.in_long_line && self.begun.len() + now.len() > self.most;
         if begins {
@@ -135,7 +135,8 @@ impl RecordFramer {
         is_left_out
     }
 
-    /// How many of these bytes belong to the present record, and whether the record ends with them.
+    /// Returns how many of these bytes belong to the present record, and whether the record ends
+    /// with them.
     fn wanted(&self, bytes: &[u8]) -> Result<(usize, bool), FramingError> {
         let have = self.begun.len();
         let whole = match self.framing {
@@ -243,7 +244,8 @@ mod tests {
         assert!(cut(Framing::Lines, &[&long[..99], b"\n"].concat(), 50).1.is_ok());
     }
 
-    /// The lengths of records of such lines, without their ends, and how many lines were too long.
+    /// Returns the lengths of the records from lines of these lengths, and the number of lines that
+    /// were too long.
     fn lines(long_lines: LongLines, lengths: &[usize], ends: bool, piece: usize) -> (Vec<usize>, u64) {
         let lines: Vec<Vec<u8>> = lengths.iter().map(|length| vec![b'x'; *length]).collect();
         let mut input = lines.join(&b'\n');
@@ -275,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// However input comes in pieces, the same records come of it, and together they are the
+        /// However the input is cut into pieces, the same records result, and together they are the
         /// input.
         #[test]
         fn pieces_do_not_matter(

@@ -10,7 +10,7 @@ use std::thread::Builder;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
-/// The most batches of records that wait for a source. A batch is what one read gives.
+/// The most batches of records that wait for a source. A batch is the result of one read.
 const MAX_QUEUED_BATCHES: usize = 2;
 
 /// Why the input gives no more.
@@ -27,7 +27,7 @@ pub enum InputError {
     Died,
 }
 
-/// What one read of an input gives.
+/// The result of one read of an input.
 #[derive(Clone)]
 pub enum Batch {
     /// Records, and the number of lines so far that were too long.
@@ -48,9 +48,9 @@ pub struct Feed {
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Where records end.
+    /// The rule for the ends of records.
     pub framing: Framing,
-    /// What happens to lines that are too long.
+    /// The treatment of lines that are too long.
     pub long_lines: LongLines,
 }
 
@@ -77,7 +77,7 @@ pub fn read(
     Ok((feeds, wakers))
 }
 
-/// Whom to wake when records came.
+/// The wakers to call when records have arrived.
 #[derive(Clone, Default)]
 pub struct Wakers(Arc<std::sync::Mutex<Vec<Waker>>>);
 
@@ -163,7 +163,8 @@ impl Feed {
         self.waiting.next()
     }
 
-    /// How the input ended, once all its records were taken. `None`: records may still come.
+    /// Returns how the input ended, once all its records were taken. `None`: records may still
+    /// come.
     pub(crate) fn ended(&self) -> Option<Result<(), Arc<InputError>>> {
         self.ended.clone().filter(|_| self.waiting.as_slice().is_empty())
     }

@@ -1,4 +1,4 @@
-//! What a person should know of the relays of a source.
+//! Warnings about the relays of a source, for a person.
 
 use byway_transfer::KnownRelay;
 use byway_wire::relay::Reason;
@@ -17,8 +17,8 @@ impl RelayWarnings {
         self.0.insert(warning.clone()).then_some(warning)
     }
 
-    /// Warnings of relays whose words are no longer good at `unix` (seconds). A relay refuses such
-    /// a word, and its path ends silently.
+    /// Returns warnings about relays whose relay words have expired at `unix` (seconds). A relay
+    /// refuses an expired word, and its path ends silently.
     pub fn on_time<'a>(&mut self, relays: impl Iterator<Item = &'a KnownRelay>, unix: u64) -> Vec<String> {
         let ended = relays.filter(|relay| relay.word.terms().expiry.unix() <= unix);
         let relays = ended.filter_map(|relay| relay.addresses().next());

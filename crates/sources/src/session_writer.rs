@@ -1,4 +1,4 @@
-//! What a source says in a session, and how far that is.
+//! The messages of a source in a session, and the part already sent.
 
 use crate::endpoint::SOURCE_STREAM;
 use crate::message::Messages;
@@ -8,7 +8,7 @@ use byway_wire::Instant;
 /// The most bytes that wait in the stream unsent. The source cannot give up records that wait
 /// there.
 const MAX_UNSENT_BYTES: u64 = 16 << 10;
-/// Bytes of a piece that, with its frame header and its seal, fills one TCP segment (MSS 1428 over
+/// Bytes of a piece that fills one TCP segment, with its frame header and its tag (MSS 1428 over
 /// IPv6 with timestamps).
 const SEGMENT_PIECE_BYTES: u64 = 1_300;
 /// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
@@ -22,7 +22,7 @@ pub fn piece_length(demand: u64) -> usize {
     usize::try_from((demand / 25).clamp(least, MAX_PIECE_BYTES)).unwrap_or(usize::MAX)
 }
 
-/// One session of a source: the messages in both directions, and what was already sent.
+/// One session of a source: the messages in both directions, and the sent part.
 #[derive(Default)]
 pub struct ActiveSession {
     /// The messages that arrive from the sink.

@@ -29,15 +29,15 @@ use std::thread::Builder;
 const MAX_SOURCES: usize = 1024;
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 256;
-/// Time between two looks at every source, even if nothing arrived from it.
+/// Time between two checks of every source, even if nothing arrived from it.
 const SOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a source read at once.
 const READ_BYTES: usize = 16 << 10;
 /// Time between two reports about the sources to the program.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the sink waits for UDP to relays before it tries TCP.
+/// Time that the sink waits for UDP to relays before it tries TCP.
 const UDP_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long to stay after the end, so that a lost CLOSE can be sent again.
+/// Time to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
 
 /// A sink that runs.
@@ -195,7 +195,7 @@ impl Owner for SinkOwner {
 }
 
 impl SinkOwner {
-    /// Registers with the sink's relays, so that sources reach it through them.
+    /// Registers at the sink's relays, so that sources reach it through them.
     fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
         for word in std::mem::take(&mut self.relays) {
             if let Some(useless) = self.standing.stand(endpoint, now, word) {

@@ -1,4 +1,4 @@
-//! Who may connect to a sink.
+//! Decides which sources may connect to a sink.
 
 use crate::source_name::Name;
 use byway_control::Class;
@@ -41,7 +41,7 @@ pub enum NameAccess {
     Refused,
 }
 
-/// Whether `key` may use `name`, where the operator named these.
+/// Returns whether `key` may use `name`, where the operator listed `allow`.
 pub fn name_access(allow: &[AllowedSource], name: &Name, key: handshake::PublicKey) -> NameAccess {
     if allow.iter().any(|allowed| allowed.name == *name && allowed.key.0 == key.0) {
         NameAccess::Listed

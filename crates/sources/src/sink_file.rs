@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the notes, in the sink's directory.
 pub const NOTES_DIRECTORY: &str = ".byway-sink";
-/// How many times in a row a block is tried if its file is emptied or deleted meanwhile.
+/// Number of attempts to write a block whose file is emptied or deleted meanwhile.
 const MAX_TRIES: usize = 8;
 
-/// Who asks for a file.
+/// A source's request for its file.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
     /// The name of the source.
@@ -40,15 +40,15 @@ pub struct OpenRequest {
 /// Records in a row.
 #[derive(Debug, Default)]
 pub struct Block {
-    /// Their bytes.
+    /// The bytes of the records.
     pub bytes: Vec<u8>,
     /// The number of records in the block.
     pub records: u64,
-    /// Numbers before the records, or among them, that have no record.
+    /// Number of numbers before or among the records that have no record.
     pub lost: u64,
 }
 
-/// A source's file at the sink, and its notes.
+/// A source's file at the sink, and the notes about it.
 pub struct SourceFile {
     data: File,
     notes: File,
@@ -59,7 +59,7 @@ pub struct SourceFile {
     has_lines: bool,
     /// Whether written data is synced, so that it survives a loss of power.
     sync: bool,
-    /// What happened to the previous file, until it is reported.
+    /// The change of the previous file, until it is reported.
     change: Option<FileChange>,
 }
 
@@ -68,9 +68,9 @@ pub struct SourceFile {
 pub struct OpenFault {
     /// The code with which the source's session is closed.
     pub code: u64,
-    /// The reason that the source is told.
+    /// The reason, for the source.
     pub sentence: String,
-    /// The reason that the sink's operator is told, if it differs.
+    /// The reason for the sink's operator, if it differs.
     pub for_operator: Option<String>,
 }
 
@@ -101,12 +101,12 @@ pub fn name_is_bound(name: &str) -> String {
     )
 }
 
-/// What a sink finds at the path of a source's file.
+/// The file that a sink finds at the path of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// The file that the sink wrote.
     Own,
-    /// No file, or an empty one. What was written before is elsewhere, or lost.
+    /// There is no file, or it is empty. Earlier records are elsewhere, or lost.
     Empty,
     /// A file of which the end is missing.
     Short,
@@ -130,8 +130,8 @@ fn found(note: Checkpoint, file: Option<(u64, u64)>, has_tail: impl FnOnce() -> 
 }
 
 impl SourceFile {
-    /// Opens the file that `asked` names in `directory`. The first key that asks for a name has it
-    /// from then on. If `sync`, what is written survives a loss of power.
+    /// Opens the file that `asked` names in `directory`. The first key that asks for a name owns
+    /// it. `sync`: whether written data survive a loss of power.
     pub fn open(directory: &Path, asked: &OpenRequest, sync: bool) -> Result<Self, OpenFault> {
         let name = asked.name.as_str();
         let (path, notes_path) = (directory.join(name), directory.join(NOTES_DIRECTORY).join(name));
@@ -196,12 +196,12 @@ impl SourceFile {
         self.checkpoint
     }
 
-    /// Its path.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What happened to the previous file, if it was not reported yet.
+    /// Returns the change of the previous file, if it was not reported yet.
     pub const fn take_change(&mut self) -> Option<FileChange> {
         self.change.take()
     }
@@ -367,7 +367,7 @@ mod tests {
         OpenRequest { name: name.parse().unwrap(), key, is_listed: false, run: RUN, has_lines: true }
     }
 
-    /// A sink's directory, and the file of a source in it.
+    /// A sink's directory, with the file of a source.
     struct Host(TempDir);
 
     impl Host {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// How long after a failure a disk is tried again.
+/// Time after a failure until a disk is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Time between two checks whether each file is still at its path.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub enum FileRequest {
     Open(u64, OpenRequest),
     /// Write records.
     Write(u64, Block),
-    /// The session with this number writes nothing more. Its file is closed.
+    /// The session with this number writes no more, and its file is closed.
     Close(u64),
 }
 

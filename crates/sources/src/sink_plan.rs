@@ -1,4 +1,4 @@
-//! What a sink is told, and what it tells.
+//! The settings of a sink, and its events.
 
 use crate::sink_access::AllowedSource;
 use crate::source_name::Name;
@@ -15,14 +15,15 @@ pub struct SinkPlan {
     pub identity: Identity,
     /// The secret in the ticket, which a source must present.
     pub permission: Secret<[u8; 16]>,
-    /// The names that sources may use, and the keys that may use them. Empty: any name that is not
-    /// another key's.
+    /// The names that sources may use, and their keys. Empty: any name that does not belong to
+    /// another key.
     pub allow: Vec<AllowedSource>,
-    /// Where to write.
+    /// The directory to write into.
     pub directory: PathBuf,
     /// Whether records are reported as written only once they would survive a loss of power.
     pub sync: bool,
-    /// Words of the relays at which it registers, so that others reach it through them.
+    /// The relay words of relays at which the sink registers, so that sources reach it through
+    /// them.
     pub relays: Vec<Word>,
     /// For greeting relays.
     pub sockets: Vec<Socket>,
@@ -37,7 +38,7 @@ pub struct SinkPlan {
 /// An event of a sink, for its program.
 #[derive(Clone, Debug)]
 pub enum SinkEvent {
-    /// A relay by which sources may come. It takes the word.
+    /// A relay through which sources may come, with its relay word.
     Reachable(GreetedRelay),
     /// A relay by which no source will come.
     UselessRelay(UselessRelay),
@@ -53,14 +54,14 @@ pub enum SinkEvent {
     Report(Vec<SourceReport>),
 }
 
-/// What happened to a source's file. A new file begins with the next record.
+/// A change of a source's file. A new file begins with the next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
     /// The file was renamed.
     Moved,
     /// The file was deleted.
     Deleted,
-    /// Its contents were cut off.
+    /// The file's contents were cut off.
     Emptied,
     /// The file was moved or deleted while the sink did not run, or while the source was not
     /// connected.
@@ -70,7 +71,7 @@ pub enum FileChange {
 /// How a source does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceReport {
-    /// Its name.
+    /// The name of the source.
     pub name: Name,
     /// Bytes of records written per second, over about the last second.
     pub rate: f64,
@@ -78,7 +79,7 @@ pub struct SourceReport {
     pub demand: u64,
     /// Records that the source has and the sink has not written.
     pub lag: u64,
-    /// How long the oldest unwritten record has waited, in seconds.
+    /// Time that the oldest unwritten record has waited, in seconds.
     pub lag_seconds: f64,
     /// Numbers that have no record, since the file began.
     pub lost: u64,

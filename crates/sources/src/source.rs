@@ -46,16 +46,15 @@ const DEFAULT_RELAY_COUNT: usize = 2;
 const DEFAULT_KEPT_BYTES: usize = 8 << 20;
 /// Time between two heartbeats to the sink, with a report to the program.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// How long nothing may be heard of a sink before the source connects to it again. A living one is
-/// heard every second.
+/// The silence of a sink after which the source connects again. A live one is heard every second.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long to wait before a session is begun again.
+/// The pause before a session is begun again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// How long a name may be taken by an earlier run, which has just ended.
+/// Time for which an earlier run, which has just ended, may still hold the name.
 const NAME_TAKEN_TIMEOUT: Duration = Duration::from_secs(12);
-/// How long a stopped source waits until the sink has written its records.
+/// Time that a stopped source waits until the sink has written its records.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long to stay after the end, so that a lost CLOSE can be sent again.
+/// Time to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
 
 /// A source that runs.
@@ -176,7 +175,7 @@ pub struct SourceOwner {
     numbering: Numbering,
     feed: Feed,
     taken_since: Option<Instant>,
-    /// The sink's reason for not taking records now. `None`: it takes them.
+    /// The sink's reason for not accepting records now. `None`: it accepts them.
     refusal: Option<String>,
     /// Bytes that had arrived at the last report, and the time.
     report: (u64, Instant),
@@ -437,7 +436,7 @@ impl SourceOwner {
         Ok(())
     }
 
-    /// Passes to the session what it can send soon.
+    /// Passes the session the messages that it can send soon.
     fn say(&mut self, endpoint: &mut Endpoint, active: &mut ActiveSession, now: Instant) {
         let Some(connection) = self.keeper.session(endpoint) else { return };
         if active.welcome && now >= self.beat_at {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// Bytes of packets per byte of records, before any was measured.
 const DEFAULT_OVERHEAD_FACTOR: f64 = 1.08;
-/// A factor on top of the overhead of packets, so that rates do not hold back what the demand lets
-/// pass.
+/// A factor on top of the packet overhead, so that the paths' rates do not limit the source below
+/// its demand.
 const HEADROOM_FACTOR: f64 = 1.02;
 
 /// The state of a source, for a person.
@@ -24,13 +24,13 @@ pub struct SourceStatus {
     pub demand: u64,
     /// Records that came and that the sink has not written.
     pub lag: u64,
-    /// How long the oldest unwritten record has waited, in seconds.
+    /// Time that the oldest unwritten record has waited, in seconds.
     pub lag_seconds: f64,
     /// Records that were given up.
     pub given_up: u64,
     /// Lines of the input that were too long for a record, and were cut or left out.
     pub long_lines: u64,
-    /// The sink's reason for not taking records. `None`: it takes them.
+    /// The sink's reason for not accepting records. `None`: it accepts them.
     pub refusal: Option<String>,
     /// Whether the demand held the input back within about the last second.
     pub held_back: bool,
@@ -38,20 +38,20 @@ pub struct SourceStatus {
     pub written: u64,
     /// Bytes that were sent again.
     pub repeated: u64,
-    /// Its paths.
+    /// The source's paths.
     pub paths: Vec<PathStanding>,
-    /// Why the source is slower than the rate it wants. `None`: it is not.
+    /// Why the source is slower than the rate that it wants. `None`: it is not slower.
     pub why: Option<String>,
 }
 
 /// The state of one path of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStanding {
-    /// Its name.
+    /// The name of the path.
     pub name: String,
-    /// Its rate.
+    /// The rates of the path.
     pub view: PathRates,
-    /// Its RTT, queues included, in seconds. `None`: it was not measured.
+    /// The RTT of the path, queues included, in seconds. `None`: not measured.
     pub rtt: Option<f64>,
     /// Timeouts in a row. Above 0 the path does not answer.
     pub timeouts: u32,
@@ -75,7 +75,8 @@ pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) 
 /// The measured ratio of bytes of packets to bytes of records.
 #[derive(Debug, Default)]
 pub struct Overhead {
-    /// Bytes of packets that arrived, by path, and of records, when it was last looked.
+    /// Bytes of packets that had arrived on each path at the last check. `records`: bytes of
+    /// records.
     packets: BTreeMap<PathId, u64>,
     records: u64,
     factor: Option<f64>,
@@ -109,7 +110,7 @@ impl Overhead {
     }
 }
 
-/// Why a source is slower than it asks for, in a sentence. `None`: it is not.
+/// Returns why a source is slower than its demand, as a sentence. `None`: it is not slower.
 pub fn slow_because(standing: &SourceStatus) -> Option<String> {
     if !standing.connected {
         return Some(match &standing.refusal {
