@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal as _};
 /// Time between two looks at whether the program is being stopped.
 const STOP_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Waits for a line of standard input. `None`: nobody is there, or the program is being stopped,
-/// which `is_stopped` tells.
+/// Waits for a line of standard input. `None`: it is not a terminal, or the program is being
+/// stopped, according to `is_stopped`.
 ///
 /// # Errors
 /// The terminal cannot be read.

@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// The columns of a page that is no terminal.
 pub const PAGE_COLUMNS: usize = 100;
 
-/// The assumed number of rows of a terminal that does not tell it.
+/// The default number of rows, for a terminal that does not report it.
 const DEFAULT_ROWS: usize = 24;
 
 /// The number of columns of the terminal at `stream`. [`PAGE_COLUMNS`] if it is no terminal, or
@@ -22,7 +22,7 @@ pub fn columns(stream: impl AsFd) -> usize {
         .unwrap_or(PAGE_COLUMNS)
 }
 
-/// How many columns and rows the terminal behind `stream` has.
+/// Returns the columns and rows of the terminal behind `stream`.
 #[must_use]
 pub fn size(stream: impl AsFd) -> (usize, usize) {
     let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
@@ -30,7 +30,7 @@ pub fn size(stream: impl AsFd) -> (usize, usize) {
     (columns(stream), rows)
 }
 
-/// How many columns `text` takes on a terminal.
+/// Returns the columns that `text` takes on a terminal.
 #[must_use]
 pub fn breadth(text: &str) -> usize {
     text.width()
@@ -53,14 +53,14 @@ pub fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// The columns that the longest word takes.
+/// Returns the columns of the longest word.
 #[must_use]
 pub fn longest_word(text: &str) -> usize {
     text.split(' ').map(breadth).max().unwrap_or_default()
 }
 
-/// `text` in lines of `columns` columns. A longer word has a line of its own. There is always one
-/// line.
+/// Wraps `text` into lines of `columns` columns. A longer word has a line of its own. There is
+/// always one line.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     if breadth(text) <= columns {
@@ -79,8 +79,8 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
-/// Every line of `text` in `columns` columns: what does not fit goes on below, two blanks further
-/// in than its beginning.
+/// Wraps every line of `text` to `columns` columns. Continued lines are indented by two more
+/// blanks.
 #[must_use]
 pub fn paragraphs(text: &str, columns: usize) -> String {
     let mut lines = Vec::new();
@@ -100,8 +100,8 @@ pub fn paragraphs(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// `text`, made safe to print on one line of a terminal. Names of a peer may hold control
-/// characters, or characters that look like others. Such characters are printed as escapes.
+/// Makes `text` safe to print on one line of a terminal. Control characters, and characters that
+/// look like others, are printed as escapes.
 #[must_use]
 pub fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()

@@ -62,8 +62,8 @@ impl Painter {
         self.put(&text);
     }
 
-    /// The control sequence that erases the drawn lines, also if a narrower terminal has wrapped
-    /// them.
+    /// Returns the control sequence that erases the drawn lines, even if a narrower terminal has
+    /// wrapped them.
     fn erased(&mut self) -> String {
         if self.drawn.is_empty() {
             return String::new();

@@ -33,7 +33,8 @@ impl Align {
     }
 }
 
-/// Rows under headings. `Display` gives each column what it needs, and ends without a line feed.
+/// Rows under headings. `Display` makes each column as wide as its contents, and ends without a
+/// line feed.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
@@ -48,7 +49,7 @@ struct Row {
 }
 
 impl Table {
-    /// A table with these columns and no row.
+    /// Makes a table with these columns and no row.
     #[must_use]
     pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Align)>) -> Self {
         let columns = columns.into_iter().map(|(heading, align)| (heading.into(), align));
@@ -79,8 +80,8 @@ impl Table {
         }
     }
 
-    /// The table in `columns` columns of the screen, if words and numbers are short enough for
-    /// that. Ends without a line feed.
+    /// Returns the table in `columns` columns of the screen, if words and numbers are short enough.
+    /// It ends without a line feed.
     #[must_use]
     pub fn fit(&self, columns: usize) -> String {
         let pieces: Vec<_> =
