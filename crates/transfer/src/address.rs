@@ -28,7 +28,7 @@ pub enum AddressError {
          [2001:db8::7]:4747, eth0 or eth0:4747"
     )]
     Local,
-    /// A port stands where it has no meaning.
+    /// A port is given where none may be.
     #[error("write the address or the network interface without a port")]
     Port,
 }
@@ -66,7 +66,7 @@ impl FromStr for Endpoint {
     }
 }
 
-/// Where senders find a host: an address or a name, with or without a port.
+/// An advertised place of a host: an address or a name, with or without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advertised {
     /// An IP address.

@@ -1,4 +1,4 @@
-//! Who is named as a sender, and where what each sends lands.
+//! An admitted sender, and the directory for its trees.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret_words::NoWord;
@@ -11,22 +11,23 @@ use thiserror::Error;
 pub struct AllowedSender {
     /// The sender's public key.
     pub key: PublicKey,
-    /// Where its trees land below the receiver's directory. `None`: in the directory itself.
+    /// The directory for the sender's trees, below the receiver's directory. `None`: the receiver's
+    /// directory itself.
     pub below: Option<Subdirectory>,
 }
 
 /// Why a text names no sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AllowedSenderError {
-    /// What stands before `=` is no key.
+    /// The text before `=` is not a public key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// What stands behind `=` is no place.
+    /// The text behind `=` is not a path below a directory.
     #[error("the directory of {key}: {why}: write a path below the one that is received into")]
     Place {
         /// The sender's public key.
         key: PublicKey,
-        /// What is wrong with the path.
+        /// The mistake in the path.
         why: NameError,
     },
     /// A key has two places.

@@ -1,4 +1,4 @@
-//! What an application that uses the library sends in its HELLO, encrypted for the listener alone.
+//! The data of an application's HELLO, encrypted for the listener alone.
 //!
 //! ```text
 //! version 1 (1), kind 4 (1), permission (16), length (1), protocol; what follows is for later versions

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use byway_engine::data::BufferPool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The largest buffer that is kept, in bytes: what the engine wants of a large file at once
+/// The largest buffer that is kept, in bytes: the size of one read of a large file
 /// (`byway_engine::data::OutgoingLimits::read_size`).
 const MAX_KEPT_LEN: usize = 256 << 10;
 /// The most bytes of unused buffers that are kept.
 const MAX_SPARE_BYTES: usize = 8 << 20;
 
-/// Buffers that wait for their next use.
+/// A pool of buffers that wait for their next use.
 #[derive(Clone, Default)]
 pub(crate) struct Buffers(Arc<Mutex<BufferPool>>);
 
@@ -26,8 +26,8 @@ impl Buffers {
         buffer
     }
 
-    /// Makes shared bytes from a buffer. When all their holders have dropped them, the buffer is
-    /// used again.
+    /// Makes shared bytes from a buffer. The buffer returns to the pool when the last holder drops
+    /// the bytes.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
         if !(BufferPool::MIN_BUFFER_BYTES..=MAX_KEPT_LEN).contains(&buffer.capacity()) {
             return buffer.into();

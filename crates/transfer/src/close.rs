@@ -28,13 +28,13 @@ use byway_files::Printable;
 pub enum CloseCode {
     /// The closing side cannot go on.
     Failed = 1,
-    /// The receiver accepts only the other kind of transfer: files, or a stream.
+    /// The receiver accepts only transfers of the other kind: files, or a stream.
     OtherKind = 2,
-    /// The closing side got no more answers from the other side.
+    /// The closing host got no more answers from the peer.
     Lost = 5,
     /// The receiver does not admit this sender.
     NotAdmitted = 6,
-    /// The data that arrived differ from what was sent.
+    /// The received data differ from the sent data.
     Damaged = 7,
     /// The receiver has the session that the sender asked about.
     SessionKnown = 8,
@@ -118,8 +118,8 @@ pub(crate) fn goodbye(outcome: &Result<(), TransferError>) -> (u64, String) {
     }
 }
 
-/// Why a connection is over that should not be, as an error of this side. `by_peer`: the other side
-/// closed it.
+/// Returns the error for a connection that ended too early, from the code and reason of its CLOSE.
+/// `by_peer`: the peer closed it.
 pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError {
     // It may be the peer's text: one line, whatever that holds.
     let reason = Printable(reason.as_bytes()).to_string();

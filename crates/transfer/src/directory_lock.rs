@@ -12,8 +12,8 @@ use std::path::Path;
 /// Bytes of the longest text in a lock file: a process's number and its host's name.
 const MAX_TEXT_BYTES: u64 = 300;
 
-/// A directory into which this process writes, locked against others. The lock ends when this value
-/// is dropped or the process ends.
+/// A lock on a directory into which this process writes. It ends when this value is dropped or the
+/// process ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _directory: Option<OwnedFd>,
@@ -36,8 +36,8 @@ pub enum DirectoryLockError {
 }
 
 impl DirectoryLock {
-    /// Locks `directory` for a receiver. Others may receive into it, too. A sink that writes into
-    /// it is named in its file `name`.
+    /// Locks `directory` for a receiver, together with other receivers. If a sink holds it, the
+    /// error names the sink from its lock file `name`.
     ///
     /// # Errors
     /// A sink writes into it.
@@ -91,7 +91,7 @@ fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<OwnedFd>, 
     }
 }
 
-/// The process that holds the lock, as the lock file describes it.
+/// Returns the description of the process that holds the lock, from the lock file.
 fn holder(file: &File) -> Option<String> {
     let mut text = String::new();
     file.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;

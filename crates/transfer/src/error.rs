@@ -1,5 +1,5 @@
-//! What can go wrong. The text of an error is one sentence for a person: what happened, where, and
-//! what to do about it.
+//! The errors of this library. The text of an error is one sentence for a person: what happened,
+//! where, and what to do about it.
 
 use crate::session::no_answer::NoAnswer;
 use crate::state_directory::state_error::StateError;
@@ -37,7 +37,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The file for what happens on paths cannot be made.
+    /// The log file of path events cannot be made.
     #[error("{}: {source}", file.display())]
     SessionLog {
         /// The file.
@@ -45,7 +45,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A relay's addresses make no word.
+    /// A relay word cannot be made from a relay's addresses.
     #[error("this relay cannot be named")]
     RelayWord(#[source] RelayWordError),
     /// A key or other file in the state directory cannot be used.
@@ -83,7 +83,7 @@ pub enum TransferError {
     /// The transfer was stopped on this side.
     #[error("stopped before the transfer was complete")]
     Stopped,
-    /// As many bytes travelled as the program on this side lets through.
+    /// The transfer reached the byte limit of this host's program.
     #[error("the limit of bytes is reached; what arrived is kept, the same command goes on from there")]
     ByteLimit,
     /// No connection was made.
@@ -176,7 +176,7 @@ pub enum TransferError {
     TargetRefused {
         /// The target that was asked for.
         target: Target,
-        /// Why it is not connected.
+        /// The reason for the refusal.
         refusal: Refusal,
     },
     /// A forwarded connection to this target was reset before its end.
@@ -193,7 +193,7 @@ pub enum NotConnected {
     /// Nobody answers.
     #[error("{0}")]
     NoAnswer(NoAnswer),
-    /// Another host answers at the receiver's address.
+    /// The host at the receiver's address has another key.
     #[error(
         "the host at the ticket's address has another key than the ticket says: \
          ask the receiver for a new ticket"

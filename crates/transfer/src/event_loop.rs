@@ -11,7 +11,7 @@ use byway_wire::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What stands for the absence of a limit, in bytes per second.
+/// The value of no limit, in bytes per second.
 const NO_LIMIT: u64 = u64::MAX;
 
 /// Requests of the program to a running event loop.
@@ -46,7 +46,7 @@ impl Requests {
         self.cancel.load(Ordering::Acquire)
     }
 
-    /// This side's limits at the moment.
+    /// The limits of this side at the moment.
     #[must_use]
     pub fn limits(&self) -> RateLimits {
         let read = |rate: &AtomicU64| Some(rate.load(Ordering::Acquire)).filter(|rate| *rate != NO_LIMIT);
@@ -61,7 +61,7 @@ impl Requests {
     }
 }
 
-/// A running event loop with its owner, as the program's thread sees it:
+/// A running event loop and its owner, as a handle for the program's thread:
 /// [`Sending`](crate::Sending), [`Receiving`](crate::Receiving) or
 /// [`Forwarding`](crate::Forwarding).
 pub struct EventLoop<O: Owner, N = TransferEvent> {
@@ -85,7 +85,7 @@ impl<O: Owner, N> EventLoop<O, N> {
         self.news.next(patience)
     }
 
-    /// What ends the wait of [`next`](Self::next), for other threads.
+    /// Returns a handle with which other threads end the wait of [`next`](Self::next).
     #[must_use]
     pub fn interrupter(&self) -> Interrupter<N> {
         self.news.interrupter()
@@ -98,20 +98,20 @@ impl<O: Owner, N> EventLoop<O, N> {
         self.driver.is_finished()
     }
 
-    /// Asks the owner to end the transfer, and to tell the other side.
+    /// Asks the owner to end the transfer and to notify the peer.
     pub fn cancel(&self) {
         self.requests.cancel.store(true, Ordering::Release);
         self.driver.waker().wake();
     }
 
-    /// Sets the limits from now on, in place of those that it began with. A sender heeds `up`, a
-    /// receiver `down`, and a forwarder both.
+    /// Replaces the bandwidth limits. A sender applies `up`, a receiver `down`, and a forwarder
+    /// both.
     pub fn set_limits(&self, limits: RateLimits) {
         self.requests.set_limits(limits);
         self.driver.waker().wake();
     }
 
-    /// Wakes the event loop, for example after something was queued for it.
+    /// Returns the waker of the event loop, for example to use after data was queued for it.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         self.driver.waker()

@@ -1,4 +1,4 @@
-//! What a transfer tells the program while it runs.
+//! The events of a running transfer, for the program.
 
 use crate::error::TransferError;
 use crate::inbound_relays::UselessRelay;
@@ -40,10 +40,10 @@ pub enum TransferEvent {
     },
     /// A step in looking up a name of the receiver.
     Name(NameStep),
-    /// What a transfer would do with an entry, for a sender that asks. Programs must read these, or
-    /// the look waits.
+    /// The effect that a transfer would have on an entry, for a sender's dry run. The program must
+    /// read these events, or the dry run waits.
     Looked {
-        /// What it would do.
+        /// The effect on the entry.
         what: LookedAt,
         /// Bytes of a file, or the number of entries that would go.
         amount: u64,

@@ -1,5 +1,5 @@
-//! What transfers left and nobody took up for long is removed, beside other work: nobody waits for
-//! it.
+//! Removes leftovers of transfers that were not resumed for long. It runs beside other work, and
+//! delays none.
 
 use crate::allowed_sender::AllowedSender;
 use byway_files::{Timestamp, expire_journals, expire_partials, expire_trash};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread::Builder;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Removes expired unfinished files and expired trash below a receiver's directory, and below those
-/// of its senders, in a thread of its own.
+/// Removes expired unfinished files and expired trash in a receiver's directory and in its senders'
+/// directories. A thread of its own does so.
 pub(crate) fn expire_beside(directory: PathBuf, senders: &[AllowedSender]) {
     let below = senders.iter().filter_map(|sender| sender.below.as_ref());
     let below: Vec<PathBuf> =

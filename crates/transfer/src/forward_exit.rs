@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 /// may have many keys. An idle session takes some 100 KB.
 const MAX_SESSIONS: usize = 512;
 
-/// Who asks, and the name of the program that does.
+/// The sender's key, and the id of its program.
 type ProgramId = (PublicKey, [u8; 16]);
 
-/// Whose a session is.
+/// The sender of a session.
 #[derive(Clone, Copy, Debug)]
 struct SessionOwner {
     program: ProgramId,
@@ -38,7 +38,7 @@ impl SessionOwner {
     }
 }
 
-/// All sessions that ask for forwarded connections, and these connections.
+/// All sessions that ask for forwarded connections, and their connections to targets.
 pub(crate) struct Exits {
     exit: Exit,
     waker: Waker,
@@ -49,7 +49,8 @@ pub(crate) struct Exits {
 }
 
 impl Exits {
-    /// `control` is that of the driver to come.
+    /// Makes an exit without sessions. `control` belongs to the event loop that will drive the
+    /// exit.
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         let (exit, waker) = (Exit::new(allow, most, control), control.waker().clone());
         Self { exit, waker, sessions: BTreeMap::new(), made: 0, served: None }
@@ -82,7 +83,7 @@ impl Exits {
         self.sessions.values().any(|known| known.program == *asker)
     }
 
-    /// Notes that a session ended, before the endpoint forgets it.
+    /// Ends the connections of a session that ended, before the endpoint forgets the session.
     pub fn leave(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         if self.sessions.remove(&handle).is_some() {
             self.exit.leave(handle, endpoint.connection_mut(handle), now);
@@ -116,7 +117,8 @@ impl Exits {
         self.exit.is_idle()
     }
 
-    /// Who was connected to a target since this was asked last: the ticket is theirs.
+    /// Returns the sender that was connected to a target since the last call. It becomes the owner
+    /// of the ticket.
     pub const fn take_served(&mut self) -> Option<PublicKey> {
         self.served.take()
     }
@@ -131,7 +133,8 @@ mod tests {
         Some(NetworkPrefix::of(IpAddr::from([198, 51, number, 7])))
     }
 
-    /// How many sessions begin that a key from this range, each a new one, asks for.
+    /// Begins sessions with a new key for each number of the range. Returns how many of them are
+    /// admitted.
     fn begin(
         sessions: &mut Vec<SessionOwner>,
         keys: std::ops::Range<u16>,

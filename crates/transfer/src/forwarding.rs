@@ -34,16 +34,16 @@ use std::sync::Arc;
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 256;
-/// How long to stay after the end, so that a lost CLOSE can be sent again.
+/// Time to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
 /// The silence of the receiver after which the user is told.
 const SILENCE_WARNING: Duration = Duration::from_secs(5);
-/// How long a warning is not repeated.
+/// Time after which an equal warning is shown again.
 const WARNING_REPEAT_INTERVAL: Duration = Duration::from_secs(10);
-/// How many different warnings are remembered.
+/// The most different warnings that are remembered.
 const MAX_KEPT_WARNINGS: usize = 64;
 
-/// What a forwarder does: its receiver, its ports and its settings.
+/// The settings of a forwarder: its receiver, its ports and its options.
 pub struct ForwardingPlan {
     /// The key pair of this host.
     pub identity: Identity,
@@ -68,12 +68,12 @@ pub struct ForwardingPlan {
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
-    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of
-    /// these.
+    /// To use addresses that this host gets later, too, where they may lead to one of these
+    /// addresses. `None`: not to.
     pub follow: Option<Vec<IpAddr>>,
-    /// Bytes per second that this side takes from the receiver at most, over all paths and
-    /// connections together, until others are [set](EventLoop::set_limits). [`Config::cap`] limits
-    /// what this side sends. [`receiving_window`](crate::receiving_window) fits the configuration.
+    /// The most bytes per second that this host takes from the receiver, over all paths and
+    /// connections, until [`set_limits`](EventLoop::set_limits). [`Config::cap`] limits the other
+    /// direction. [`receiving_window`](crate::receiving_window) fits the configuration.
     pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,
@@ -140,7 +140,8 @@ impl Forwarding {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits for the end: what was forwarded, and why it ended if it was not asked to.
+    /// Waits for the end. Returns the counters, and an error if the forwarding ended without being
+    /// asked to.
     ///
     /// # Errors
     /// The event loop broke.
@@ -157,7 +158,7 @@ impl Forwarding {
 pub struct Forwarder {
     keeper: SessionKeeper,
     entry: Entry,
-    /// The connection of this process itself, if it has one.
+    /// The connection of this process's own input and output, if there is one.
     bridge: Option<PipeBridge>,
     waker: Waker,
     news: NewsSender<TransferEvent>,
@@ -169,11 +170,11 @@ pub struct Forwarder {
     limit: Option<ReceiveLimit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
-    /// Sentences that the user was told, and when.
+    /// The warnings that were shown, and when.
     said: BTreeMap<String, Instant>,
-    /// Whether the user was told that there is no session.
+    /// Whether the user has been told that there is no session.
     is_away_told: bool,
-    /// The progress of what the receiver sends.
+    /// The counters of data from the receiver.
     arrival_counter: ProgressCounter,
     counters: ForwardCounters,
     /// Whether the counters had changed at the last look.
@@ -293,7 +294,7 @@ impl Forwarder {
         }
     }
 
-    /// Tells how far the session is.
+    /// Sends the program an event with the progress of the session.
     fn tell_progress(&mut self, endpoint: &mut Endpoint, now: Instant) {
         if self.keeper.silence(now) >= SILENCE_WARNING {
             self.warn("nothing is heard from the receiver: connections wait for it".into(), now);

@@ -37,7 +37,7 @@ pub enum ConnectionPurpose {
     Ping,
     /// Forwarded connections of programs. Both sides send with this class.
     Forward(Class),
-    /// A question what a transfer of files and directories would do.
+    /// A dry run: the sender asks what a transfer of files and directories would do.
     Look,
 }
 

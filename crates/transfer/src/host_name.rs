@@ -11,7 +11,7 @@ use thiserror::Error;
 #[error("a host name has letters, digits, hyphens and dots, at most 253 bytes, and does not end in a number")]
 pub struct HostNameError;
 
-/// The name of a host, in small letters and without a dot at its end.
+/// The name of a host, in lower case and without a final dot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostName(forward_target::Name);
 
@@ -44,7 +44,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// A receiver's host by name, with the port at which it listens.
+/// The name of a receiver's host, and the port at which the receiver listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedAddress {
     /// The name of the host.

@@ -1,6 +1,7 @@
-//! What runs on this host, and what ran. Each process has a [`StatusBoard`] with a socket in the
-//! runtime directory. The socket answers one request per connection, a line of JSON, with a line of
-//! JSON. [`ask_all`] asks every process. Transfers that ended are lines of a [`History`].
+//! The processes of this host, and their ended transfers. Each process has a [`StatusBoard`] with a
+//! socket in the runtime directory. The socket answers one request per connection, a line of JSON,
+//! with a line of JSON. [`ask_all`] asks every process. Transfers that ended are lines of a
+//! [`History`].
 
 mod history;
 mod query;

@@ -1,5 +1,5 @@
-//! Who somebody is: a key pair on Curve25519 (RFC 7748), the secret half never printed, the public
-//! half as a word.
+//! The identity of a host: a key pair on Curve25519 (RFC 7748). The secret half is never printed;
+//! the public half has a text.
 
 use crate::error::Error;
 use crate::secret::Secret;

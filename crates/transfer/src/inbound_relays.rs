@@ -1,5 +1,4 @@
-//! Relays at which a host stands so that others reach it: which work, and what is to be said of
-//! those that do not.
+//! Relays through which others reach a host: which of them work, and the troubles of the others.
 
 use crate::secret::Secret;
 use crate::sockets::is_private;
@@ -17,16 +16,16 @@ const PROPOSED_PREFIX_BITS: (u8, u8) = (24, 64);
 /// A relay through which this host cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UselessRelay {
-    /// Its word.
+    /// The relay's word.
     pub word: Word,
     /// The sentence for the user about the relay.
     pub message: String,
 }
 
-/// The relays, by their words.
+/// The relays at which this host is registered, by their relay words.
 #[derive(Debug)]
 pub struct StandingRelays {
-    /// The secret in the tickets of this host, to whose holders relays tell where it is.
+    /// The secret in this host's tickets. Relays give this host's location to those who hold it.
     permission: Secret<[u8; 16]>,
     words: Vec<StandingWord>,
 }
@@ -50,8 +49,8 @@ impl StandingRelays {
         Self { permission, words: Vec::new() }
     }
 
-    /// Registers this host with the relay of a word, and has the relay check it. Returns a warning
-    /// if the relay cannot be used.
+    /// Registers this host at the relay of a relay word, and starts a check of the relay. Returns a
+    /// warning if the relay cannot be used.
     pub fn stand(&mut self, endpoint: &mut Endpoint, now: Instant, word: Word) -> Option<UselessRelay> {
         let tried = endpoint.stand_at_for(now, &word, self.permission.expose());
         let (tried, trouble) = match tried {
@@ -64,8 +63,8 @@ impl StandingRelays {
         useless
     }
 
-    /// The relay leads here, as `reachable` says. Returns what a ticket names: the relay under a
-    /// word of the grant, and rather one that has not worked before.
+    /// Notes that the relay leads here, as `reachable` reports. Returns the relay as the ticket
+    /// names it, under a relay word of that grant, preferably one that had not worked before.
     pub fn on_reachable(&mut self, reachable: &Reachable) -> Option<GreetedRelay> {
         let Reachable { relay, grant, address, consent, is_remembered } = *reachable;
         let fits = |it: &StandingWord| it.is_at(relay, grant);
@@ -77,8 +76,8 @@ impl StandingRelays {
         Some(GreetedRelay { word: standing.word.clone(), reach })
     }
 
-    /// An address of a relay is in trouble. What to say, once no other address of it may work, and
-    /// at once if the word itself is refused.
+    /// Notes trouble with one address of a relay. Returns a warning once no address is left that
+    /// may work, or at once if the relay word itself is refused.
     pub fn on_trouble(
         &mut self,
         relay: SocketAddr,
@@ -103,7 +102,7 @@ impl StandingWord {
     }
 }
 
-/// The warning about a relay, after all its addresses were tried.
+/// Makes the warning about a relay, after all its addresses were tried.
 fn useless(word: &Word, addresses: &[SocketAddr], trouble: RelayTrouble) -> UselessRelay {
     let shown: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let from = addresses.first().and_then(|relay| source_for(relay.ip()));
@@ -111,7 +110,8 @@ fn useless(word: &Word, addresses: &[SocketAddr], trouble: RelayTrouble) -> Usel
     UselessRelay { word: word.clone(), message }
 }
 
-/// Why a relay leads not here. `from`: the address of this host that it sees, if no NAT is between.
+/// Returns why a relay does not lead here. `from`: this host's address as the relay sees it without
+/// a NAT.
 fn why(trouble: RelayTrouble, from: Option<IpAddr>) -> String {
     let network = match (trouble, from) {
         (RelayTrouble::Refused(Reason::Destination), Some(from)) if is_private(from) => proposed(from),
@@ -133,7 +133,7 @@ mod tests {
     const V4: &str = "192.0.2.7:4748";
     const V6: &str = "[2001:db8::7]:4748";
 
-    /// A host that tries a relay at two addresses, under two words.
+    /// Makes a host that tries a relay at two addresses, under a relay word for each grant.
     fn standing(grants: &[u32]) -> StandingRelays {
         let relays = [V4, V6].map(|text| text.parse().unwrap());
         let terms = Terms {

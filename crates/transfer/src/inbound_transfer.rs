@@ -30,13 +30,13 @@ use std::thread::Builder;
 const PIECE_BYTES: usize = 64 << 10;
 /// Tasks handed over at once, mostly.
 const TASK_BATCH: usize = 32;
-/// The part of its share of the receiver's limit at which a transfer counts as held up by the
+/// The part of its share of the receiver's limit from which a transfer counts as held up by the
 /// limit.
 const USED_SHARE_THRESHOLD: f64 = 0.75;
-/// A transfer that sends nothing for so long after its start may lose its place to another. A
-/// sender begins at once.
+/// The silence after its start with which a transfer may lose its place to another transfer.
+/// Senders send at once.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of reports that wait for the sender. When as many wait, what arrives waits too.
+/// Bytes of reports that wait for the sender. At this number, incoming data wait too.
 const MAX_QUEUED_REPORT_BYTES: usize = 1 << 20;
 
 /// Identifies one of a receiver's transfers.
@@ -57,7 +57,7 @@ pub(crate) struct Inbound {
     network: Option<NetworkPrefix>,
     came_at: Instant,
     is_pipe: bool,
-    /// Whether its sender asks what a transfer would do.
+    /// Whether the sender runs a dry run.
     is_look: bool,
     /// Receives the bytes that were not handed to the disk thread when the transfer ends early.
     rest: Sender<Vec<WriteRequest>>,
@@ -156,7 +156,8 @@ impl Inbound {
         })
     }
 
-    /// Its place among the transfers. It counts as silent if nothing came for long.
+    /// Returns the transfer's place among the transfers. A transfer from which nothing came for
+    /// long counts as silent.
     pub fn seat(&self, session: Handle, now: Instant) -> Seat<Handle> {
         let is_silent = self.manifest == 0 && !self.read && now.since(self.came_at) >= SILENCE_TIMEOUT;
         Seat { session, network: self.network, is_silent, came_at: self.came_at }
@@ -194,22 +195,22 @@ impl Inbound {
         self.id.number
     }
 
-    /// Whether its sender asks what a transfer would do, and nothing is received.
+    /// Whether the sender runs a dry run, so that nothing is received.
     pub const fn is_look(&self) -> bool {
         self.is_look
     }
 
-    /// Since when nothing is left to do but to hear the sender's goodbye.
+    /// Returns the time since which only the sender's CLOSE is missing.
     pub const fn done_at(&self) -> Option<Instant> {
         self.done_at
     }
 
-    /// Why the transfer cannot go on. Each failure is returned once.
+    /// Returns why the transfer cannot go on. Each failure is returned once.
     pub const fn failure(&mut self) -> Option<TransferError> {
         self.failure.take()
     }
 
-    /// The progress, if it is time for another look.
+    /// Returns the progress, if the next report is due.
     pub fn look(
         &mut self,
         connection: &mut Connection,
@@ -227,7 +228,8 @@ impl Inbound {
         Some(TransferProgress { pause, origin: Some(self.origin()), ..tally })
     }
 
-    /// How much is done when `received` bytes of the stream and of files were received.
+    /// Returns the transfer's amounts, of which `received` bytes of the stream and of files have
+    /// arrived.
     fn amount(&self, received: u64) -> TransferAmount {
         if self.is_pipe {
             return TransferAmount { bytes: received, travelled: received, total: None };
@@ -262,8 +264,8 @@ impl Inbound {
         (self.id.peer, self.id.transfer) == (peer, transfer)
     }
 
-    /// Ends it early: what has arrived is written by the thread that writes, whose end can be
-    /// waited for.
+    /// Ends the transfer early. The disk thread still writes the data that arrived; the returned
+    /// receiver is closed when it is done.
     pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<PipeTotal> {
         if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
             incoming.flush();
@@ -342,8 +344,8 @@ impl Inbound {
         }
     }
 
-    /// Hands received data to the disk thread as far as it has room. Data that stay slow the sender
-    /// down.
+    /// Hands received data to the disk thread as far as it has room. Data that wait for room slow
+    /// the sender down.
     fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut ReceiveLimit>) {
         let allows = |limit: &mut Option<&mut ReceiveLimit>| limit.as_mut().is_none_or(|it| it.allows(now));
         let spend =

@@ -24,10 +24,10 @@ use std::str::FromStr;
 pub const LENDING_PORT: u16 = 4748;
 /// Time between two checks of this host's addresses.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a word of this relay's own would be valid. Nobody is given one.
+/// The validity of the relay word that a relay makes for itself. Nobody receives that word.
 const WORD_LIFETIME: Duration = Duration::from_secs(60);
 
-/// How many bytes a host relays for others before it stops.
+/// The most bytes that a host relays for others per day or month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
     /// The most bytes a day (UTC).
@@ -62,13 +62,14 @@ impl fmt::Display for Quota {
 
 /// The settings of a host that relays for others, and the registry that lists it.
 pub struct LendingPlan {
-    /// How many bytes the host relays in all.
+    /// The most bytes that the host relays for others.
     pub quota: Quota,
     /// Bytes per second of either direction; `None`: as many as the line has shown.
     pub rate: Option<u64>,
-    /// The registry's word for joining.
+    /// The registry word for joining.
     pub registry: RegistryWord,
-    /// Outside addresses that lead here; those without a port, at the port that is listened on.
+    /// Public addresses that lead to this host. Those without a port get the port on which the
+    /// relay listens.
     pub advertise: Vec<Endpoint>,
     /// Networks that may be forwarded to besides the public Internet.
     pub allow: Vec<Prefix>,
@@ -81,7 +82,7 @@ pub enum LendingEvent {
     Listed(Vec<SocketAddr>),
     /// Something a person should know.
     Told(String),
-    /// The counters of what was relayed, as requested.
+    /// The counters of the relay, as requested.
     Relayed(Box<RelaySummary>),
 }
 
@@ -104,7 +105,7 @@ pub struct Lending {
 }
 
 impl Lending {
-    /// Starts, with what the state directory keeps for that.
+    /// Starts to relay for others, with the key and the counts in the state directory.
     ///
     /// # Errors
     /// Another process lends with this state directory; or as for a relay.
@@ -288,7 +289,7 @@ fn lock(path: &std::path::Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// The addresses at which others find this host: those advertised, or else its own.
+/// Returns the addresses at which other hosts find this one: the advertised ones, or else its own.
 fn addresses(plan: &LendingPlan, bound: &[SocketAddr]) -> Vec<SocketAddr> {
     let port = bound.first().map_or(LENDING_PORT, SocketAddr::port);
     let mut addresses = match plan.advertise.as_slice() {

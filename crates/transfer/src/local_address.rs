@@ -8,11 +8,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The longest name of an interface (`IFNAMSIZ`, less the byte at its end).
+/// The longest name of an interface in bytes (`IFNAMSIZ` without the final zero).
 const MAX_INTERFACE_NAME_LEN: usize = 15;
 
-/// A local address to bind, or an interface, which stands for the addresses that it has when it is
-/// used. A text that could be either is an address.
+/// A local address to bind, or an interface for all addresses that it has at that time. A text that
+/// could be both is an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalAddress {
     /// An IP address.
@@ -25,7 +25,7 @@ pub enum LocalAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceName(String);
 
-/// Why an interface stands for no address.
+/// The reason why an interface name gives no local address.
 #[derive(Debug, Error)]
 pub enum NoLocalAddress {
     /// There is no interface of this name.
@@ -109,8 +109,8 @@ impl LocalAddress {
     }
 }
 
-/// The addresses that an option of this host's addresses stands for now. Where no port was asked
-/// for, they have this one; port 0 lets the system pick a free one.
+/// Returns the addresses that options for local addresses mean now. Options without a port get
+/// `port`; 0 lets the system choose one.
 ///
 /// # Errors
 /// An interface does not exist, or has no address.

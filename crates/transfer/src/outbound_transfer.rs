@@ -1,5 +1,5 @@
-//! What the sender's owner does at each turn: carries bytes between the disk thread and the engine,
-//! never waiting.
+//! The sender's owner at each turn: it moves bytes between the disk thread and the engine, and
+//! never waits.
 
 use crate::disk::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN_TOTAL};
 use crate::disk::thread_channel::{BatchSender, batch_channel};
@@ -25,21 +25,21 @@ const MAX_READ_BYTES: usize = 16 << 20;
 const MAX_UNSENT_READS: usize = 512;
 /// Reads requested at once, mostly.
 const ASK_BATCH: usize = 32;
-/// The most messages that wait between the two threads. It exceeds what can be under way, so the
-/// disk thread never waits.
+/// The most messages that wait between the two threads. It exceeds the number of requests in
+/// flight, so the disk thread never waits.
 pub(crate) const MAX_QUEUED_MESSAGES: usize = MAX_READS + 16;
 /// Reports that may wait for the disk thread.
 const MAX_QUEUED_REPORTS: usize = 8;
 /// Objects that are announced and that the receiver does not have yet. Beyond this number no more
 /// are announced.
 const MAX_ANNOUNCED_OBJECTS: usize = 4096;
-/// How long after an empty piece of the manifest the next piece is requested, even if nothing
-/// happened.
+/// Time after an empty piece of the manifest until the next piece is requested, even if nothing
+/// else happens.
 const MANIFEST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(crate) const RECEIPT_LEN: usize = 8 + 32;
 
-/// What a connection sends: a tree or a stream.
+/// The content that a connection sends: a tree or a stream.
 pub(crate) enum Outbound {
     Tree(Box<OutboundTree>),
     Pipe(Box<OutboundPipe>),
@@ -54,7 +54,7 @@ impl Outbound {
         }
     }
 
-    /// Handles what the receiver sent.
+    /// Reads what the receiver sent.
     pub fn take(&mut self, incoming: &mut Incoming) {
         // What comes is read below whether it was announced or not.
         while incoming.next_event().is_some() {}
@@ -72,7 +72,8 @@ impl Outbound {
         }
     }
 
-    /// The rate in bytes per second that the receiver permits, if it sent a new one. 0: no limit.
+    /// Returns the rate in bytes per second that the receiver permits, if it sent a new one. 0: no
+    /// limit.
     pub const fn take_limit(&mut self) -> Option<u64> {
         match self {
             Self::Tree(tree) => tree.limit.take(),
@@ -96,7 +97,7 @@ impl Outbound {
         }
     }
 
-    /// Whether the limit of bytes holds something back, and the receiver has all before it.
+    /// Whether the byte limit holds data back, and the receiver has all data before that.
     pub fn is_at_byte_limit(&self, out: &Outgoing) -> bool {
         let counters = out.progress();
         match self {
@@ -109,7 +110,7 @@ impl Outbound {
         }
     }
 
-    /// Ends all requests to the thread that reads files, so that it can end.
+    /// Closes the channel to the thread that reads files, so that the thread can end.
     pub fn hang_up(&mut self) {
         match self {
             Self::Tree(tree) => tree.asks = batch_channel(1).0,
@@ -117,7 +118,7 @@ impl Outbound {
         }
     }
 
-    /// How the transfer ended. `None`: it goes on.
+    /// Returns the result of the transfer. `None`: the transfer goes on.
     pub fn ending(&mut self) -> Option<Result<TreeDone, TransferError>> {
         match self {
             Self::Tree(tree) => tree.ending.take(),
@@ -125,7 +126,7 @@ impl Outbound {
         }
     }
 
-    /// How much of the transfer the receiver has acknowledged.
+    /// Returns the amount of data that the receiver has acknowledged.
     pub fn progress(&self, out: &Outgoing) -> TransferAmount {
         let acked = out.progress().acked;
         match self {
@@ -187,8 +188,8 @@ pub(crate) struct OutboundTree {
     manifest_piece: ManifestPiece,
     /// Whether a piece of the manifest was asked for.
     asked: bool,
-    /// When the last piece came, if it was empty and nothing has changed since. The next request
-    /// waits for a while after it.
+    /// The time of the last piece, if it was empty and nothing has changed since. The next request
+    /// waits for a while after this time.
     quiet: Option<Instant>,
     finished: bool,
     reads: usize,
@@ -198,7 +199,7 @@ pub(crate) struct OutboundTree {
     /// Objects that the engine has and the receiver has not.
     objects: usize,
     manifest_sent: u64,
-    /// Bytes that do not travel: the receiver has them from an earlier try, or they are holes.
+    /// Bytes that are not sent: the receiver has them from an earlier attempt, or they are holes.
     skipped: u64,
     byte_limit: ByteLimit,
     /// The rate in bytes per second that the receiver permits, if it sent a new one.

@@ -1,4 +1,4 @@
-//! What a person calls a path.
+//! The names of paths, for people.
 
 use byway_engine::Route;
 use byway_wire::Local;
@@ -48,7 +48,7 @@ pub fn relay_name(relay: SocketAddr, local: Local, locals: &[SocketAddr]) -> Str
     }
 }
 
-/// The local address of a path. `None`: it is the only one of its family.
+/// Returns the local address of a path, for its name. `None`: this host has only one of the family.
 fn source(v4: bool, local: Local, locals: &[SocketAddr]) -> Option<IpAddr> {
     let several = locals.iter().filter(|it| it.is_ipv4() == v4).count() > 1;
     locals.get(usize::from(local.0)).filter(|_| several).map(SocketAddr::ip)

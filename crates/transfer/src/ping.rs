@@ -25,17 +25,17 @@ use std::net::SocketAddr;
 
 /// Time between the probes of two relays. Nothing else is sent, and a person waits.
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the first round waits for more paths, in addition to the time for probing all relays.
+/// Time that the first round waits for more paths, in addition to the time for probing all relays.
 /// Before a relay can be a path, this host and the receiver must send it their first packets.
 const FIRST_ROUND: Duration = Duration::from_millis(2500);
-/// How long the first round waits for more paths, where no relay is in play.
+/// Time that the first round waits for more paths, if there is no relay.
 const FIRST_DIRECT_ROUND: Duration = Duration::from_millis(1000);
-/// How long a later round waits for the paths that earlier rounds found.
+/// Time that a later round waits for replies on the paths of earlier rounds.
 const LATER_ROUND: Duration = Duration::from_millis(1500);
-/// How long the first round waits for the answer of a registry.
+/// Time that the first round waits for the reply of a registry.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whom to ping, and how.
+/// The settings of a ping: the receiver, the relays and the rounds.
 pub struct PingPlan {
     /// The key pair of this host.
     pub identity: Identity,
@@ -49,7 +49,7 @@ pub struct PingPlan {
     pub sockets: Vec<Socket>,
     /// Whether TCP takes the place of UDP where that brings no answer.
     pub tcp: bool,
-    /// How often to connect.
+    /// Number of rounds. Each connects once.
     pub rounds: u32,
 }
 
@@ -70,9 +70,10 @@ pub struct Pings {
     pub routes: Vec<PingSummary>,
     /// Relays that did not work, or a registry that does not help, and why.
     pub troubles: Vec<String>,
-    /// What was looked up, and what that gave.
+    /// The lookups of host names, and their results.
     pub names: Vec<NameStep>,
-    /// Why nobody answered, and the reply on each path. `None`: the receiver answered.
+    /// The error and the reply on each path, if the receiver did not answer. `None`: the receiver
+    /// answered.
     pub unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
 
@@ -141,7 +142,7 @@ struct Pinger {
     round: u32,
     /// When the session of this round was established.
     connected_at: Instant,
-    /// Until when the first round waits for the registry.
+    /// The end of the first round's wait for the registry.
     asks_until: Instant,
     locals: Vec<SocketAddr>,
     found: BTreeMap<String, Vec<Duration>>,
@@ -203,7 +204,7 @@ impl Pinger {
         }
     }
 
-    /// How long this round waits for more paths to answer.
+    /// Returns the time that this round waits for replies on more paths.
     fn patience(&self) -> Duration {
         let relays = self.keeper.relays().len();
         let probes = PROBE_INTERVAL * u32::try_from(relays).unwrap_or(u32::MAX);

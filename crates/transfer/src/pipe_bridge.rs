@@ -28,11 +28,11 @@ const BUFFER_LEN: usize = 64 << 10;
 /// One connection that is not a program's, but goes from and to two descriptors of this process.
 #[derive(Debug)]
 pub struct PipedConnection {
-    /// What the connection leads to, at the receiver's side.
+    /// The target of the connection, at the receiver's side.
     pub target: Target,
     /// Bytes for the target are read from here. Its end is the end of this direction alone.
     pub input: OwnedFd,
-    /// The target's bytes are written here. It is closed after the last one.
+    /// The output for the target's bytes. It is closed after the last byte.
     pub output: OwnedFd,
 }
 
@@ -40,8 +40,8 @@ pub struct PipedConnection {
 pub(crate) struct PipeBridge {
     news: Receiver<Result<(), TransferError>>,
     is_written: bool,
-    /// A second holder of the connection's other end. So the output is not closed by a connection
-    /// that breaks: whoever reads it might end this process before it has said what happened.
+    /// A second owner of the connection's other end. It keeps the output open when the connection
+    /// breaks, so that the reader does not end this process before it reports why.
     _other: UnixStream,
 }
 
@@ -96,7 +96,7 @@ impl Reports {
     }
 }
 
-/// Moves bytes from `input` to the pair of sockets, and then its end.
+/// Copies bytes from `input` to the pair of sockets until the end, and then closes that direction.
 fn forth(input: &OwnedFd, pair: &UnixStream) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_LEN];
     loop {
@@ -113,7 +113,7 @@ fn forth(input: &OwnedFd, pair: &UnixStream) -> io::Result<()> {
     }
 }
 
-/// Moves bytes from the pair of sockets to `output`, and closes that after them.
+/// Copies bytes from the pair of sockets to `output` until the end, and then closes `output`.
 fn back(pair: &UnixStream, output: OwnedFd) -> Result<(), TransferError> {
     let mut buffer = vec![0; BUFFER_LEN];
     loop {
@@ -163,8 +163,8 @@ fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that was interrupted. Waits for a descriptor that somebody has set to nonblocking
-/// mode.
+/// Makes a call, and repeats it if a signal interrupted it. Waits if the descriptor is nonblocking
+/// and not ready.
 fn patiently(
     descriptor: impl AsFd,
     wanted: PollFlags,
@@ -190,7 +190,7 @@ mod tests {
     use std::net::Shutdown;
     use std::time::{Duration, Instant};
 
-    /// How long anything may take that is waited for.
+    /// The longest time that a test waits.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Looks until there is an error, or all is written.

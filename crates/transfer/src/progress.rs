@@ -1,4 +1,4 @@
-//! How far a transfer is, path by path, for those who look on.
+//! The progress of a transfer, path by path.
 
 pub(crate) mod cost_to_others;
 pub(crate) mod limiting_factor;
@@ -15,7 +15,7 @@ use limiting_factor::{Circumstances, PauseReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// Time between two looks at the progress.
+/// Time between two samples of the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Identifies one transfer of a receiver.
@@ -33,25 +33,25 @@ pub struct TransferId {
 /// A look at a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct TransferProgress {
-    /// Which transfer it is. `None` at a sender, which has only one.
+    /// The id of the transfer at a receiver. `None` at a sender, which has only one.
     pub origin: Option<TransferId>,
     /// Seconds since the session was established.
     pub seconds: f64,
     /// Payload bytes that the receiver has.
     pub bytes: u64,
-    /// Payload bytes of the whole transfer. `None`: they are not counted yet.
+    /// Payload bytes of the whole transfer. `None`: not counted yet.
     pub total: Option<u64>,
     /// Payload bits per second since the last look. Bytes that the receiver already had do not
     /// count.
     pub rate_bps: f64,
     /// Why the transfer is slower than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
-    /// What it cost others so far. Zero at a receiver, which sends nothing.
+    /// The transfer's cost to others so far. Zero at a receiver, which sends nothing.
     pub cost: CostToOthers,
     /// Every present path.
     pub paths: Vec<PathCounters>,
-    /// Where both sides send, the paths on which the other side did so far; those that go by one
-    /// name are one.
+    /// Where both hosts send: the paths that the peer has used so far. Paths with the same name are
+    /// merged.
     pub arrivals: Vec<PathCounters>,
 }
 
@@ -64,28 +64,28 @@ pub struct PathCounters {
     pub name: String,
     /// How the path's datagrams travel.
     pub route: Route,
-    /// The local address of its datagrams. `None`: the system chooses it.
+    /// This host's address on the path. `None`: the system chooses the address.
     pub local: Option<IpAddr>,
-    /// `probing`, `available`, `active`, `choked`, `closed`; of one that the other side sends on,
+    /// `probing`, `available`, `active`, `choked` or `closed`; for a path on which the peer sends,
     /// `active` or `idle`.
     pub state: &'static str,
-    /// Bytes sent over it, or received if the other side sends on it (UDP payload).
+    /// Bytes of UDP payload sent on the path, or received if the peer sends on it.
     pub bytes: u64,
     /// Bits per second since the last look.
     pub rate_bps: f64,
-    /// Smoothed round-trip time. `None`: it was not measured.
+    /// Smoothed round-trip time. `None`: not measured.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time of the latest 15 to 30 s. `None`: this side does not know it.
     pub base_rtt: Option<Duration>,
-    /// How long the newest acknowledged packet waited in queues. `None`: it was not measured.
+    /// Time that the newest acknowledged packet waited in queues. `None`: not measured.
     pub queueing: Option<Duration>,
-    /// The congestion window in bytes. `None`: the other side sends, or the path is over.
+    /// The congestion window in bytes. `None`: the peer sends on the path, or the path is closed.
     pub window: Option<u64>,
-    /// Bytes under way. `None`: the other side sends, or the path is over.
+    /// Bytes in flight. `None`: the peer sends on the path, or the path is closed.
     pub in_flight: Option<u64>,
-    /// How many packets were sent, acknowledgements included. `None`: the other side sends.
+    /// Number of packets sent, acknowledgements included. `None`: the peer sends on the path.
     pub packets: Option<u64>,
-    /// How many packets were lost. `None`: the other side sends on the path, and it alone knows.
+    /// Number of packets lost. `None`: the peer sends on the path, and only it knows.
     pub lost: Option<u64>,
     /// Why the path carries less than possible. `None`: no reason is known.
     pub pause: Option<PauseReason>,
@@ -93,14 +93,14 @@ pub struct PathCounters {
     pub used: bool,
 }
 
-/// How much of a transfer is done.
+/// The amounts of a transfer: done, sent and total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferAmount {
     /// Payload bytes that the receiver has.
     pub bytes: u64,
     /// Payload bytes that travelled.
     pub travelled: u64,
-    /// Payload bytes of the whole transfer. `None`: they are not counted yet.
+    /// Payload bytes of the whole transfer. `None`: not counted yet.
     pub total: Option<u64>,
 }
 
@@ -118,9 +118,9 @@ impl TransferAmount {
 pub struct ForwardCounters {
     /// Whether the forwarder has a session with the receiver.
     pub connected: bool,
-    /// How many connections programs have now.
+    /// Number of connections that programs have now.
     pub open: usize,
-    /// How many connections the receiver was asked to make.
+    /// Number of connections that the receiver was asked to make.
     pub opened: u64,
     /// Bytes from programs to targets.
     pub forth: u64,
@@ -131,7 +131,7 @@ pub struct ForwardCounters {
 /// The state of a path that is over.
 const CLOSED_STATE: &str = "closed";
 
-/// What is known of a path that is over.
+/// The last figures of a closed path.
 struct EndedFigures<'a> {
     route: &'a Route,
     bytes: u64,
@@ -147,7 +147,7 @@ pub struct ProgressCounter {
     looked: Option<Instant>,
     amount: TransferAmount,
     paths: BTreeMap<PathId, PathCounters>,
-    /// Since when nothing is heard on any path, as far as was looked.
+    /// The time since which all paths are silent, as of the last check.
     silent: Option<Instant>,
     /// Packets acknowledged at the last look.
     acknowledged: u64,
@@ -173,7 +173,8 @@ impl ProgressCounter {
         self.looked.is_some_and(|at| now.since(at) >= PROGRESS_INTERVAL)
     }
 
-    /// Looks at what this side sends. How long nothing is heard is found out here.
+    /// Returns the progress of the data that this host sends. It also finds how long all paths have
+    /// been silent.
     pub fn look(
         &mut self,
         now: Instant,
@@ -232,7 +233,7 @@ impl ProgressCounter {
         self.tally(now, amount, tally)
     }
 
-    /// Looks at what the other side sends. Those of its paths that go by one name are one.
+    /// Returns the progress of the data that the peer sends. Paths with the same name are merged.
     pub fn look_at_arrivals(
         &mut self,
         now: Instant,
@@ -278,12 +279,12 @@ impl ProgressCounter {
         )
     }
 
-    /// Enters the last figures of the paths on which this side sends, at the end of a session.
+    /// Records the last figures of the paths on which this side sends, at the end of a session.
     pub fn settle(&mut self, now: Instant, connection: &Connection, locals: &[SocketAddr]) {
         let _ = self.look(now, connection, locals, Circumstances::default(), self.amount);
     }
 
-    /// Enters the last figures of the paths on which the other side sends, at the end of a session.
+    /// Notes the last figures of the paths on which the peer sends, at the end of a session.
     pub fn settle_arrivals(&mut self, now: Instant, connection: &Connection, locals: &[SocketAddr]) {
         let _ = self.look_at_arrivals(now, connection, locals, self.amount);
     }
@@ -332,7 +333,7 @@ impl ProgressCounter {
         self.silent.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// What the transfer cost others so far.
+    /// Returns the transfer's cost to others so far.
     #[must_use]
     pub const fn cost(&self) -> CostToOthers {
         self.cost
@@ -344,14 +345,14 @@ impl ProgressCounter {
         self.paths.values().filter(|path| path.used).cloned().collect()
     }
 
-    /// Counters of the paths on which the other side sends.
+    /// Returns the counters of the paths on which the peer sends.
     #[must_use]
     pub fn arrivals(&self) -> Vec<PathCounters> {
         together(self.paths())
     }
 }
 
-/// Paths that go by one name as one, in the order in which they came.
+/// Merges paths with the same name, in the order in which they came.
 fn together(paths: Vec<PathCounters>) -> Vec<PathCounters> {
     let mut named: Vec<PathCounters> = Vec::new();
     for path in paths {

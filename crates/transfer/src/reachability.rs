@@ -1,5 +1,5 @@
-//! Who finds a host that is sent to, and what a firewall has to let in for that: in words for the
-//! person who started it.
+//! Sentences about which hosts can reach this one, and about the ports that a firewall must open,
+//! for the person who started the program.
 
 use crate::sockets::is_private;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub enum Role {
     Receiver,
     /// A sink, which a ticket leads to. Sources send over TCP alone.
     Sink,
-    /// A relay, which a word leads to.
+    /// A relay, to which a relay word leads.
     Relay {
         /// Whether the relay also forwards over TCP.
         tcp: bool,
@@ -22,7 +22,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What other hosts do with this host, as words of a sentence.
+    /// Returns what other hosts do with this host, as part of a sentence.
     const fn purpose(self) -> &'static str {
         match self {
             Self::Receiver | Self::Sink => "send here",
@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// What contains the host's addresses, as words of a sentence.
+    /// Returns the text that contains the host's addresses, as part of a sentence.
     const fn name(self) -> &'static str {
         match self {
             Self::Receiver | Self::Sink => "the ticket",
@@ -40,7 +40,7 @@ impl Role {
         }
     }
 
-    /// The transports by which the host is reached, as words of a sentence.
+    /// Returns the transports by which the host is reached, as part of a sentence.
     const fn carriers(self) -> &'static str {
         match self {
             Self::Receiver | Self::Registry | Self::Relay { tcp: false } => "UDP",
@@ -49,7 +49,7 @@ impl Role {
         }
     }
 
-    /// A warning if other hosts may not find this one at these addresses. `None`: they may.
+    /// Returns a warning if other hosts may not find this one at these addresses. `None`: they can.
     #[must_use]
     pub fn warning(self, addresses: &[SocketAddr]) -> Option<String> {
         let (purpose, name, carriers) = (self.purpose(), self.name(), self.carriers());
@@ -72,7 +72,7 @@ impl Role {
         })
     }
 
-    /// A sentence that says what a firewall must let in.
+    /// Returns a sentence that says which ports a firewall must open.
     #[must_use]
     pub fn firewall(self, ports: &BTreeSet<u16>) -> String {
         let shown: Vec<String> = ports.iter().map(u16::to_string).collect();
@@ -81,8 +81,8 @@ impl Role {
     }
 }
 
-/// A sentence that says what a firewall must let in for a receiver that is also reached through
-/// relays.
+/// Returns a sentence that says which ports a firewall must open for a direct path, for a receiver
+/// with relays.
 #[must_use]
 pub fn firewall_beside_relays(ports: &BTreeSet<u16>) -> String {
     format!(

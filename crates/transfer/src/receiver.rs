@@ -48,11 +48,11 @@ use std::sync::mpsc::{Receiver, TryRecvError, TrySendError};
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 1024;
-/// How long to stay after the end, so that a lost CLOSE can be sent again.
+/// Time to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
-/// How long a receiver waits for the sender to close after it told the sender everything.
+/// Time that a receiver waits for the sender's CLOSE after its last report.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long the end waits until received data are written.
+/// Time that the end waits until received data are written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Relays that are known to work, or of which a warning was given. Beyond this number no warnings
 /// are given of relays that senders offer.
@@ -70,9 +70,9 @@ pub struct ReceivingPlan {
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
     pub allow: Vec<AllowedSender>,
-    /// Whose the ticket is.
+    /// The owner of the ticket.
     pub owner: TicketOwner,
-    /// Where received data are written.
+    /// The place for received data.
     pub destination: Destination,
     /// The targets to which senders' programs may be connected.
     pub forwards: Allow,
@@ -80,10 +80,11 @@ pub struct ReceivingPlan {
     pub most_forwards: usize,
     /// Whether the receiver ends after one complete transfer.
     pub once: bool,
-    /// Bytes per second that are taken at most, of all senders together, until others are
-    /// [set](EventLoop::set_limits); `config` is to fit ([`receiving_config`]).
+    /// The most bytes per second that are received from all senders together, until
+    /// [`set_limits`](EventLoop::set_limits). `config` must fit, see [`receiving_config`].
     pub limit: Option<u64>,
-    /// Words of the relays at which it registers, so that others reach it through them.
+    /// The relay words of relays at which this host registers, so that senders reach it through
+    /// them.
     pub relays: Vec<Word>,
     /// The sockets to listen on.
     pub sockets: Vec<Socket>,
@@ -94,8 +95,8 @@ pub struct ReceivingPlan {
 }
 
 impl ReceivingPlan {
-    /// Receives into `directory` from whoever holds [`ticket`](Self::ticket), until it is stopped,
-    /// at every address of this host.
+    /// Makes a plan to receive into `directory` from senders with its [`ticket`](Self::ticket), at
+    /// every address of this host.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.
@@ -212,7 +213,7 @@ pub struct Server {
     begun_at: Option<Instant>,
     relays: Vec<Word>,
     destination: Destination,
-    /// Where trees of senders land, if it is not the destination itself.
+    /// The admitted senders, of which some have a directory of their own.
     allow: Vec<AllowedSender>,
     once: bool,
     limit: Option<ReceiveLimit>,
@@ -223,21 +224,21 @@ pub struct Server {
     requests: Arc<Requests>,
     /// The number of transfers begun so far.
     begun: u32,
-    /// How transfers ended of which the program takes no news for now.
+    /// Results of transfers that wait because the program does not read events now.
     untold: VecDeque<TransferEvent>,
     inbound: BTreeMap<Handle, Inbound>,
-    /// Writers of transfers that ended early. They still write what had arrived.
+    /// Writers of transfers that ended early, which still write the data that arrived.
     leaving: Vec<Receiver<PipeTotal>>,
     /// Transfers that are over and were complete.
     complete: u64,
     /// Connections of programs.
     exits: Exits,
     leave_at: Option<Instant>,
-    /// Where TCP connections come in.
+    /// The listener for TCP connections.
     entrance: Entrance,
     /// The relays through which the receiver can be reached.
     standing: StandingRelays,
-    /// Relays of which the user was told: that they work, or that a sender's relay does not.
+    /// Relays about which the user was told: that they work, or that a sender's relay does not.
     relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
 }
@@ -527,7 +528,7 @@ impl Server {
         }
     }
 
-    /// Tells every sender its share of the receiver's rate limit.
+    /// Sends every sender its share of the receiver's rate limit.
     fn share(&mut self) {
         let transfers = (self.inbound.len() as u64).max(1);
         let share = self.limit.map_or(0, |limit| (limit.rate() / transfers).max(1));

@@ -14,7 +14,7 @@ use thiserror::Error;
 /// The port of receivers in examples.
 const USUAL_PORT: u16 = 4747;
 
-/// Why what is advertised leads to no host.
+/// Why an advertised address or name leads to no host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoHost {
     /// The address is unspecified or multicast, or its port is 0.
@@ -33,7 +33,7 @@ pub enum NoHost {
     TooManyNames(usize),
 }
 
-/// Where a receiver can be reached directly.
+/// The addresses and names at which a receiver can be reached without a relay.
 #[derive(Debug)]
 pub struct DirectAddresses {
     /// Addresses for the ticket: those advertised, then the host's own. There are at most
@@ -66,7 +66,7 @@ impl DirectAddresses {
         Ok(Self { addresses, names, ports: bound.iter().map(SocketAddr::port).collect() })
     }
 
-    /// The ticket of a receiver at these addresses and names, without relays.
+    /// Makes the ticket of a receiver at these addresses and names, without relays.
     #[must_use]
     pub fn ticket(&self, key: PublicKey, permission: Secret<[u8; 16]>) -> Ticket {
         Ticket {
@@ -90,14 +90,14 @@ impl DirectAddresses {
         self.names.iter().any(|host| !host.name.is_localhost())
     }
 
-    /// A warning if other hosts may not find this one, whose role this is. `None`: they may.
+    /// Returns a warning if other hosts may not find this one in its `role`. `None`: they can.
     #[must_use]
     pub fn warning(&self, role: Role) -> Option<String> {
         if self.is_named() { None } else { role.warning(&self.addresses) }
     }
 }
 
-/// What is advertised, each once. A missing port is taken from `bound`.
+/// Returns the advertised addresses and names, each once. A missing port is taken from `bound`.
 fn with_ports(
     bound: &[SocketAddr],
     advertised: &[Advertised],
@@ -137,7 +137,7 @@ fn with_ports(
     Ok((addresses, names))
 }
 
-/// Whether a receiver can advertise all of this, on whichever port it listens.
+/// Whether a receiver can advertise all of `advertised`, at any port on which it may listen.
 ///
 /// # Errors
 /// As [`DirectAddresses::new`].
@@ -146,7 +146,7 @@ pub fn check_advertised(advertised: &[Advertised]) -> Result<(), NoHost> {
     with_ports(&[bound], advertised).map(drop)
 }
 
-/// The addresses among what is advertised, without their ports.
+/// Returns the advertised addresses, without their ports.
 #[must_use]
 pub fn outside_addresses(advertised: &[Advertised]) -> Vec<Endpoint> {
     let address = |advertised: &Advertised| match advertised {

@@ -1,5 +1,5 @@
-//! What hosts have to do with registries: a relay enrols, a sender asks for relays while it sends,
-//! a person asks what there is.
+//! The use of registries: a relay enrols, a sender asks for relays while it sends, and a person
+//! lists relays.
 
 mod cache;
 mod enrolling;

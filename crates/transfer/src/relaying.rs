@@ -49,8 +49,8 @@ use std::thread::JoinHandle;
 use uplink_counters::UplinkCounters;
 use words_watch::{WordsFile, WordsWatch};
 
-/// How much of what a TCP connection carries waits here, unless told otherwise. If the next hop is
-/// full, what one round reads finds room before it.
+/// The default of the bytes that wait in this process for each TCP connection. If the next hop is
+/// full, the bytes of one read still find room.
 const DEFAULT_TCP_LIMITS: TcpLimits = TcpLimits {
     read: 8 << 10,
     longest: 9 << 10,
@@ -70,12 +70,12 @@ const MAX_QUEUED_EVENTS: usize = 64;
 const MAX_QUEUED_ORDERS: usize = 16;
 /// Snapshots that wait for the disk.
 const MAX_QUEUED_SNAPSHOTS: usize = 4;
-/// Time between two looks at the system's date. The date of a host may be wrong until its network
-/// is up, and its monotonic clock stands still while it is suspended.
+/// Time between two checks of the system's date. The date may be wrong until the network is up, and
+/// the monotonic clock stops while the host is suspended.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// How far a restarted relay begins above the heartbeat number that it saved last. No number may be
-/// used twice. The relay may have sent heartbeats since it saved, for up to a minute, but fewer
-/// than this.
+/// The gap between the heartbeat number that a relay saved last and its first number after a
+/// restart. No number may be used twice. The relay may have sent heartbeats since it saved, for up
+/// to a minute, but fewer than this.
 const RESTART_HEARTBEAT_GAP: u64 = 1 << 16;
 /// The most seconds that an epoch that is over is believed to hold after a restart, since the clock
 /// may be wrong.
@@ -83,7 +83,7 @@ const MAX_LAST_EPOCH_SECONDS: u64 = 3_600;
 
 /// How to relay.
 pub struct RelayingPlan {
-    /// The secret from which all words of the relay are derived.
+    /// The secret from which all relay words of the relay are derived.
     pub key: Secret<[u8; 32]>,
     /// The destinations that the relay sends to.
     pub policy: Policy,
@@ -99,29 +99,31 @@ pub struct RelayingPlan {
     pub tcp_buffer: Option<usize>,
     /// The addresses at which senders reach the relay: one to four.
     pub addresses: Vec<SocketAddr>,
-    /// How long the word is good for.
+    /// How long the relay word is valid.
     pub expires: Duration,
-    /// Bytes per second that the word may use.
+    /// The most bytes per second that the relay word may use. `None`: no limit.
     pub rate: Option<u64>,
-    /// Bytes per day that the word may use.
+    /// The most bytes per day that the relay word may use. `None`: no limit.
     pub quota: Option<u64>,
-    /// Bytes per day over all words.
+    /// The most bytes that the relay forwards per day for all relay words together. `None`: no
+    /// limit.
     pub per_day: Option<u64>,
-    /// Bytes per month over all words.
+    /// The most bytes that the relay forwards per month for all relay words together. `None`: no
+    /// limit.
     pub per_month: Option<u64>,
-    /// How many accounts are kept at most: [`Config::accounts`].
+    /// The most accounts that the relay keeps: [`Config::accounts`].
     pub accounts: Option<usize>,
     /// The file for counts that survive a restart, see
-    /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). `None`:
-    /// they do not.
+    /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). `None`: no
+    /// counts are saved.
     pub keep: Option<PathBuf>,
-    /// The file of words that have names, see
+    /// The file of named relay words, see
     /// [`StateDir::relay_words_path`](crate::state_directory::StateDir::relay_words_path). `None`:
-    /// no such word opens anything.
+    /// no named word is valid.
     pub words: Option<PathBuf>,
-    /// The public keys of the registries that may make words for this relay.
+    /// The public keys of the registries that may make relay words for this relay.
     pub registries: Vec<[u8; 32]>,
-    /// The line that the relay lends, if it is an end host's: the one that leads to an address.
+    /// The line that an end host lends as a relay. `None`: the relay is not an end host's.
     pub lend: Option<LendLine>,
 }
 
@@ -140,16 +142,16 @@ pub fn listeners(sockets: &[Socket]) -> Result<Vec<Listener>, Error> {
     sockets.iter().map(bind).collect()
 }
 
-/// The line that an end host lends, given by an address to which it leads, and how much of it.
+/// The line that an end host lends, and the rate that it lends of it.
 #[derive(Clone, Copy, Debug)]
 pub struct LendLine {
     /// Bytes per second of either direction; `None`: as many as the line has shown.
     pub rate: Option<u64>,
-    /// Where the line leads.
+    /// An address to which the line leads.
     pub towards: IpAddr,
 }
 
-/// What a registry is told when the relay enrols.
+/// The data for a registry when the relay enrols.
 #[derive(Clone, Debug)]
 pub struct Enrolment {
     /// The relay's name at registries.
@@ -178,10 +180,10 @@ pub struct Relaying {
     flags: Arc<RelayFlags>,
     enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
-    /// The key from which words for others are made.
+    /// The key from which relay words for others are made.
     issuer: RelayKey,
     clock: Clock,
-    /// The thread that looks at the words that have names ends when this is dropped.
+    /// Ends the thread that watches the file of named relay words when it is dropped.
     _watch: Option<file_notice::NoticeEnd>,
 }
 
@@ -192,12 +194,12 @@ struct RelayFlags {
     report: AtomicBool,
     /// Whether the state writer requested the counts to save.
     snapshot: Arc<AtomicBool>,
-    /// The reserve that the relay may carry, because the disk has its count.
+    /// The reserve that the relay may use, because its count is on the disk.
     reserve: Arc<ReserveOffer>,
-    /// When the relay last carried anything, in nanoseconds of its clock. 0: never.
+    /// The time at which the relay last forwarded anything, in nanoseconds of its clock. 0: never.
     carried: AtomicU64,
     not_kept: Arc<AtomicU64>,
-    /// Where reports are left for [`CountersReader`]s.
+    /// The place at which reports are left for [`CountersReader`]s.
     desk: Arc<ReportDesk>,
 }
 
@@ -309,14 +311,14 @@ impl Relaying {
         })
     }
 
-    /// The relay's word, for senders.
+    /// Returns the relay's own relay word, for senders.
     #[must_use]
     pub const fn word(&self) -> &Word {
         &self.word
     }
 
-    /// A word for another host, with the rate and quota of the first. All words for one `name`
-    /// share them, also after a restart.
+    /// Makes a relay word for another host, with the rate and quota of the first. All words for one
+    /// `name` share them, also after a restart.
     #[must_use]
     pub fn word_for(&self, name: &[u8; 32], expires: Duration) -> Option<Word> {
         let [a, b, c, d, ..] = blake3::derive_key("byway relay v1 grant of a peer", name);
@@ -326,7 +328,8 @@ impl Relaying {
         self.issuer.issue(grant, self.word.relays().to_vec()).ok()
     }
 
-    /// What the registry with this key is told at enrolment. `None`: the plan does not name it.
+    /// Returns the data for the registry with this key at enrolment. `None`: the plan does not name
+    /// the registry.
     #[must_use]
     pub fn enrolment(&self, registry: &[u8; 32]) -> Option<&Enrolment> {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
@@ -344,13 +347,14 @@ impl Relaying {
         self.order(RelayCommand::Watch { range, addresses, first })
     }
 
-    /// Whether the host has a transfer of its own: registries offer others first. False as above.
+    /// Sets whether the host has a transfer of its own. Registries then offer other relays first.
+    /// Returns false if the order could not be queued.
     pub fn set_busy(&self, busy: bool) -> bool {
         self.order(RelayCommand::Busy(busy))
     }
 
-    /// Refuses new words from now on, and tells registries that the relay ends soon. Returns false
-    /// if the order could not be queued.
+    /// Refuses new relay words from now on, and tells registries that the relay ends soon. Returns
+    /// false if the order could not be queued.
     pub fn drain(&self) -> bool {
         self.order(RelayCommand::Drain)
     }
@@ -361,7 +365,8 @@ impl Relaying {
         sent
     }
 
-    /// How long the relay has carried nothing. `Duration::MAX`: it never carried anything.
+    /// Returns the time for which the relay has forwarded nothing. `Duration::MAX`: it never
+    /// forwarded anything.
     #[must_use]
     pub fn idle(&self) -> Duration {
         match self.flags.carried.load(Ordering::Acquire) {
@@ -385,13 +390,13 @@ impl Relaying {
         }
     }
 
-    /// What other threads read counters by.
+    /// Returns a handle by which other threads read the counters.
     #[must_use]
     pub fn counters_reader(&self) -> CountersReader {
         CountersReader::new(Arc::clone(&self.flags.desk), self.driver.waker().clone())
     }
 
-    /// What ends the wait of [`next`](Self::next), for other threads.
+    /// Returns a handle with which other threads end the wait of [`next`](Self::next).
     #[must_use]
     pub fn interrupter(&self) -> Interrupter<RelayRunEvent> {
         self.news.interrupter()
@@ -426,7 +431,8 @@ impl Relaying {
     }
 }
 
-/// What each registry is told at enrolment. The relay continues with the epochs of the saved state.
+/// Returns the enrolment data for each registry. The relay continues with the epochs of the saved
+/// state.
 fn enrolments(
     relay: &mut Relay,
     kept: &mut SavedState,
@@ -462,7 +468,7 @@ fn depth(congestion: TcpCongestion, packets: Option<usize>) -> TcpLimits {
 
 /// The owner of a relay.
 struct Operator {
-    /// Where TCP connections come in.
+    /// The listener for TCP connections.
     entrance: Entrance,
     tcp_limits: TcpLimits,
     waker: Waker,
@@ -478,7 +484,7 @@ struct Operator {
     uplink_counters: Option<UplinkCounters>,
     /// The last reported reason for lending nothing.
     trouble: Option<LendingTrouble>,
-    /// When the system's date is looked at again.
+    /// The time of the next check of the system's date.
     clock_at: Instant,
 }
 

@@ -4,7 +4,7 @@ use crate::ticket::looks_like_ticket;
 use byway_registry::word;
 use byway_wire::relay;
 
-/// Whether it is a relay's or a registry's word, or an option with one.
+/// Whether an argument is or contains a relay word or a registry word.
 fn holds_word(argument: &str) -> bool {
     [relay::WORD_PREFIX, word::WORD_PREFIX].iter().any(|prefix| argument.contains(prefix))
 }
@@ -32,7 +32,7 @@ pub fn line(arguments: &[String], secrets: bool) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// As a word of a POSIX shell.
+/// Quotes a text for a POSIX shell, if necessary.
 fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+=".contains(letter);
     if !text.is_empty() && text.chars().all(plain) {

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use thiserror::Error as ThisError;
 
-/// How many words a file may hold, and how many an option may have in all.
+/// The most words in a file, and the most of an option in all.
 pub const MAX_WORDS: usize = 1_000;
 
 /// Why a word could not be read.
 #[derive(Debug, ThisError)]
 pub enum NoWord {
-    /// The text is no valid word, for this reason.
+    /// The text is not a valid word, for this reason.
     #[error("{0}")]
     Wrong(Box<dyn Error + Send + Sync>),
     /// The file does not contain a valid word.
@@ -31,7 +31,7 @@ pub enum NoWord {
         /// The mistake.
         why: Box<dyn Error + Send + Sync>,
     },
-    /// A line of the file is no valid word.
+    /// A line of the file is not a valid word.
     #[error("line {number} of {}: {why}", .path.display())]
     InLine {
         /// The file's path.
@@ -64,7 +64,7 @@ pub enum NoWord {
 }
 
 impl NoWord {
-    /// What is wrong with a word of an option.
+    /// Makes the error for a word of an option.
     pub(crate) fn of(option: &'static str, why: impl Error + Send + Sync + 'static) -> Self {
         Self::Of(option, Box::new(Self::Wrong(why.into())))
     }
@@ -80,7 +80,7 @@ impl NoWord {
     }
 }
 
-/// Letters of a text that could be a secret, which are shown of it at most.
+/// The most letters that are shown of a text which could be a secret.
 const MAX_SHOWN_LETTERS: usize = 24;
 
 /// A text that a person may have mistaken for something else, for an error: of a long one, which
@@ -95,7 +95,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
 
 type Result<T> = std::result::Result<T, NoWord>;
 
-/// A word as given: itself, or `@FILE`, which is read when the word is needed.
+/// A word on the command line: the text itself, or `@FILE`, which is read when the word is needed.
 pub struct WordArgument<T> {
     source: WordSource,
     kind: PhantomData<fn() -> T>,
@@ -135,7 +135,7 @@ impl<T> FromStr for WordArgument<T> {
 }
 
 impl<T> WordArgument<T> {
-    /// The word, if it stands there itself.
+    /// Returns the word, if the argument is the text itself.
     pub(crate) fn literal(&self) -> Option<&str> {
         match &self.source {
             WordSource::Literal(text) => Some(text.expose()),
@@ -149,8 +149,8 @@ where
     T: FromStr,
     T::Err: Error + Send + Sync + 'static,
 {
-    /// The value that the word stands for. A file may hold other text beside the word, such as all
-    /// that `byway recv` printed.
+    /// Returns the value of the word. A file may hold other text beside the word, such as the whole
+    /// output of `byway recv`.
     ///
     /// # Errors
     /// Its file cannot be read, or the word is none.
@@ -192,7 +192,8 @@ where
     }
 }
 
-/// The value of the word that begins in `line`, and how many lines of `rest` it goes on in.
+/// Returns the value of the word that begins in `line`, and the number of lines of `rest` that also
+/// belong to the word.
 fn first_of<T: FromStr>(line: &str, rest: &[(usize, &str)]) -> std::result::Result<(T, usize), T::Err> {
     let error = match line.parse() {
         Ok(value) => return Ok((value, 0)),
@@ -204,12 +205,12 @@ fn first_of<T: FromStr>(line: &str, rest: &[(usize, &str)]) -> std::result::Resu
     whole.expose().parse().map(|value| (value, parts.len() - 1)).map_err(|_| error)
 }
 
-/// Whether a line begins with `byway`, as every word does.
+/// Whether a line begins with `byway`, as every ticket and word does.
 fn begins_word(line: &str) -> bool {
     line.get(.."byway".len()).is_some_and(|head| head.eq_ignore_ascii_case("byway"))
 }
 
-/// The first value of this type in a text whose words are separated by white space.
+/// Returns the first value of type `T` in a text whose words are separated by white space.
 fn among_others<T: FromStr>(text: &str) -> Option<T> {
     text.split_whitespace().filter(|word| begins_word(word)).find_map(|word| word.parse().ok())
 }

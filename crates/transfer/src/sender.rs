@@ -40,10 +40,10 @@ use std::thread::JoinHandle;
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 256;
-/// How long to stay after the end, so that a lost CLOSE can be sent again.
+/// Time to stay after the end, so that a lost CLOSE can be sent again.
 const LINGER_TIME: Duration = Duration::from_millis(200);
 
-/// What a sender sends: the data, the receiver and the settings.
+/// The settings of a sender: the data, the receiver and the options.
 pub struct SendingPlan {
     /// The key pair of this host.
     pub identity: Identity,
@@ -55,26 +55,28 @@ pub struct SendingPlan {
     pub registry: Option<FindPlan>,
     /// The data to send.
     pub payload: Payload,
-    /// Where a tree lands below the receiver's directory. `None`: in the directory itself.
+    /// The directory for a tree, below the receiver's directory. `None`: the receiver's directory
+    /// itself.
     pub below: Option<Subdirectory>,
-    /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
+    /// The directory for the data with which another run continues a tree. `None`: nothing is
+    /// saved.
     pub journals: Option<PathBuf>,
     /// The controller of all paths.
     pub controller: Box<dyn Controller>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
-    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of
-    /// these.
+    /// To use addresses that this host gets later, too, where they may lead to one of these
+    /// addresses. `None`: not to.
     pub follow: Option<Vec<IpAddr>>,
     /// Whether TCP takes the place of UDP where that brings no answer.
     pub tcp: bool,
     /// The kernel's congestion control for the sender's TCP connections.
     pub tcp_congestion: TcpCongestion,
-    /// The most payload bytes that travel, but for the rest of a piece. What the receiver has
-    /// already does not count. `None`: all.
+    /// The most payload bytes that are sent; the last piece may exceed it. Bytes that the receiver
+    /// already has do not count. `None`: no limit.
     pub byte_limit: Option<u64>,
-    /// How the session behaves. [`Config::cap`] holds until other limits are
-    /// [set](EventLoop::set_limits).
+    /// The configuration of the session. [`Config::cap`] applies until
+    /// [`set_limits`](EventLoop::set_limits).
     pub config: Config,
 }
 
@@ -116,38 +118,38 @@ pub struct SentTransfer {
     pub bytes: u64,
     /// Payload bytes that were taken to be sent. If the transfer broke off, not all have arrived.
     pub taken: u64,
-    /// Bytes that were not transferred, because the receiver had them.
+    /// Bytes that were not sent, because the receiver had them.
     pub kept: u64,
-    /// How many files were not transferred, because the receiver says that it has them with the
-    /// same size and time.
+    /// Number of files that were not sent, because the receiver reports files of the same size and
+    /// time.
     pub unchanged: u64,
-    /// How many files were not transferred, because the receiver has newer ones, as was expected.
+    /// Number of files that were not sent, because the receiver keeps its newer ones.
     pub newer: u64,
-    /// How many files, directories and links are in place.
+    /// Number of files, directories and links in place.
     pub entries: u64,
-    /// How many entries the receiver refused or found damaged.
+    /// Number of entries that the receiver refused or found damaged.
     pub failed: u64,
-    /// How many entries could not be read.
+    /// Number of entries that could not be read.
     pub unsent: u64,
-    /// How many entries patterns excluded. A directory is one, with what it holds.
+    /// Number of entries that patterns excluded. A directory counts as one, with all that it holds.
     pub excluded: u64,
-    /// How many entries the receiver moved to its trash, because they are no longer here.
+    /// Number of entries that the receiver moved to its trash, because they no longer exist here.
     pub deleted: u64,
-    /// How many entries the receiver should have moved there and did not.
+    /// Number of entries that the receiver failed to move to its trash.
     pub undeleted: u64,
-    /// Where in the trash they are. `None`: none was moved.
+    /// The folder of the trash with the deleted entries. `None`: none was moved.
     pub trash: Option<TrashName>,
     /// Whether a hash disagreed.
     pub damaged: bool,
-    /// What of the tree is not copied.
+    /// Metadata of the tree that is not copied.
     pub not_copied: NotCopied,
     /// Seconds from the start of the session to the receiver's last message.
     pub seconds: f64,
-    /// What it cost others.
+    /// The transfer's cost to others.
     pub cost: CostToOthers,
     /// Every path that was used.
     pub paths: Vec<PathCounters>,
-    /// The state of each relay that was tried, and what it carried.
+    /// The final state of each relay that was tried, and its bytes.
     pub relays: Vec<RelayOutcome>,
     /// Whether relays helped, and if not why, in a sentence for a person. `None`: there was no
     /// relay.
@@ -275,7 +277,7 @@ struct SendEnd {
     seconds: f64,
     /// The reply on each path, if the receiver did not answer.
     tried: Vec<AttemptResult>,
-    /// When the sender leaves, after it told the receiver of the end.
+    /// The time at which the sender leaves, set once the receiver knows of the end.
     leave_at: Option<Instant>,
 }
 

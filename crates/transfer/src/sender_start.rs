@@ -1,5 +1,5 @@
-//! What a sender begins with: the thread that reads, the name of the transfer, and that no other
-//! run sends the same.
+//! The start of a sender: the thread that reads, the name of the transfer, and a check that no
+//! other run sends the same files.
 
 use crate::disk::file_reader::{self, TreeReader, UNKNOWN_TOTAL};
 use crate::disk::thread_channel::batch_channel;
@@ -29,9 +29,9 @@ pub enum Payload {
     Tree {
         /// The paths of the files and directories.
         paths: Vec<PathBuf>,
-        /// How it is read, and how it is compared with what the receiver has.
+        /// How the tree is read, and how it is compared with the receiver's.
         options: SourceOptions,
-        /// Which of the entries are sent: all of them by default.
+        /// The selection of entries to send: all of them by default.
         selection: Arc<TreeSelection>,
     },
     /// A stream, for example standard input.
@@ -120,13 +120,14 @@ pub(crate) fn start_outbound(
     }
 }
 
-/// Opens the journals of a transfer to this receiver, and locks them for this run.
+/// Opens and locks the journals of a transfer to this receiver, for this run alone.
 fn alone(directory: &Path, transfer: [u8; 16], ticket: &Ticket) -> io::Result<Journals> {
     let hash = blake3::hash(&[&transfer[..], &ticket.key.0].concat());
     Journals::open(&directory.join(hash.to_hex().get(..32).unwrap_or_default()))
 }
 
-/// Why nothing can be kept of a transfer, if it is not that another run sends it.
+/// Returns an error about journals, which only means that nothing is saved. A lock that another run
+/// holds is an error of the transfer.
 fn unless_another_runs(error: io::Error) -> Result<io::Error, Error> {
     if error.kind() == io::ErrorKind::WouldBlock { Err(Error::AlreadySending) } else { Ok(error) }
 }

@@ -23,7 +23,7 @@ pub struct SessionLog {
     is_broken: bool,
 }
 
-/// Where the files are.
+/// The names of the log files.
 #[derive(Debug)]
 struct LogPlace {
     file: PathBuf,
@@ -47,7 +47,7 @@ struct OpenLog {
     writer: QlogWriter<BufWriter<File>>,
     clock: Clock,
     begun: Option<Instant>,
-    /// The session's time of what was written last, in seconds.
+    /// The time of the last entry, in seconds of the session.
     seconds: f64,
     changes: Vec<Change>,
     /// The names of paths that are not closed.
@@ -68,7 +68,7 @@ impl SessionLog {
         Ok(Self { place: Some(place), open: Some(open), is_broken: false })
     }
 
-    /// Notes what the program hears. A file that cannot be written ends there.
+    /// Writes an event of the transfer. A file that cannot be written ends there.
     pub fn note(&mut self, news: &TransferEvent) {
         if matches!(news, TransferEvent::Begun)
             && let (None, Some(place)) = (&self.open, &mut self.place)

@@ -1,5 +1,5 @@
-//! Who gets a place among the sessions of a receiver or a sink, where one network may want all of
-//! them.
+//! Decides who gets a place among the sessions of a receiver or a sink, where one network may want
+//! all of them.
 
 use byway_engine::{Endpoint, Handle};
 use byway_wire::fair_share::may_take;
@@ -14,7 +14,7 @@ pub struct Seat<K> {
     pub session: K,
     /// The network of the session's peer. `None`: it is on this host.
     pub network: Option<NetworkPrefix>,
-    /// Whether the peer has not said yet what it wants.
+    /// Whether the peer has not sent its request yet.
     pub is_silent: bool,
     /// When the session began.
     pub came_at: Instant,

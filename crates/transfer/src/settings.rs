@@ -1,4 +1,4 @@
-//! What a person keeps in `config.toml`: receivers with names, and values in place of defaults.
+//! The settings in `config.toml`: receivers with names, and values in place of defaults.
 //!
 //! ```toml
 //! [peer.nas]

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// Addresses in the Internet (a.root-servers.net) for which the system is asked for a route.
-/// Nothing is sent to them.
+/// Public addresses (a.root-servers.net) for which the system is asked for a route. No packet is
+/// sent to them.
 pub(crate) const INTERNET_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];
 
-/// The most sockets opened by default. A host with more addresses has them for other purposes.
+/// The most sockets opened by default. A host with more addresses uses them for other purposes.
 pub(crate) const DEFAULT_MAX_SOCKETS: usize = 8;
 
 /// Ports that are tried where any will do, until TCP is free at one, too.
 const MAX_PORT_TRIES: usize = 16;
 
-/// Binds an address that others send to first. Where any port will do, it is one that TCP has free
-/// as well: a listener is to have the same.
+/// Binds an address to which other hosts send first. If any port will do, it takes one that is also
+/// free for TCP, for a listener on the same port.
 fn bind_served(address: SocketAddr) -> Result<Socket, BindError> {
     bind_where(address, |bound| TcpListener::bind(bound).is_ok())
 }
@@ -65,8 +65,8 @@ pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket
     }
 }
 
-/// Has sockets that others send to first answer from the address that was asked, where they are
-/// bound to all addresses of this host.
+/// Makes sockets that are bound to all addresses answer from the address to which the question was
+/// sent.
 #[must_use]
 pub fn answering(sockets: Vec<Socket>) -> Vec<Socket> {
     sockets.into_iter().map(Socket::answering_by_address).collect()
@@ -80,8 +80,8 @@ pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
     sockets.iter().filter_map(|socket| Listener::bind(socket.address()).ok()).collect()
 }
 
-/// Sockets to send from: those asked for, or else one per address of this host that reaches one of
-/// `destinations`.
+/// Opens sockets to send from: the requested ones, or else one per address of this host that
+/// reaches one of `destinations`.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or none of this host's addresses can be bound.
@@ -132,8 +132,8 @@ pub(crate) fn uplinks(destinations: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     Ok(best_first(interfaces()?, &elsewhere, leads_out))
 }
 
-/// Puts the addresses from which the system sends to `destinations` first. Others that are wanted
-/// follow, public ones before.
+/// Returns this host's addresses: first those from which the system sends to `destinations`, then
+/// other `wanted` ones, public ones before private.
 fn best_first(
     interfaces: Vec<Interface>,
     destinations: &[IpAddr],
@@ -150,13 +150,14 @@ fn best_first(
     ranked.into_iter().map(|(.., address)| address).collect()
 }
 
-/// Whether datagrams from an address leave by its own interface. True if the system does not tell.
+/// Whether datagrams from an address leave by the interface of that address. True if the system
+/// does not say.
 fn leads_to(own: &Interface, destination: IpAddr) -> bool {
     own.address.is_ipv4() == destination.is_ipv4()
         && way_out(own.address, destination).map_or(true, |by| by == Some(own.index))
 }
 
-/// Binds a socket to each of these addresses.
+/// Binds a socket to each address.
 ///
 /// # Errors
 /// One of them cannot be bound.
@@ -178,21 +179,22 @@ pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError
     Ok([Some(v4), v6].into_iter().flatten().collect())
 }
 
-/// A warning if the system gave a socket smaller buffers than were requested. `None`: it did not.
+/// Returns a warning if the system gave a socket smaller buffers than requested. `None`: it did
+/// not.
 #[must_use]
 pub fn clipped(sockets: &[Socket]) -> Option<String> {
     let mut buffers = sockets.iter().map(Socket::buffers);
     buffers.find(Buffers::clipped).map(|buffers| buffers.to_string())
 }
 
-/// The addresses at which others reach these sockets. A socket bound to all addresses gives each
-/// address of the host.
+/// Returns the addresses at which other hosts reach these sockets. A socket bound to all addresses
+/// gives each address of the host.
 #[must_use]
 pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
     reachable(sockets.iter().map(Socket::address))
 }
 
-/// The addresses at which others reach sockets that are bound to these addresses.
+/// Returns the addresses at which other hosts reach sockets bound to `bound`.
 pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     // Without the list there is still the unspecified address.
     let own = best_first(interfaces().unwrap_or_default(), &INTERNET_ADDRESSES, |_| true);
@@ -213,7 +215,7 @@ pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAd
     found
 }
 
-/// All addresses of this host at which others may reach it.
+/// Returns all addresses of this host.
 #[must_use]
 pub fn own_addresses() -> Vec<IpAddr> {
     interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()

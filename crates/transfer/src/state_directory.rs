@@ -64,19 +64,19 @@ impl StateDir {
         Ok(Identity::new(IDENTITY_FILE.open(path)?))
     }
 
-    /// Where a sender keeps what it needs in order to go on with transfers that are not complete.
+    /// Returns the directory in which a sender saves the state of incomplete transfers.
     #[must_use]
     pub fn sending(&self) -> PathBuf {
         self.root.join("sending")
     }
 
-    /// The file with what ended in the last 30 days.
+    /// Returns the file of the transfers that ended in the last 30 days.
     #[must_use]
     pub fn history_path(&self) -> PathBuf {
         self.root.join("history.jsonl")
     }
 
-    /// Where the last lists of registries are kept.
+    /// Returns the directory with the last lists of registries.
     #[must_use]
     pub fn registries(&self) -> PathBuf {
         self.root.join("registries")
@@ -88,7 +88,7 @@ impl StateDir {
         self.root.join("registry.db")
     }
 
-    /// What a receiver into `directory` saves between runs, so that tickets of earlier runs stay
+    /// Opens the saved state of a receiver into `directory`, so that tickets of earlier runs stay
     /// valid. `once`: the receiver takes a single transfer. Its ticket is saved separately, and
     /// ends with that transfer.
     pub fn receiving(&self, directory: &Path, once: bool) -> Result<TicketState> {
@@ -131,13 +131,13 @@ impl StateDir {
         self.root.join("relay-key")
     }
 
-    /// The key from which a relay's words are made, made on first use; in `path` or else
-    /// [`StateDir::relay_key_path`].
+    /// Returns the key from which a relay's words are made. It is made on first use, in `path` or
+    /// else in [`StateDir::relay_key_path`].
     pub fn relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY_KEY_FILE.open(path.unwrap_or(&self.relay_key_path()))
     }
 
-    /// As [`StateDir::relay_key`], and an error if there is no key.
+    /// Returns the key as [`StateDir::relay_key`] does, or an error if there is no key.
     pub(crate) fn existing_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         let own = self.relay_key_path();
         let path = path.unwrap_or(&own);
@@ -145,14 +145,14 @@ impl StateDir {
         RELAY_KEY_FILE.read(path, file)
     }
 
-    /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in
-    /// files of their own each have one.
+    /// Returns the file in which a relay saves its byte counts and its epochs at registries. Each
+    /// key file of a relay has one.
     #[must_use]
     pub fn relay_kept_path(&self, key: Option<&Path>) -> PathBuf {
         self.beside_relay_key("relay-kept", key)
     }
 
-    /// Where the words of a relay that have names are kept, as [`StateDir::relay_kept_path`].
+    /// Returns the file of a relay's named words. Each key file of a relay has one.
     #[must_use]
     pub fn relay_words_path(&self, key: Option<&Path>) -> PathBuf {
         self.beside_relay_key("relay-words", key)
@@ -165,14 +165,13 @@ impl StateDir {
         self.root.join(format!("{name}-{}", hash.get(..32).unwrap_or_default()))
     }
 
-    /// Where an end host keeps the key by which registries know it as a relay.
+    /// Returns the file with the key by which registries know an end host as a relay.
     #[must_use]
     pub fn lending_key_path(&self) -> PathBuf {
         self.root.join("lending-key")
     }
 
-    /// Puts a new relay key in place of the old one, by which every word given out becomes
-    /// worthless.
+    /// Replaces the relay key by a new one, which makes every earlier relay word invalid.
     pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY_KEY_FILE.replace(path.unwrap_or(&self.relay_key_path()))
     }

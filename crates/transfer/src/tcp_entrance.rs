@@ -4,10 +4,10 @@ use byway_net::{Backlog, Carrier, Listener, Ready, TcpCarrier, Token, Watch};
 use byway_wire::{Duration, Instant};
 use std::io;
 
-/// The token of the first listener. Those of the others count down from it.
+/// The token of the first listener. Later listeners have the preceding numbers.
 const FIRST_LISTENER_TOKEN: u32 = u32::MAX;
 
-/// How long listeners rest after a failure for want of descriptors or memory.
+/// Time for which listeners pause after a failure for want of descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// TCP listeners, and the connections that they accepted.
@@ -15,14 +15,14 @@ pub struct Entrance {
     listeners: Vec<Listener>,
     /// Indices of the listeners at which connections may wait.
     waiting: Vec<usize>,
-    /// Until when listeners rest.
+    /// The end of the listeners' pause.
     rest_until: Option<Instant>,
     /// Connections for the driver.
     accepted: Vec<TcpCarrier>,
 }
 
 impl Entrance {
-    /// An entrance with these listeners, added to the event loop's watched sockets.
+    /// Makes an entrance with these listeners, and adds them to the event loop's watched sockets.
     ///
     /// # Errors
     /// What the system says: no descriptor is left to watch.

@@ -1,4 +1,4 @@
-//! Tickets: what a receiver hands to a sender so that the programs find and trust each other.
+//! Tickets: a receiver gives one to a sender, so that the two programs find and trust each other.
 //!
 //! ```text
 //! byway1-   key (32), permission (16), count (1) × address, count (1) × relay
@@ -50,7 +50,8 @@ pub const MAX_ENTRIES: usize = 16;
 pub const MAX_NAMES: usize = 4;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
-/// A relay word has a one-byte length here; with four addresses and a caveat it takes 112 bytes.
+/// The largest size of a relay in a ticket. The relay word has a one-byte length; with four
+/// addresses and a caveat it takes 112 bytes.
 const RELAY_MAX: usize = 1 + 255 + 1 + ADDRESS_MAX + CONSENT_LEN;
 const TICKET_MAX: usize =
     32 + 16 + 3 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX) + MAX_NAMES * NamedAddress::MAX_LEN;
@@ -62,7 +63,7 @@ pub struct Ticket {
     pub key: PublicKey,
     /// The secret by which the receiver recognises its own ticket.
     pub permission: Secret<[u8; 16]>,
-    /// Where the receiver can be reached directly; at most [`MAX_ENTRIES`].
+    /// The addresses at which the receiver can be reached without a relay; at most [`MAX_ENTRIES`].
     pub addresses: Vec<SocketAddr>,
     /// Relays through which the receiver can be reached; at most [`MAX_ENTRIES`].
     pub relays: Vec<GreetedRelay>,
@@ -70,13 +71,14 @@ pub struct Ticket {
     pub names: Vec<NamedAddress>,
 }
 
-/// A relay that the receiver has greeted, and what a sender needs to reach the receiver through it.
+/// A relay that the receiver has greeted, and the data with which a sender reaches the receiver
+/// through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GreetedRelay {
-    /// The word that permits the sender to use the relay.
+    /// The relay word, which permits the sender to use the relay.
     pub word: relay::Word,
-    /// The receiver's address as the relay saw it, and the receiver's consent to be reached there,
-    /// which expires before the ticket does. `None`: the relay remembers the receiver, and tells.
+    /// The receiver's address as the relay saw it, and the receiver's consent, which expires before
+    /// the ticket. `None`: the relay remembers the receiver's location.
     pub reach: Option<(SocketAddr, relay::Consent)>,
 }
 
@@ -86,7 +88,7 @@ pub enum TicketError {
     /// Begins like nothing byway prints.
     #[error("this is not a ticket: one begins with byway1- or byway2- and is printed by `byway recv`")]
     Unknown,
-    /// The text is another kind of byway's words, such as a relay word.
+    /// The text is a relay word, a registry word or a key.
     #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
     OtherKind(&'static str),
     /// Printed by a byway that speaks another version.
@@ -112,8 +114,8 @@ pub enum TicketError {
 }
 
 impl fmt::Display for Ticket {
-    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] and names beyond
-    /// [`MAX_NAMES`] do not fit and are left out.
+    /// Writes the ticket as one word, **secrets included**. Entries beyond [`MAX_ENTRIES`] and
+    /// names beyond [`MAX_NAMES`] are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let format = self.format();
         let mut buffer = [0; TICKET_MAX];
@@ -209,7 +211,8 @@ impl Ticket {
 }
 
 impl GreetedRelay {
-    /// Whether `other` tells the same way with a newer consent, or that the relay remembers it.
+    /// Whether `other` leads to the same address with a newer consent, or is a relay that now
+    /// remembers the location.
     #[must_use]
     pub fn is_renewed_by(&self, other: &Self) -> bool {
         let address = |relay: &Self| relay.reach.map(|(address, _)| address);
@@ -249,14 +252,14 @@ impl GreetedRelay {
     }
 }
 
-/// Whether `text` is meant as a ticket, valid or not. It tells the last argument of `send` from a
-/// path.
+/// Whether `text` is meant as a ticket, valid or not. Distinguishes the last argument of `send`
+/// from a path.
 #[must_use]
 pub fn looks_like_ticket(text: &str) -> bool {
     version_of(text).is_some()
 }
 
-/// The error for a text without a ticket's prefix: what the text is instead.
+/// Returns the error for a text without a ticket's prefix. It says what the text is instead.
 fn foreign(text: &str) -> TicketError {
     if let Some(version) = version_of(text) {
         TicketError::OtherVersion(version)

@@ -108,7 +108,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// Limits on what a transfer uses, in bytes per second of payload; `None` is no limit.
+/// Bandwidth limits in bytes per second of payload. `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RateLimits {
     /// Bytes per second towards the peer.
@@ -120,8 +120,8 @@ pub struct RateLimits {
 impl FromStr for RateLimits {
     type Err = UnitError;
 
-    /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side). [`parse_rate`]
-    /// says what a rate is.
+    /// Reads `RATE` for both directions, `UP:DOWN`, or `off` for no limit (also in one direction).
+    /// [`parse_rate`] describes a rate.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let one = |part: &str| match part.trim() {
             off if off.eq_ignore_ascii_case("off") => Ok(None),
@@ -170,7 +170,8 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A span of time, rounded to what matters: `0.42 s`, `12.3 s`, `3m 05s`, `2h 10m`, `3d 04h`.
+/// A span of time in seconds, rounded for a person: `0.42 s`, `12.3 s`, `3m 05s`, `2h 10m`, `3d
+/// 04h`.
 #[derive(Clone, Copy, Debug)]
 pub struct Span(pub f64);
 

@@ -21,21 +21,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
-/// Bytes of the manifest that are made at once. These and `BATCH_OBJECTS` take about a millisecond,
-/// in which nothing is read.
+/// Bytes of the manifest that are made at once. Together with `BATCH_OBJECTS`, making them blocks
+/// reads for about a millisecond.
 const BATCH_BYTES: usize = 64 << 10;
 /// Objects that are announced at once.
 const BATCH_OBJECTS: usize = 256;
 /// Bytes of standard input taken at once.
 const PIPE_BYTES: usize = 64 << 10;
-/// Bytes given before the owner is woken for them, if there is more to give.
+/// Bytes of replies after which the owner is woken, if there are more to give.
 const WAKE_BYTES: usize = 256 << 10;
-/// How many bytes of `WAKE_BYTES` each answer counts for, in addition to its payload.
+/// Bytes of `WAKE_BYTES` for which each reply counts, in addition to its payload.
 const ANSWER_COST_BYTES: usize = 4 << 10;
-/// How long counting waits. What is sent within this time is not counted beside: that would cost as
-/// much as finding it to send.
+/// Time before counting starts. A transfer that ends within this time is never counted, as counting
+/// costs as much as finding the files to send.
 const COUNT_DELAY: Duration = Duration::from_millis(300);
-/// Stands for a total that is still being counted.
+/// The value of a total that is still being counted.
 pub(crate) const UNKNOWN_TOTAL: u64 = u64::MAX;
 
 /// A request of the owner to the disk thread. Each gets one reply.
@@ -45,8 +45,8 @@ pub(crate) enum DiskRequest {
         offset: u64,
         length: usize,
     },
-    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait
-    /// for those.
+    /// The next piece of the manifest. It announces new objects only if `announce` is set; other
+    /// records need not wait for them.
     Records {
         announce: bool,
     },
@@ -63,19 +63,18 @@ pub(crate) enum DiskReply {
     Records {
         batch: Batch,
         finished: bool,
-        /// Whether the next piece is not empty, so that the owner should ask for it at once.
+        /// Whether the next piece is not empty, so that the owner is to request it at once.
         busy: bool,
-        /// Bytes so far that need no transfer, because the receiver has them.
+        /// Bytes so far that need not be sent, because the receiver has them.
         skipped: u64,
         /// Bytes in all, once that is known.
         total: Option<u64>,
     },
-    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of
-    /// use.
+    /// Reports were read. The objects in it failed at the receiver, so their data need not be sent.
     Reports {
         failed: Vec<ObjectId>,
-        /// The rate in bytes per second that the receiver permits. `None`: these reports do not
-        /// name one.
+        /// The rate in bytes per second that the receiver permits. `None`: these reports name no
+        /// rate.
         limit: Option<u64>,
     },
     /// The receiver is through with the tree.
@@ -93,29 +92,29 @@ pub(crate) enum DiskReply {
 pub(crate) struct TreeDone {
     /// Payload bytes that the receiver has in place.
     pub bytes: u64,
-    /// Bytes that were not transferred, because the receiver had them.
+    /// Bytes that were not sent, because the receiver had them.
     pub kept: u64,
-    /// How many files were not transferred, because the receiver says that it has them.
+    /// Number of files that were not sent, because the receiver reports equal ones.
     pub unchanged: u64,
-    /// How many files were not transferred, because the receiver has newer ones, as was expected.
+    /// Number of files that were not sent, because the receiver keeps its newer ones.
     pub newer: u64,
-    /// How many files, directories and links are in place.
+    /// Number of files, directories and links that are in place.
     pub entries: u64,
-    /// How many entries the receiver refused or found damaged.
+    /// Number of entries that the receiver refused or found damaged.
     pub failed: u64,
-    /// How many entries could not be read.
+    /// Number of entries that could not be read.
     pub unsent: u64,
-    /// How many entries patterns excluded.
+    /// Number of entries that patterns excluded.
     pub excluded: u64,
-    /// How many entries the receiver moved to its trash.
+    /// Number of entries that the receiver moved to its trash.
     pub deleted: u64,
-    /// How many entries the receiver should have moved there and did not.
+    /// Number of entries that the receiver failed to move to its trash.
     pub undeleted: u64,
-    /// Where in the trash they are.
+    /// The folder of the trash with the deleted entries.
     pub trash: Option<TrashName>,
     /// Whether a hash disagreed.
     pub damaged: bool,
-    /// What of the tree is not copied.
+    /// Metadata of the tree that is not copied.
     pub not_copied: NotCopied,
 }
 
@@ -133,17 +132,17 @@ pub(crate) struct TreeReader {
     warnings: Warnings,
     /// The rate in bytes per second that the receiver last permitted.
     limit: Option<u64>,
-    /// The size of everything to send in bytes, once another thread has counted it.
+    /// The size in bytes of all that is to be sent, once another thread has counted it.
     counted: Arc<AtomicU64>,
-    /// How many files the receiver reports as failed because this side withdrew them.
+    /// Number of files that the receiver reports as failed because this host withdrew them.
     withdrawn: u64,
     /// Whether a hash disagreed.
     damaged: bool,
-    /// How many files the receiver keeps that are newer, as was expected.
+    /// Number of newer files that the receiver keeps, as the options permit.
     newer: u64,
-    /// How many entries the receiver moved to its trash, and where they are.
+    /// Number of entries that the receiver moved to its trash, and the folder there.
     trashed: Option<(u64, TrashName)>,
-    /// How many entries the receiver should have moved there and did not.
+    /// Number of entries that the receiver failed to move to its trash.
     undeleted: u64,
 }
 
@@ -326,7 +325,8 @@ impl TreeReader {
 }
 
 impl TreeReader {
-    /// Whether an entry that the receiver did not take is one that it may keep. Counts it then.
+    /// Whether the receiver may refuse an entry for this reason, because it keeps newer files.
+    /// Counts the entry if so.
     fn is_expected(&mut self, reason: Reason) -> bool {
         let is_expected = reason == Reason::Newer && self.source.expects_newer();
         self.newer += u64::from(is_expected);
@@ -342,7 +342,7 @@ fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
     if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
 }
 
-/// Reads a stream to its end, and hashes it.
+/// Reads a stream to its end, hashes it, and sends its bytes to the owner.
 pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, waker: &Waker) {
     let mut hasher = blake3::Hasher::new();
     loop {

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 /// batch back, even when it has nothing else to do.
 const MAX_BATCHES: usize = 2;
 
-/// The thread that makes small files, as the writing thread sees it.
+/// The writing thread's handle of the thread that makes small files.
 pub(crate) struct FileThread {
     /// Hung up at the end.
     jobs: Option<SyncSender<Vec<SmallFile>>>,
@@ -45,7 +45,8 @@ impl FileThread {
         self.out < MAX_BATCHES
     }
 
-    /// Gives it files to make; it has room. They come back if the thread is gone.
+    /// Gives the thread files to make. The caller has checked that there is room. Returns the files
+    /// if the thread is gone.
     pub fn give(&mut self, together: Vec<SmallFile>) -> Result<(), Vec<SmallFile>> {
         match &self.jobs {
             Some(jobs) => jobs.send(together).map_err(|refused| refused.0)?,
@@ -71,7 +72,7 @@ impl FileThread {
 }
 
 impl Drop for FileThread {
-    /// Stops the thread, and waits for its end. Afterwards it writes nothing.
+    /// Stops the thread, and waits for its end.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

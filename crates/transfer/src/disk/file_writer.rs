@@ -23,12 +23,12 @@ const VERIFY_STEP_BYTES: u64 = 4 << 20;
 /// The most tasks that wait for this thread. If fewer could wait, small files would make the event
 /// loop and this thread wake each other more often.
 pub(crate) const MAX_QUEUED_TASKS: usize = 256;
-/// Buffers, and bytes in them, given back before the owner is woken. They are a fraction of what
-/// the owner may have handed over.
+/// The numbers of returned buffers and bytes at which the owner is woken. Both are a fraction of
+/// what the owner may hand over.
 const WAKE_THRESHOLDS: (usize, usize) = (MAX_QUEUED_TASKS / 4, 2 << 20);
-/// The most tasks that are done before their results are reported.
+/// The most tasks after which their results are reported.
 const TASKS_PER_REPORT: usize = MAX_QUEUED_TASKS / 2;
-/// Bytes of small files that are collected before they are written together.
+/// Bytes of small files that are collected, and then written together.
 const BATCH_BYTES: usize = 512 << 10;
 
 /// A task for the thread that writes to disk.
@@ -61,10 +61,10 @@ pub(crate) enum DiskEvent {
 /// The ends of the channels to and from the owner.
 pub(crate) struct DiskChannels {
     pub tasks: BatchReceiver<DiskTask>,
-    /// Bytes that the owner had not handed over when it ended.
+    /// The writes that the owner had not handed over when it ended.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Closed when the writer of an earlier try of this transfer has ended. For a stream, that
-    /// writer first tells what it wrote.
+    /// Closed when the writer of an earlier attempt at this transfer has ended. Of a stream, that
+    /// writer first sends its byte count and hash.
     pub before: Option<Receiver<PipeTotal>>,
     /// Held until this writer has ended.
     pub ended: SyncSender<PipeTotal>,
@@ -74,7 +74,7 @@ pub(crate) struct DiskChannels {
     pub waker: Waker,
 }
 
-/// What the disk thread has written of a tree so far, for the progress display.
+/// The counts of a tree that the disk thread has written so far, for the progress display.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteProgress(Arc<Mutex<(Summary, TreeTop)>>);
 
@@ -87,7 +87,7 @@ impl WriteProgress {
         }
     }
 
-    /// The counts of what was received so far.
+    /// Returns the counts so far.
     pub fn summary(&self) -> Summary {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
@@ -138,7 +138,7 @@ impl DiskChannels {
         }
     }
 
-    /// Wakes the owner if it was sent something since its last wake-up.
+    /// Wakes the owner if replies were sent since it was last woken.
     fn wake(&self, quiet: &mut (usize, usize)) {
         if std::mem::take(quiet).0 > 0 {
             self.waker.wake();
@@ -188,7 +188,7 @@ pub(crate) fn write_tree(
     }
 }
 
-/// Tells a sender what a transfer would do, and writes nothing.
+/// Reports to a sender what a transfer would do, and writes nothing.
 pub(crate) fn look_at_tree(
     directory: &ReceivingDirectory,
     below: Option<&Subdirectory>,
@@ -239,7 +239,7 @@ struct TreeWriter {
     /// The thread that makes small files. It is dropped first, so that it writes nothing after the
     /// sink is gone.
     file_thread: Option<FileThread>,
-    /// Small files to be made next, several at once, and their bytes.
+    /// Small files to make in one go, and their bytes.
     together: Vec<SmallFile>,
     gathered: usize,
     sink: Sink,
@@ -250,7 +250,7 @@ struct TreeWriter {
     finishing: Vec<ObjectId>,
     /// Reads this side's own reports, to learn which objects failed.
     own_reports: Reports,
-    /// Buffers given back since the owner was woken, and their bytes.
+    /// Buffers given back since the owner was woken, and the number of their bytes.
     quiet: (usize, usize),
 }
 
@@ -319,8 +319,8 @@ impl TreeWriter {
         }
     }
 
-    /// Writes what had been received after the owner ended, so that another try can continue from
-    /// it.
+    /// Writes the received data that the owner left, so that the next attempt can continue from
+    /// them.
     fn save(&mut self) {
         let own = SmallFile::make(std::mem::take(&mut self.together));
         let theirs = std::iter::from_fn(|| self.file_thread.as_mut().and_then(FileThread::wait)?.ok());
@@ -404,7 +404,7 @@ impl TreeWriter {
         self.collect(SmallFile::make(together))
     }
 
-    /// Passes files that the other thread made to the sink.
+    /// Passes files that the file thread made to the sink.
     fn collect(&mut self, made: Vec<MadeFile>) -> Result<Result<(), SinkError>, ReceiverGone> {
         for made in made {
             match self.sink.made(made) {
@@ -422,7 +422,7 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// Takes the reports to send, and tells the owner about failed files.
+    /// Returns the reports for the sender, and notifies the owner of failed files.
     fn tell(&mut self) -> Result<Vec<u8>, ReceiverGone> {
         self.channels.progress.note(&self.sink);
         let reports = self.sink.reports();

@@ -32,7 +32,8 @@ impl<T> BatchSender<T> {
         self.held.is_none()
     }
 
-    /// Closes the channel. Returns the batch that did not fit. The receiver still reads the others.
+    /// Closes the channel. Returns the batch that was not sent. The receiver still reads the
+    /// earlier batches.
     pub fn into_held(self) -> Vec<T> {
         self.held.unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
 
-/// How long the program waits at most while the owner is busy. Each call of
+/// The longest wait of the program while the owner is busy. Each call of
 /// [`next`](crate::EventLoop::next) wakes the owner.
 const BUSY_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -26,7 +26,7 @@ pub struct NewsReceiver<N> {
     interrupter: Interrupter<N>,
 }
 
-/// Interrupts the program's wait. It keeps no channel open.
+/// A handle that interrupts the program's wait for events. It keeps no channel open.
 pub struct Interrupter<N>(Weak<Shared<N>>);
 
 /// Makes a channel that holds `max_queued` events.
@@ -45,7 +45,7 @@ pub fn hung_up<N>() -> NewsSender<N> {
 }
 
 impl<N> NewsSender<N> {
-    /// Sends an event, or gives it back if there is no room or nobody reads.
+    /// Sends an event. Returns the event if the queue is full or has no reader.
     ///
     /// # Errors
     /// The event was not sent.
@@ -98,7 +98,7 @@ impl<N> NewsReceiver<N> {
         std::iter::from_fn(|| self.next(Duration::ZERO))
     }
 
-    /// What interrupts [`next`](Self::next).
+    /// Returns a handle that interrupts [`next`](Self::next).
     #[must_use]
     pub fn interrupter(&self) -> Interrupter<N> {
         self.interrupter.clone()

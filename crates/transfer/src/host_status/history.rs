@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How long a transfer is remembered.
+/// Time for which an ended transfer is remembered, in seconds.
 pub const MAX_AGE_SECONDS: u64 = 30 * 24 * 3_600;
 /// Bytes of the file from which older lines go.
 const MAX_FILE_BYTES: u64 = 10_000_000;
 /// Bytes of the newest lines that stay then.
 const KEPT_BYTES: u64 = MAX_FILE_BYTES / 2;
-/// Letters of the shortest ticket or word.
+/// Letters of the shortest ticket, relay word or registry word.
 const MIN_SECRET_LEN: usize = 32;
-/// How often the file's lock is tried, and the pause between two tries.
+/// The number of attempts to lock the file, and the pause between two.
 const MAX_LOCK_TRIES: u32 = 20;
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
-/// Bytes of the longest line. What tells of more paths is left out.
+/// The longest line in bytes. A longer entry loses its paths.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// A transfer that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// When it ended: seconds since 1970.
+    /// The end of the transfer, in seconds since 1970.
     pub at: u64,
-    /// What the process ran: `send`, `recv`, …
+    /// The verb that the process ran: `send`, `recv`, …
     pub verb: String,
     /// The peer's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The result, as `--json` prints it.
+    /// The result event, as `--json` prints it.
     pub result: Value,
 }
 
-/// The file with all entries of the last 30 days, or the newest 5 to 10 MB of them.
+/// The file with all entries of the last 30 days, or with the newest 5 to 10 MB of entries.
 #[derive(Clone, Debug)]
 pub struct History {
     path: PathBuf,
@@ -51,7 +51,8 @@ impl History {
         Self { path }
     }
 
-    /// Adds an entry, and removes those that are too old. Tickets and words are shortened.
+    /// Adds an entry, and removes entries that are too old. Tickets, relay words and registry words
+    /// are shortened.
     ///
     /// # Errors
     /// The file cannot be written. What it held stays.

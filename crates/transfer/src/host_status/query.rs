@@ -18,12 +18,12 @@ const MAX_HELD_BYTES: usize = 32 << 20;
 /// Processes that are asked at once.
 const MAX_PROCESSES: usize = 512;
 
-/// What a process answered.
+/// The reply of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The name of its socket, without the ending: `send-4711`.
+    /// The name of the process's socket, without the ending: `send-4711`.
     pub name: String,
-    /// What it says.
+    /// The reply as JSON, or the reason why there is none.
     pub reply: Result<serde_json::Value, NoAnswer>,
 }
 
@@ -32,7 +32,7 @@ pub struct Answer {
 pub enum NoAnswer {
     /// The process did not answer in time: it is stopped, or very busy.
     Late,
-    /// What it answered is no object of JSON, or too long.
+    /// The reply is too long, or not a JSON object.
     Garbled,
 }
 
@@ -85,7 +85,7 @@ pub fn ask_each(
     read_all(pending, deadline, &mut take);
 }
 
-/// The names of what may be sockets, without the ending.
+/// Returns the names of possible sockets in a directory, without the ending.
 fn names(directory: &OpenDirectory) -> Vec<String> {
     let entries = Dir::read_from(&directory.directory).into_iter().flatten().flatten();
     let name = |name: &str| Some(name.strip_suffix(SOCKET_SUFFIX)?.to_owned());
@@ -117,7 +117,7 @@ fn ask(directory: &OpenDirectory, name: &str, line: &str) -> Result<UnixStream, 
     Ok(stream)
 }
 
-/// A process that was asked, and what came of its answer.
+/// A process to which the question was sent, and its reply so far.
 struct Asked {
     name: String,
     stream: UnixStream,
@@ -125,7 +125,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Takes what is there. `None`: more may come. `budget`: bytes that may be held still.
+    /// Reads the bytes that have arrived. `None`: more may come. `budget`: bytes that the replies
+    /// of all processes may still hold.
     fn read(&mut self, budget: &mut usize) -> Option<Result<(), NoAnswer>> {
         let mut buffer = [0; 16 << 10];
         loop {

@@ -1,4 +1,4 @@
-//! What may be asked of a process.
+//! The requests to a process's status socket.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,29 +16,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// What it does.
+    /// The status of the process.
     Status,
     /// New bandwidth limits from now on.
     Limit {
-        /// The peer for which they hold. `None`: for every peer.
+        /// The peer to which the limits apply. `None`: every peer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<String>,
-        /// Bytes per second that it sends at most. `None`: no limit.
+        /// The most bytes per second that the process sends. `None`: no limit.
         #[serde(deserialize_with = "Option::deserialize")]
         up: Option<u64>,
-        /// Bytes per second that it receives at most. `None`: no limit.
+        /// The most bytes per second that the process receives. `None`: no limit.
         #[serde(deserialize_with = "Option::deserialize")]
         down: Option<u64>,
-        /// Milliseconds since 1970 after which the request is void, because whoever asked has left.
+        /// Milliseconds since 1970 after which the request is void, because its sender no longer
+        /// waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         void_after: Option<u64>,
     },
-    /// The limits that it was started with, and their timetable, from now on.
+    /// A return to the limits, or the timetable, with which the process was started.
     OwnLimit {
-        /// As in [`Request::Limit`].
+        /// The peer to which the limits apply. `None`: every peer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<String>,
-        /// As in [`Request::Limit`].
+        /// Milliseconds since 1970 after which the request is void.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         void_after: Option<u64>,
     },

@@ -8,11 +8,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where root's processes and services of the host have theirs, each service in a folder.
+/// The directory for sockets of root's processes and of the host's services, each service in a
+/// folder.
 const HOST_DIRECTORY: &str = "/run/byway-status";
 /// The folder of root's processes.
 const ROOT_FOLDER: &str = "root";
-/// Where the runtime directories of users are.
+/// The directory that holds the runtime directories of users.
 const USERS_DIRECTORY: &str = "/run/user";
 /// The folder with status sockets in a user's runtime directory.
 const USER_FOLDER: &str = "byway/status";
@@ -24,22 +25,22 @@ pub(super) const SOCKET_SUFFIX: &str = ".socket";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeDirectory {
     path: PathBuf,
-    /// The user to whom it must belong. `None`: whoever the service manager gave it to.
+    /// The user who must own the directory. `None`: the user to whom the service manager gave it.
     owner: Option<u32>,
-    /// Whether this user named it, so that a link may be on the way to it.
+    /// Whether the user named the directory, so that the path may contain symbolic links.
     is_chosen: bool,
 }
 
-/// A directory that is open, and to whom it belongs.
+/// An open directory, and its owner.
 pub(super) struct OpenDirectory {
     pub directory: OwnedFd,
     pub owner: u32,
 }
 
 impl RuntimeDirectory {
-    /// The directory for processes of `user`. `$BYWAY_RUNTIME_DIR` is taken as it is. Without it,
-    /// this is /run/byway-status/root for root. For others it is `byway/status` in
-    /// `$XDG_RUNTIME_DIR`, or /tmp/byway-USER/status where there is none.
+    /// Returns the directory for processes of `user`: `$BYWAY_RUNTIME_DIR` unchanged, or else
+    /// /run/byway-status/root for root. For other users it is `byway/status` in `$XDG_RUNTIME_DIR`,
+    /// or /tmp/byway-USER/status.
     #[must_use]
     pub fn locate(user: u32, env: impl Fn(&str) -> Option<OsString>) -> Self {
         let owner = Some(user);
@@ -55,8 +56,8 @@ impl RuntimeDirectory {
         Self { path, owner, is_chosen: false }
     }
 
-    /// The directories that `user` may ask: the user's own, and for root those of services and of
-    /// all users.
+    /// Returns the directories that `user` may query: the user's own, and for root also those of
+    /// services and of all users.
     #[must_use]
     pub fn visible(user: u32, env: impl Fn(&str) -> Option<OsString>) -> Vec<Self> {
         let own = Self::locate(user, &env);
@@ -99,7 +100,7 @@ impl RuntimeDirectory {
         }
     }
 
-    /// Makes the directory if there is none, and opens it.
+    /// Opens the directory, and makes it if it is missing.
     ///
     /// # Errors
     /// It cannot be made, or others could put something into it.
@@ -144,7 +145,7 @@ impl RuntimeDirectory {
     }
 }
 
-/// What is in a directory; nothing if it cannot be read.
+/// Returns the entries of a directory, or none if it cannot be read.
 fn entries(path: &Path) -> Vec<PathBuf> {
     fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

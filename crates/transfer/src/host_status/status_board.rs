@@ -1,5 +1,5 @@
-//! What a process tells on its status socket: the newest of its events. What ends goes into the
-//! history.
+//! A process's status socket, which gives the newest events. The results of ended transfers go into
+//! the history.
 
 use super::history::{History, HistoryEntry};
 use super::request::Request;
@@ -17,39 +17,40 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The event that the peer does not answer, and the one that it does. Progress says so, too.
+/// The event that the peer does not answer. A later event that it is connected, or progress,
+/// removes this one.
 const AWAY_EVENT: &str = "away";
 const CONNECTED_EVENT: &str = "connected";
-/// What the last progress of a transfer tells if its result does not.
+/// The fields that a result lacks and that are taken from the transfer's last progress.
 const PROGRESS_FIELDS: [&str; 2] = ["bytes", "seconds"];
 
-/// How long whoever asks waits for figures that are made on request.
+/// Time that a query waits for figures that are made on request.
 const FIGURES_TIMEOUT: Duration = Duration::from_millis(80);
 
-/// What a process does.
+/// The status of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStatus {
-    /// What it runs: `send`, `recv`, …
+    /// The verb that the process runs: `send`, `recv`, …
     pub verb: String,
     /// The number of the process.
     pub pid: u32,
-    /// When it began: seconds since 1970.
+    /// The start of the process, in seconds since 1970.
     pub since: u64,
-    /// The peer, as the command line names it. `None`: it has a ticket and no name, or there is no
-    /// one peer.
+    /// The peer, as the command line names it. `None`: the command line has a ticket, or there are
+    /// several peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Addresses that it listens on.
+    /// Addresses on which the process listens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<String>,
-    /// Its newest event of progress; of a receiver one for each transfer.
+    /// The newest progress event; at a receiver, one for each transfer.
     pub transfers: Vec<Value>,
-    /// The newest of its other events, by their names.
+    /// The newest event of each other kind, by the event's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub told: BTreeMap<String, Value>,
 }
 
-/// What the socket's thread and the process share.
+/// The state that the socket's thread shares with the process.
 #[derive(Default)]
 struct Shared {
     status: ProcessStatus,
@@ -60,13 +61,13 @@ struct Shared {
     wanted: Option<LimitWish>,
     /// Wakes the process, which then takes the limits.
     wake: Option<Box<dyn Fn() + Send>>,
-    /// Asks the process for events with its newest figures. `None`: they come by themselves.
+    /// Asks the process for events with its newest figures. `None`: such events come by themselves.
     refresh: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// How many events were told.
+    /// Number of events noted.
     told_count: u64,
 }
 
-/// [`Shared`] for two threads. One may wait until something was told.
+/// [`Shared`] for two threads. One may wait until the other notes an event.
 #[derive(Default)]
 struct Board(Mutex<Shared>, Condvar);
 
@@ -94,7 +95,7 @@ impl StatusBoard {
         Ok(Self { shared, history: History::at(state.history_path()), _socket: socket })
     }
 
-    /// The process listens on these addresses.
+    /// Notes the addresses on which the process listens.
     pub fn listens(&self, addresses: &[String]) {
         self.shared.locked().status.listen = addresses.to_vec();
     }
@@ -106,7 +107,7 @@ impl StatusBoard {
         shared.transfers.insert(number, progress);
     }
 
-    /// Notes an event of this name. It must hold no secret.
+    /// Notes the event `name`. Its fields must hold no secret.
     pub fn told(&self, name: &str, fields: Value) {
         let mut shared = self.shared.locked();
         if name == CONNECTED_EVENT {
@@ -117,12 +118,13 @@ impl StatusBoard {
         self.shared.1.notify_all();
     }
 
-    /// Whoever asks has `ask` called, and waits a moment for what is told then.
+    /// Sets a function that a query calls before it reads the status. The query then waits a moment
+    /// for new events.
     pub fn refreshes(&self, ask: impl Fn() + Send + Sync + 'static) {
         self.shared.locked().refresh = Some(Arc::new(ask));
     }
 
-    /// Whoever asks for limits has `wake` called, which must return quickly.
+    /// Sets a function that is called when a query sets limits. It must return quickly.
     pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
         self.shared.locked().wake = Some(Box::new(wake));
     }
@@ -149,8 +151,8 @@ impl StatusBoard {
         self.history.add(&HistoryEntry { at: unix_seconds(), verb, peer, result })
     }
 
-    /// The limits that somebody asked for since the last call. From the first call on whoever asks
-    /// hears that they will apply.
+    /// Returns the limits that a query set since the last call. From the first call on, queries are
+    /// told that limits will apply.
     #[must_use]
     pub fn take_limits(&self) -> Option<LimitWish> {
         let mut shared = self.shared.locked();
@@ -198,7 +200,8 @@ impl Shared {
 }
 
 impl Board {
-    /// What is noted is whole after any panic: each step is one assignment.
+    /// Locks the board, even if a thread panicked while it held the lock. Each update is one
+    /// assignment, so none is half made.
     fn locked(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The socket on which a process answers what it does.
+//! The socket on which a process reports its state.
 
 use super::request::Request;
 use super::runtime_directory::{RuntimeDirectory, SOCKET_SUFFIX};
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the longest request.
 const MAX_REQUEST_BYTES: u64 = 4_096;
-/// Time in which a request must be there, and its answer be taken. Others wait meanwhile.
+/// Time in which a request must arrive and its reply must be read. Other queries wait meanwhile.
 const CLIENT_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause after a connection could not be accepted, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Processes with one verb and one number, of several PID namespaces.
 const MAX_NAMESAKES: u32 = 64;
 
-/// A listening socket `VERB-PID.socket` with mode 0600. A thread sleeps until somebody asks. When
+/// A listening socket `VERB-PID.socket` with mode 0600. Its thread sleeps until a query comes. When
 /// this value is dropped, the thread ends and the socket is removed.
 #[derive(Debug)]
 pub struct StatusSocket {
@@ -122,8 +122,8 @@ fn read_line(client: &mut UnixStream, deadline: Instant) -> io::Result<Vec<u8>> 
     }
 }
 
-/// Gives a socket its name, or a further one where that is taken: by a process of another PID
-/// namespace, or by one of this number that was killed.
+/// Renames a socket to its final name. A number is added if the name is taken, by a process of
+/// another PID namespace or a killed process with the same PID.
 fn placed(directory: &Path, name: &str, draft: &Path) -> io::Result<PathBuf> {
     for number in 1..=MAX_NAMESAKES {
         let further = if number > 1 { format!("-{number}") } else { String::new() };

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long all processes together have to answer.
+/// Time that all processes together have to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn directory(at: &Path) -> RuntimeDirectory {

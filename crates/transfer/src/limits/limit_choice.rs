@@ -9,16 +9,16 @@ use crate::units::RateLimits;
 /// The directions that a program limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedDirection {
-    /// What is sent.
+    /// Data that are sent.
     Up,
-    /// What is received.
+    /// Data that are received.
     Down,
     /// Each of both.
     Both,
 }
 
 impl LimitedDirection {
-    /// The limits without that of the other direction.
+    /// Returns the limits of this direction only.
     const fn of(self, limits: RateLimits) -> RateLimits {
         match self {
             Self::Up => RateLimits { down: None, ..limits },
@@ -28,23 +28,23 @@ impl LimitedDirection {
     }
 }
 
-/// What somebody wants of the limits of a transfer that runs.
+/// A request to change the limits of a running transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitWish {
-    /// These, in place of the timetable.
+    /// To use these limits in place of the timetable.
     Set(RateLimits),
-    /// Those of the timetable.
+    /// To use the limits of the timetable again.
     Own,
 }
 
-/// The limits of a transfer, and who decides them at the moment.
+/// The limits of a transfer, from a timetable, from a request, or lifted.
 #[derive(Clone, Debug)]
 pub struct LimitChoice {
     direction: LimitedDirection,
     timetable: RateTimetable,
     /// The clock, where the timetable needs one.
     clock: Option<LocalClock>,
-    /// What was set in place of the timetable.
+    /// The limits that a request set in place of the timetable.
     set: Option<RateLimits>,
     is_lifted: bool,
 }
@@ -72,7 +72,7 @@ impl LimitChoice {
         self.direction.of(self.set.unwrap_or_else(|| self.timetable.limits_at(now.time_of_day())))
     }
 
-    /// The highest limits that hold at any time, unless others are set.
+    /// Returns the highest limits in the timetable.
     #[must_use]
     pub fn highest(&self) -> RateLimits {
         self.direction.of(self.timetable.highest())
@@ -87,7 +87,7 @@ impl LimitChoice {
         (self.set, self.is_lifted) = (set, false);
     }
 
-    /// Lifts the limits, or has them hold again. Returns whether there is anything to lift.
+    /// Lifts the limits, or applies them again. Returns whether there are any limits.
     #[must_use]
     pub fn toggle(&mut self) -> bool {
         let is_limited = self.is_lifted || self.limits() != RateLimits::default();

@@ -1,4 +1,4 @@
-//! What the clock of this host shows, in the time zone of this process: that of `TZ`, or else of
+//! The local time of this host, in the time zone of this process: that of `TZ`, or else of
 //! `/etc/localtime`.
 
 use crate::limits::time_of_day::{Alarm, LocalTime, TimeOfDay};
@@ -53,14 +53,14 @@ impl LocalClock {
         Err(LocalClockError::NotBuilt)
     }
 
-    /// What it shows now.
+    /// Returns the local time of this moment.
     #[cfg(feature = "local-time")]
     #[must_use]
     pub fn now(self) -> LocalTime {
         local_time(Timestamp::now(), &TimeZone::try_system().unwrap_or(TimeZone::UTC))
     }
 
-    /// What it shows now. Nobody has such a clock in this build.
+    /// Returns a constant time, as this build has no local clock.
     #[cfg(not(feature = "local-time"))]
     #[must_use]
     pub const fn now(self) -> LocalTime {
@@ -92,7 +92,7 @@ impl LocalAlarm {
     }
 }
 
-/// What a clock in `zone` shows at a moment.
+/// Returns the local time in `zone` at a moment.
 #[cfg(feature = "local-time")]
 fn local_time(now: Timestamp, zone: &TimeZone) -> LocalTime {
     let offset_at = |moment: Timestamp| i64::from(zone.to_offset(moment).seconds());
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::limits::rate_timetable::RateTimetable;
 
-    /// The time of Berlin, by its rule alone.
+    /// The time zone of Berlin, by its present rule.
     fn berlin() -> TimeZone {
         TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
     }

@@ -1,4 +1,4 @@
-//! How much memory this process may use: the memory of the host, or of the process's cgroup if the
+//! The memory that this process may use: the memory of the host, or of the process's cgroup if the
 //! cgroup allows less. Also how a receiver's sessions share this memory.
 
 use crate::limits::receive_limit::window;
@@ -6,12 +6,12 @@ use byway_engine::Config;
 use std::fs;
 use std::path::Path;
 
-/// Where cgroups (version 2) are mounted.
+/// The mount point of cgroups (version 2).
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// Bytes of memory that are assumed if neither the host's nor the cgroup's can be read.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
-/// A session takes at most this many times its window in memory: for room ahead of arriving data,
-/// and for fragments.
+/// The most memory of a session, as a multiple of its window: it includes room for coming data, and
+/// for fragments.
 const WINDOW_MEMORY_FACTOR: u64 = 4;
 /// The least bytes that all windows share.
 const MIN_WINDOW_BYTES: usize = 1 << 20;
@@ -49,12 +49,12 @@ fn total(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The path of a process's cgroup (version 2), from the text of its `/proc/PID/cgroup`.
+/// Returns the path of a process's cgroup (version 2), from the text of its `/proc/PID/cgroup`.
 fn path_of(text: &str) -> &str {
     text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/")
 }
 
-/// The smallest `memory.max` of a cgroup and of those above it, in bytes. `None`: no limit.
+/// Returns the smallest `memory.max` of a cgroup and its ancestors, in bytes. `None`: no limit.
 fn allowed(root: &Path, own: &str) -> Option<u64> {
     let own = root.join(own.trim_start_matches('/'));
     let above = own.ancestors().take_while(|cgroup| cgroup.starts_with(root));

@@ -45,7 +45,7 @@ pub enum RateTimetableError {
 /// Limits for each time of day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTimetable {
-    /// The limits by the time from which on they hold, in order; never empty.
+    /// The limits, each with the time of day from which it applies, in order. Never empty.
     entries: Vec<(TimeOfDay, RateLimits)>,
 }
 
@@ -59,8 +59,8 @@ impl From<RateLimits> for RateTimetable {
 impl FromStr for RateTimetable {
     type Err = RateTimetableError;
 
-    /// One limit as [`RateLimits`] reads it, or entries `HH:MM,LIMIT` in any order, with spaces
-    /// between them.
+    /// Reads one limit as [`RateLimits`] does, or entries `HH:MM,LIMIT` in any order, separated by
+    /// spaces.
     fn from_str(text: &str) -> Result<Self, RateTimetableError> {
         if text.trim().is_empty() {
             return Err(RateTimetableError::Empty);
@@ -92,7 +92,8 @@ impl RateTimetable {
         entry.map(|(_, limits)| *limits).unwrap_or_default()
     }
 
-    /// How long the limits hold that hold now, on a clock that nobody sets. `None`: all day.
+    /// Returns the time until other limits apply, if nobody sets the clock. `None`: the limits
+    /// never change.
     #[must_use]
     pub fn until_change(&self, now: LocalTime) -> Option<Duration> {
         let present = self.limits_at(now.time_of_day());
@@ -213,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What a timetable says, found minute by minute.
+    /// Returns the limit at a minute, found by going back minute by minute.
     fn model(entries: &[(u16, u64)], minute: u16) -> u64 {
         let before = (0..1440).map(|ago| (minute + 1440 - ago) % 1440);
         let mut rates = before.filter_map(|at| entries.iter().find(|(from, _)| *from == at));

@@ -7,11 +7,11 @@ use byway_wire::{Duration, Instant, Meter};
 /// The burst that may be received at once after a pause, as a time at the limit. Owners get a turn
 /// a few times a second.
 const BURST_TIME: Duration = Duration::from_millis(250);
-/// The fewest bytes that are worth a turn of a waiting transfer, if the limit permits them within
-/// an eighth of a second.
+/// The fewest bytes for a turn of a waiting transfer, if the limit permits them within an eighth of
+/// a second.
 const MIN_TURN_BYTES: usize = 16 << 10;
-/// Bytes of the smallest and of the largest window of a receiver with a limit. A sender may have as
-/// many on their way before it is told of the limit.
+/// The smallest and the largest window of a receiver with a limit, in bytes. A sender may have a
+/// window of data in flight before it learns of the limit.
 const WINDOW_RANGE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
 
 /// A limit on received bytes. The last piece may exceed it, and later pieces wait longer.
@@ -29,8 +29,8 @@ impl ReceiveLimit {
         Self { rate: bytes_per_second.max(1), meter: Meter::default(), at: Instant::ZERO }
     }
 
-    /// Changes `limit` to what is wanted, in bytes per second. Returns whether it was another. A
-    /// new limit owes nothing for what was taken before.
+    /// Sets `limit` to `wanted` bytes per second. Returns whether the limit changed. A new limit
+    /// ignores the bytes that were received before.
     pub fn change(limit: &mut Option<Self>, wanted: Option<u64>) -> bool {
         let wanted = wanted.map(Self::new);
         let is_other = limit.as_ref().map(Self::rate) != wanted.as_ref().map(Self::rate);
@@ -67,7 +67,8 @@ impl ReceiveLimit {
     }
 }
 
-/// The flow-control window in bytes for senders: what the limit permits in a second.
+/// Returns the flow-control window for senders in bytes: the amount that the limit permits in a
+/// second.
 pub(crate) fn window(bytes_per_second: u64) -> usize {
     // The range is far below what any usize holds.
     bytes_per_second.clamp(*WINDOW_RANGE_BYTES.start(), *WINDOW_RANGE_BYTES.end()) as usize

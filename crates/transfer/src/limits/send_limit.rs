@@ -1,4 +1,4 @@
-//! What a sender sends at most: the lower of its own limit and the one that the receiver told.
+//! A sender's rate limit: the lower of its own limit and the receiver's.
 
 /// The limits of a sender: its own and the receiver's, in bytes per second.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ impl SendLimit {
         Self { own, wanted: 0 }
     }
 
-    /// Takes in what the receiver wants, if it said that since the last call, and this side's own
-    /// limit. Returns whether either changed.
+    /// Sets the receiver's limit, if it sent a new one, and this host's own. Returns whether either
+    /// changed.
     pub fn update(&mut self, wanted: Option<u64>, own: Option<u64>) -> bool {
         let before = (self.wanted, self.own);
         (self.wanted, self.own) = (wanted.unwrap_or(self.wanted), own);

@@ -42,7 +42,7 @@ impl fmt::Display for TimeOfDay {
     }
 }
 
-/// What a local clock shows at a moment.
+/// The date and time that a local clock shows at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// Seconds from the beginning of the year 1970 on this clock.
@@ -85,7 +85,7 @@ impl LocalTime {
 #[derive(Clone, Copy, Debug)]
 pub struct Alarm {
     at: TimeOfDay,
-    /// What the clock showed at the last look.
+    /// The clock's time at the last check.
     looked: LocalTime,
     has_rung: bool,
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 pub struct PairingCode {
     /// The mailbox at the relay.
     pub number: u16,
-    /// The places of the words in the list.
+    /// The indices of the two words in the list.
     words: CodeWords,
 }
 
@@ -22,15 +22,15 @@ pub(super) struct CodeWords([u8; 2]);
 /// Why a text is no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PairingCodeError {
-    /// It does not look like one.
+    /// The text does not have the form of a code.
     #[error("a code is a number and two words, such as 7-crossover-clockwork")]
     Form,
-    /// A word is in no code.
+    /// A word of the text is not in the list.
     #[error("`{found}` is in no code: `{nearest}` is meant, perhaps")]
     Word {
-        /// What was typed.
+        /// The word that was typed.
         found: String,
-        /// The word of the list that is most like it.
+        /// The most similar word of the list.
         nearest: &'static str,
     },
 }
@@ -44,14 +44,14 @@ impl CodeWords {
         PairingCode { number, words: self }
     }
 
-    /// The words as the password of both hosts.
+    /// Returns the two words as the password of both hosts.
     pub(super) fn password(self) -> String {
         self.0.map(|at| CODE_WORDS.get(usize::from(at)).copied().unwrap_or_default()).join("-")
     }
 }
 
 impl PairingCode {
-    /// Whether a text is the words of a code, and the number before them was forgotten.
+    /// Whether a text is the two words of a code without the number.
     #[must_use]
     pub fn lacks_number(text: &str) -> bool {
         format!("1-{text}").parse::<Self>().is_ok()
@@ -71,7 +71,7 @@ impl fmt::Display for PairingCode {
 impl FromStr for PairingCode {
     type Err = PairingCodeError;
 
-    /// Reads a code. Capitals do not matter, and blanks may stand for dashes.
+    /// Reads a code. Case does not matter, and blanks may replace dashes.
     fn from_str(text: &str) -> Result<Self, PairingCodeError> {
         let parts: Vec<&str> = text.split(['-', ' ']).filter(|part| !part.is_empty()).collect();
         let &[number, first, second] = parts.as_slice() else { return Err(PairingCodeError::Form) };
@@ -80,7 +80,7 @@ impl FromStr for PairingCode {
     }
 }
 
-/// The place of a word in the list.
+/// Returns the index of a word in the list.
 fn place_of(word: &str) -> Result<u8, PairingCodeError> {
     let word = word.to_ascii_lowercase();
     let place = CODE_WORDS.binary_search(&word.as_str()).ok().and_then(|place| u8::try_from(place).ok());

@@ -1,7 +1,7 @@
 //! The words of codes: 256, so that one stands for a byte. No two begin with the same four letters,
 //! and two differ in three letters at least.
 
-/// The words in the order of the alphabet.
+/// The words of codes in alphabetical order.
 pub(super) const CODE_WORDS: [&str; 256] = [
     "acorn",
     "airport",

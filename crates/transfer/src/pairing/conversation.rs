@@ -1,4 +1,4 @@
-//! What the two hosts say to each other, and when. The relay is asked by who owns this.
+//! The messages of the two hosts, and their order. The owner of a conversation asks the relay.
 
 use super::code::{CodeWords, PairingCode};
 use super::introduction::Introduction;
@@ -7,7 +7,7 @@ use super::pairing_error::PairingError;
 use crate::identity::PublicKey;
 use byway_wire::relay::{MailboxAnswer, MailboxState};
 
-/// Where the conversation stands.
+/// The stage of the conversation.
 enum Stage {
     /// Page 0: the messages from which both get their keys.
     Greeting(Option<KeyAgreement>),
@@ -15,12 +15,12 @@ enum Stage {
     Introducing(Box<LetterKeys>),
 }
 
-/// What follows from an answer of the relay.
+/// The next step after a reply of the relay.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The mailbox is open, and the code is this one.
     Opened(PairingCode),
-    /// The other host has not written yet.
+    /// The other host has not written yet: the request is to be repeated later.
     Wait,
     /// There is another letter to leave.
     GoOn,
@@ -34,15 +34,15 @@ pub(super) struct Conversation {
     words: CodeWords,
     number: Option<u16>,
     stage: Stage,
-    /// What to leave on the present page.
+    /// This host's letter for the present page of the mailbox.
     letter: Vec<u8>,
     introduction: Vec<u8>,
-    /// This host's own key, which the other does not have.
+    /// This host's own key. The other host must have a different one.
     key: PublicKey,
 }
 
 impl Conversation {
-    /// `code`: what the person typed. `None`: a new code is made.
+    /// Begins a conversation. `code`: the code that the person typed. `None`: a new code is made.
     pub(super) fn new(
         code: Option<PairingCode>,
         introduction: &Introduction,
@@ -68,12 +68,12 @@ impl Conversation {
         (self.number, page, &self.letter)
     }
 
-    /// Whether the other host was heard.
+    /// Whether a letter of the other host has arrived.
     pub(super) const fn is_met(&self) -> bool {
         matches!(self.stage, Stage::Introducing(_))
     }
 
-    /// Takes in what the relay answered to the last request.
+    /// Handles the relay's reply to the last request.
     pub(super) fn on_answer(&mut self, answer: &MailboxAnswer<'_>) -> Result<Step, PairingError> {
         let code = self.words.with_number(answer.number);
         match (answer.state, self.side) {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// A relay, or whoever holds a seat, says what it likes.
+        /// Asserts that no letters of a relay, or of anybody without the code, complete a pairing.
         #[test]
         fn no_stranger_is_ever_the_other_host(letters in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..6), echoes: bool) {
             let (mut opener, code) = opener(&mut Mailbox::default());

@@ -1,4 +1,4 @@
-//! What one host tells the other: its name, its key, and its ticket if it receives.
+//! A host's introduction to the other host: its name, its key, and its ticket if it receives.
 
 use super::pairing_error::PairingError;
 use crate::identity::PublicKey;
@@ -12,23 +12,23 @@ const LETTER_VERSION: u8 = 1;
 /// Bytes of the longest introduction: a letter less the seal's tag.
 const MAX_LEN: usize = byway_wire::relay::LETTER_MAX - 16;
 
-/// A host as it introduces itself.
+/// A host's description of itself for the other host.
 ///
 /// ```text
 /// version (1), length (1), name, key (32), ticket's length (2, 0: none), ticket as text
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// The name that the host proposes for itself. `None`: its name is none that a peer can have.
+    /// The name that the host proposes for itself. `None`: its name is not valid for a peer.
     pub name: Option<PeerName>,
-    /// Its public key.
+    /// The host's public key.
     pub key: PublicKey,
-    /// Its ticket. `None`: it receives nothing.
+    /// The host's ticket. `None`: the host receives nothing.
     pub ticket: Option<Ticket>,
 }
 
 impl Introduction {
-    /// An error if the other host would not take it.
+    /// Writes the introduction. An error: the other host would not accept it.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, PairingError> {
         if self.ticket.as_ref().is_some_and(|ticket| ticket.key != self.key) {
             return Err(PairingError::ForeignTicket);

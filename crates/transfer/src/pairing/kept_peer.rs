@@ -5,11 +5,11 @@ use crate::settings::{Config, PeerEdit, PeerError, PeerName, edit_peers};
 use std::iter;
 use std::path::PathBuf;
 
-/// What a host is called whose own name is none for a peer.
+/// The name for a host whose own name is not valid for a peer.
 const NAMELESS_PEER: &str = "peer";
 /// Names that are tried for a host whose name is taken: `nas`, `nas-2`, and so on.
 const MAX_NAME_TRIES: u32 = 100;
-/// Letters of a name that stay before such a number.
+/// The most letters that are kept of a name when a number is added.
 const MAX_STEM_LEN: usize = 60;
 
 /// Keeps the other host under the chosen name or its own, or one with a number behind it. A host
@@ -48,8 +48,8 @@ pub fn keep_peer(
     taken
 }
 
-/// The user's own peer that says of the other host what it told, under the chosen name if there is
-/// one. One that had a key alone is given the ticket.
+/// Finds the user's own peer that already has the other host's key and ticket, under the chosen
+/// name if there is one. A peer with only a key gets the ticket.
 fn known(
     config: &Config,
     chosen: Option<&PeerName>,

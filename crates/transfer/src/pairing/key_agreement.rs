@@ -8,12 +8,12 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 use zeroize::Zeroize;
 
-/// Which of the two hosts one is.
+/// The side of a host in a pairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairingSide {
-    /// It opened the mailbox, and made the code.
+    /// The host that opened the mailbox and made the code.
     Opener,
-    /// It was given the code.
+    /// The host at which the code was typed.
     Guest,
 }
 
@@ -77,14 +77,14 @@ impl RngCore for SeededRandom {
 
 impl CryptoRng for SeededRandom {}
 
-/// A host that has told its first message, and waits for that of the other.
+/// The key agreement (SPAKE2) of a host that has sent its message and waits for the peer's.
 pub(super) struct KeyAgreement {
     side: PairingSide,
     spake: Spake2<Ed25519Group>,
 }
 
 impl KeyAgreement {
-    /// Also returns the message for the other host.
+    /// Begins a key agreement. Also returns the message for the other host.
     pub(super) fn new(side: PairingSide, words: CodeWords, random: &mut SeededRandom) -> (Self, Vec<u8>) {
         let (opener, guest) =
             (Identity::new(PairingSide::Opener.identity()), Identity::new(PairingSide::Guest.identity()));
@@ -96,8 +96,8 @@ impl KeyAgreement {
         (Self { side, spake }, message)
     }
 
-    /// The keys that follow from the other's message. If the words differ, so do the keys. `None`:
-    /// the message is none.
+    /// Returns the keys that follow from the other host's message. Different words give different
+    /// keys. `None`: the message is not valid.
     pub(super) fn finish(self, message: &[u8]) -> Option<LetterKeys> {
         let mut shared = self.spake.finish(message).ok()?;
         let key_of = |side: PairingSide| {
@@ -127,7 +127,7 @@ impl LetterKeys {
         Some(sealed)
     }
 
-    /// Opens the other's letter. `None`: it was sealed with another key.
+    /// Opens the other host's letter. `None`: it was sealed with another key.
     pub(super) fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let mut letter = sealed.to_vec();
         let length = self.others.open_in_place(nonce(), Aad::empty(), &mut letter).ok()?.len();

@@ -1,4 +1,4 @@
-//! Asks a relay for what the conversation wants, over UDP.
+//! Sends a pairing's requests to a relay, over UDP.
 
 use super::code::PairingCode;
 use super::conversation::{Conversation, Step};
@@ -13,46 +13,48 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// How long an answer of the relay is waited for before the request is repeated.
+/// Time to wait for the relay's reply before the request is repeated.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(700);
 /// Requests without an answer after which the relay is silent.
 const MAX_TRIES: usize = 6;
-/// How long a relay that answered before may be silent: a host finds another network meanwhile.
+/// Time that a relay which answered before may be silent, since a host may change its network
+/// meanwhile.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a code is good, whatever the relay says; a little more than at the relay.
+/// The longest validity of a code, whatever the relay replies. It is a little longer than at the
+/// relay.
 const CODE_LIFETIME: Duration = Duration::from_secs(605);
-/// Time between two questions after the other host.
+/// Time between two requests for the other host's letter.
 const ASK_INTERVAL: Duration = Duration::from_millis(1_000);
-/// Time between two looks at whether to stop.
+/// Time between two checks whether to stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the other host may take for its introduction once it was heard.
+/// Time for the other host's introduction after its first letter.
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What to pair with whom, and where.
+/// The settings of a pairing.
 #[derive(Debug)]
 pub struct PairingPlan {
     /// Addresses of one relay.
     pub relay: Vec<SocketAddr>,
-    /// The word of that relay. Who is given a code needs none.
+    /// The relay word of that relay. A host at which a code was typed needs none.
     pub word: Option<Word>,
-    /// The code of the other host. `None`: this host makes one.
+    /// The code from the other host. `None`: this host makes a code.
     pub code: Option<PairingCode>,
-    /// What the other host is told.
+    /// The introduction to send to the other host.
     pub introduction: Introduction,
     /// Entropy: the code and all keys follow from it.
     pub seed: [u8; 32],
 }
 
-/// What to tell a person meanwhile.
+/// An event to show to a person during a pairing.
 #[derive(Clone, Copy, Debug)]
 pub enum PairingNews {
-    /// The code for the other host, at the relay with this address.
+    /// The code for the other host, and the address of the relay.
     Code(PairingCode, SocketAddr),
     /// Nothing: say whether to go on.
     Waiting,
 }
 
-/// Pairs this host with another. `go_on` is told the news, and returns whether to go on. Blocks for
+/// Pairs this host with another. `go_on` gets the events, and returns whether to go on. Blocks for
 /// ten minutes at most.
 ///
 /// # Errors

@@ -1,22 +1,22 @@
-//! What a transfer cost others: how long it made room for them, and how long the queues were that
-//! it met while nobody else seemed to use the line. Those are its own.
+//! The cost of a transfer to others: the time for which it yielded, and the delay of the queues
+//! that it met while the line seemed otherwise unused. It caused those queues itself.
 
 use byway_wire::Duration;
 
-/// What a transfer cost others so far.
+/// The cost of a transfer to others so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostToOthers {
-    /// How long it yielded.
+    /// Time in which the transfer yielded.
     pub yielded: Duration,
-    /// How long it did not, as far as its queues were measured.
+    /// Time in which it did not yield and its queueing delay was measured.
     filling: Duration,
     /// The sum of queueing delay over that time, in seconds times seconds.
     queue_sum: f64,
 }
 
 impl CostToOthers {
-    /// Notes what held for `passed`. `queues`: of each path in use its bits per second and its
-    /// queueing delay, if that was measured.
+    /// Adds the time `passed`. `queues`: for each path in use, its bits per second, and its
+    /// queueing delay if measured.
     pub(crate) fn note(
         &mut self,
         passed: Duration,
@@ -38,8 +38,8 @@ impl CostToOthers {
         }
     }
 
-    /// The mean queueing delay of what it sent while it did not yield: what it added to the delay
-    /// of others on the same lines. `None`: it was not measured.
+    /// Returns the mean queueing delay of the transfer's packets while it did not yield, which
+    /// others on the same links share. `None`: not measured.
     #[must_use]
     pub fn added_delay(&self) -> Option<Duration> {
         let seconds = self.filling.as_secs_f64();

@@ -10,7 +10,7 @@ use byway_wire::Duration;
 /// Why a transfer or a path carries less than possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
-    /// Somebody else uses the line; background transfers make room.
+    /// Other traffic uses the line, and the background transfer yields to it.
     Yielding,
     /// Another path of the transfer leads through the same bottleneck and fills it alone.
     SharedBottleneck,
@@ -100,7 +100,7 @@ pub(crate) fn acknowledged(status: &ConnectionStatus) -> u64 {
 pub struct Circumstances {
     /// For how long nothing is heard.
     pub silence: Duration,
-    /// Whether a relay's quota is used up: where nothing else does, it is what that would carry.
+    /// Whether a relay's quota is used up. It counts as the reason only if there is no other.
     pub used_up: bool,
     /// Whether the limit that applies is the receiver's.
     pub receivers_limit: bool,
@@ -125,7 +125,7 @@ pub(crate) fn of_transfer(circumstances: Circumstances, status: &ConnectionStatu
     }
 }
 
-/// Why the whole transfer is held up, if it is not for want of what its paths carry.
+/// Returns why the whole transfer is held up, if its paths are not the reason.
 fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
     if status.capped {
         return Some(PauseReason::BandwidthLimit);
@@ -146,8 +146,8 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
     used.all(|path| of_path(path, status) == Some(first)).then_some(first)
 }
 
-/// Whether the connection's own data may be what queues on its paths. The windows of all paths that
-/// send through a queue are then together larger than the smallest of one path.
+/// Whether the connection's own data may cause the queue on its paths: the windows of all paths
+/// with a queue together exceed one path's smallest window.
 fn makes_queue(status: &ConnectionStatus) -> bool {
     let is_queued = |path: &&PathStatus| {
         path.state == PathState::Active
@@ -158,7 +158,8 @@ fn makes_queue(status: &ConnectionStatus) -> bool {
     status.paths.iter().filter(is_queued).map(datagrams).sum::<u64>() > MIN_WINDOW_DATAGRAMS
 }
 
-/// Why a path is held up. It yields to others only if the queue is not the connection's own.
+/// Returns why a path is held up. The path yields to others only if the queue is not the
+/// connection's own.
 pub(crate) fn of_path(path: &PathStatus, status: &ConnectionStatus) -> Option<PauseReason> {
     let background = status.congestion == Class::Background.default_name();
     if path.silent >= DEAD_PATH_TIMEOUTS {

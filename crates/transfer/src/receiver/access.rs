@@ -1,4 +1,4 @@
-//! Who may send here.
+//! Decides which senders may send here.
 
 use crate::close::CloseCode;
 use crate::hello_preamble::{ConnectionPurpose, Preamble, PreambleError};
@@ -10,7 +10,7 @@ use byway_engine::{Admission, Admit};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// Why a sender is not admitted, as it is told.
+/// Why a sender is not admitted, as the sender is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     /// The peer's first message is no sender's.
@@ -40,7 +40,7 @@ pub(crate) enum Refusal {
     /// The peer wants connections, and the receiver makes none.
     #[error("the receiver connects nobody to anything: let it run with `--allow-forward HOST:PORT`")]
     NoForwards,
-    /// The receiver takes only one transfer, and has had it.
+    /// The receiver takes only one transfer, and has already had it.
     #[error("the receiver takes one transfer only, and has it")]
     Taken,
     /// The receiver has the largest permitted number of transfers.
@@ -69,7 +69,7 @@ pub(crate) struct AccessControl {
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
     pub allow: Vec<identity::PublicKey>,
-    /// Whose the ticket is.
+    /// The owner of the ticket.
     pub owner: TicketOwner,
     /// The kind of transfer that is accepted: a tree or a stream.
     pub kind: ConnectionPurpose,
@@ -93,19 +93,19 @@ pub(crate) struct SingleTransfer(Arc<Mutex<Option<Transfer>>>);
 pub struct TicketOwner(Arc<Mutex<Option<identity::PublicKey>>>);
 
 impl TicketOwner {
-    /// Of a ticket that an earlier run printed.
+    /// Makes the owner of a ticket that an earlier run printed.
     #[must_use]
     pub fn new(owner: Option<identity::PublicKey>) -> Self {
         Self(Arc::new(Mutex::new(owner)))
     }
 
-    /// The sender to which the ticket is bound. `None`: it is bound to none yet.
+    /// Returns the sender to which the ticket is bound. `None`: it is not bound yet.
     #[must_use]
     pub fn key(&self) -> Option<identity::PublicKey> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds the ticket to `sender`, unless it is bound already.
+    /// Binds the ticket to `sender`, unless it is already bound.
     pub fn bind(&self, sender: identity::PublicKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(sender);
     }

@@ -1,4 +1,4 @@
-//! Where a receiver puts what comes, and what came.
+//! The destination of received data, and the summary of what was received.
 
 use crate::error::TransferError;
 use crate::hello_preamble::ConnectionPurpose;
@@ -7,24 +7,23 @@ use byway_files::{Modes, TrashName};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Where received data are written.
+/// The place for received data.
 #[derive(Clone, Debug)]
 pub enum Destination {
-    /// A directory, made if it is missing.
+    /// A directory, which is made if it is missing.
     Directory(ReceivingDirectory),
-    /// A stream, and no more than one: what opens where it is written to, once for each try of its
-    /// sender.
+    /// A single stream. The function opens the output, once for each attempt of the sender.
     Pipe(fn() -> Box<dyn Write + Send>),
 }
 
 /// A directory that trees are received into.
 #[derive(Clone, Debug)]
 pub struct ReceivingDirectory {
-    /// Where it is.
+    /// The path of the directory.
     pub path: PathBuf,
-    /// Which bits of modes are set there.
+    /// The mode bits that are set on files in the directory.
     pub modes: Modes,
-    /// Whether senders may have moved to its trash what they no longer have.
+    /// Whether senders may have entries moved to the trash that they no longer have.
     pub deletes: bool,
 }
 
@@ -45,35 +44,36 @@ pub struct ReceivedTransfer {
     pub outcome: Result<(), TransferError>,
     /// Whether the sender knows that the transfer is complete.
     pub confirmed: bool,
-    /// Whether the sender reported that it could not read some entries, which are missing here.
+    /// Whether the sender reported that it could not read some entries, which are therefore
+    /// missing.
     pub is_partial: bool,
-    /// Which transfer it was, and its sender.
+    /// The id and the sender of the transfer.
     pub origin: TransferId,
     /// Payload bytes in place.
     pub bytes: u64,
-    /// Bytes that were not transferred, because they were here.
+    /// Bytes that were not sent, because they were already here.
     pub kept: u64,
-    /// How many files were not transferred, because they were here with the same size and time.
+    /// Number of files that were not sent, because equal ones (size and time) were already here.
     pub unchanged: u64,
-    /// How many files, directories and links are in place.
+    /// Number of files, directories and links in place.
     pub entries: u64,
-    /// How many entries are not in place.
+    /// Number of entries that are not in place.
     pub failed: u64,
-    /// How many entries were moved to the trash, because the sender no longer has them.
+    /// Number of entries that were moved to the trash, because the sender no longer has them.
     pub deleted: u64,
-    /// How many entries should have been moved there and were not.
+    /// Number of entries that could not be moved to the trash.
     pub undeleted: u64,
-    /// Where in the trash they are. `None`: none was moved.
+    /// The folder of the trash with the deleted entries. `None`: none was moved.
     pub trash: Option<TrashName>,
     /// Seconds from the first contact to the end.
     pub seconds: f64,
-    /// What has arrived of a tree whose transfer broke off. `None`: the transfer is complete.
+    /// The amounts of a tree whose transfer broke off. `None`: the transfer is complete.
     pub broken_off: Option<PartialTransfer>,
     /// Every path on which the data came.
     pub paths: Vec<PathCounters>,
 }
 
-/// What has arrived of a tree whose transfer broke off, in payload bytes.
+/// The amounts of a tree whose transfer broke off, in payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialTransfer {
     /// Bytes that are here and kept for another try.

@@ -9,7 +9,7 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 
-/// The results of a receiver's registration with the relays of some words.
+/// The results of a receiver's registration at the relays of some relay words.
 #[derive(Debug, Default)]
 pub struct GreetedRelays {
     /// The relays that work, for the ticket. There is one route for each relay: the first to
@@ -17,7 +17,7 @@ pub struct GreetedRelays {
     pub greeted: Vec<GreetedRelay>,
     /// Sentences about the relays that do not work.
     pub troubles: Vec<String>,
-    /// Words of relays that do not lead here.
+    /// The relay words of relays that do not lead here.
     useless: Vec<Word>,
 }
 
@@ -36,7 +36,7 @@ impl GreetedRelays {
         self.troubles.push(relay.message);
     }
 
-    /// Whether the result is known for each of these words.
+    /// Whether the result is known for each of `words`.
     #[must_use]
     pub fn is_complete(&self, words: &[Word]) -> bool {
         words.iter().all(|word| self.is_known(word))
@@ -65,14 +65,14 @@ impl GreetedRelays {
     }
 }
 
-/// The addresses of a word's relay, for a person.
+/// Returns the addresses of a relay word, for a person.
 fn addresses(word: &Word) -> String {
     let all: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
     all.join(", ")
 }
 
-/// Waits until the relays of `words` have answered, but at most `patience`. `receiving` was started
-/// with these words.
+/// Waits until the relays of `words` have answered, but at most for `patience`. `receiving` must
+/// have been started with these words.
 #[must_use]
 pub fn greet_relays(receiving: &Receiving, words: &[Word], patience: Duration) -> GreetedRelays {
     let mut found = GreetedRelays::default();

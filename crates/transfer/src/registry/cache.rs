@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The version of the file's format.
 const FORMAT_VERSION: u8 = 1;
 
-/// Where the list for a word is.
+/// Returns the path of the saved list for a registry word.
 pub fn path_of(directory: &Path, word: &RegistryWord) -> PathBuf {
     let name = blake3::hash(&[&word.key.0[..], &word.proof.number.to_be_bytes()].concat()).to_hex();
     directory.join(name.get(..32).unwrap_or_default())

@@ -21,8 +21,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Events that wait for the program.
 const MAX_QUEUED_EVENTS: usize = 16;
-/// How long after a first failure the relay tries again. Each further failure doubles the delay, up
-/// to `MAX_RETRY_DELAY`.
+/// The delay after a first failure until the relay tries again. Each further failure doubles the
+/// delay, up to `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
@@ -32,9 +32,9 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
 /// How to enrol.
 pub struct EnrollingPlan {
-    /// The relay's key, from which its name at registries follows, and its key pair there.
+    /// The relay's key. The relay's name at registries and its key pair there follow from it.
     pub key: Secret<[u8; 32]>,
-    /// The registry's word for joining.
+    /// The registry word for joining.
     pub word: RegistryWord,
     /// Bytes per second that the relay grants to a client. `None`: no limit.
     pub rate: Option<u64>,
@@ -54,11 +54,11 @@ pub struct EnrollingPlan {
 /// An event of a relay's enrolment at a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnrolEvent {
-    /// The relay carries what is minted in this epoch from now on, and is tested.
+    /// The relay now forwards for grants of this epoch, and the registry tests it.
     Epoch {
         /// The number of the epoch.
         epoch: u32,
-        /// How long the previous epoch's words stay valid.
+        /// Time for which relay words of the previous epoch stay valid.
         last_holds: Duration,
     },
     /// The registry has enrolled the relay.
@@ -67,7 +67,7 @@ pub enum EnrolEvent {
         beat: Duration,
         /// The addresses at which the registry lists the relay.
         passed: Vec<SocketAddr>,
-        /// The addresses at which it does not list the relay, and why.
+        /// The addresses at which the registry does not list the relay, and why.
         failed: Vec<(SocketAddr, Failure)>,
     },
     /// The relay is not enrolled for now.
@@ -88,12 +88,12 @@ pub struct Enrolling {
     /// The addresses of the registry that heartbeats go to.
     registry: Vec<SocketAddr>,
     beats: bool,
-    /// Whether the registry must see the source of heartbeats before it lists the relay.
+    /// Whether the registry must see the source address of heartbeats before it lists the relay.
     seen: bool,
 }
 
 impl Enrolling {
-    /// Starts, for a relay that was started with the registry's key among its own.
+    /// Starts the enrolment of a relay. The relay must have been started with the registry's key.
     ///
     /// # Errors
     /// The system gives no socket or thread.
@@ -135,8 +135,8 @@ impl Enrolling {
         Ok(Self { driver, news: inbox, ready, range, registry, beats: false, seen })
     }
 
-    /// The next thing that happened, if anything did. The relay learns what it has to. To be called
-    /// a few times a second.
+    /// Returns the next event, if there is one, and applies it to the relay. To be called a few
+    /// times a second.
     pub fn look(&mut self, relaying: &Relaying) -> Option<EnrolEvent> {
         self.driver.waker().wake();
         let news = self.news.try_recv().ok()?;

@@ -18,9 +18,9 @@ const MAX_QUEUED_LISTS: usize = 8;
 /// The result of a request to a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindEvent {
-    /// Relays to try, perhaps some that were known, with words that hold for longer.
+    /// Relays to try. Known relays may be among them, with relay words that are valid for longer.
     Relays(Vec<relay::Word>),
-    /// The registry is of no use for now, and why. It is asked again.
+    /// The registry does not help for now, for this reason. It is asked again later.
     Useless(String),
 }
 
@@ -31,7 +31,8 @@ pub struct RelayDiscovery {
 }
 
 impl RelayDiscovery {
-    /// Starts, with the relays of the last list, if it was kept.
+    /// Starts to ask the registry. The first event has the relays of the last list, if that was
+    /// saved.
     ///
     /// # Errors
     /// The system gives no socket or thread.

@@ -16,46 +16,46 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// How long after a first failure the registry is asked again. Each further failure doubles the
-/// delay, up to `MAX_RETRY_DELAY`.
+/// The delay after a first failure until the registry is asked again. Each further failure doubles
+/// the delay, up to `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The longest delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// A registry that has no relays is asked again after this time.
 const EMPTY_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Seconds before their end at which grants are renewed, or after half of their life if that is
-/// later.
+/// Seconds before their expiry at which grants are renewed, but not before half of their life has
+/// passed.
 const RENEWAL_LEAD_SECONDS: u64 = 1_800;
-/// How long after a relay reports the end of its epoch the registry is asked for new grants. A
-/// relay's permission (grant) ends with its epoch.
+/// The delay between a relay's report that its epoch ended and the request for new grants. A grant
+/// ends with its epoch.
 const EPOCH_REQUEST_DELAY: Duration = Duration::from_secs(5);
 /// Time between two requests for new grants after the end of an epoch.
 const EPOCH_REQUEST_INTERVAL: Duration = Duration::from_secs(15);
 /// Requests for new grants after the end of an epoch. A new grant restarts only paths that have
 /// failed, and some fail only after the first request.
 const EPOCH_REQUEST_COUNT: u32 = 3;
-/// How long after a reported end of an epoch further reports are ignored.
+/// Time after a reported end of an epoch for which further reports are ignored.
 const MIN_EPOCH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Which registry to ask.
+/// The registry to ask, and the number of relays.
 #[derive(Clone, Debug)]
 pub struct FindPlan {
-    /// The registry's word for use.
+    /// The registry word for use.
     pub word: RegistryWord,
     /// The directory for the last list of relays. `None`: the list is not stored.
     pub cache: Option<PathBuf>,
-    /// How many relays to ask for at first, and to renew: at most 100.
+    /// Number of relays to ask for at first and at each renewal, at most 100.
     pub first: usize,
 }
 
 impl FindPlan {
-    /// As many relays as a transfer tries at first.
+    /// Makes a plan for as many relays as a transfer tries at first.
     #[must_use]
     pub const fn new(word: RegistryWord, cache: Option<PathBuf>) -> Self {
         Self { word, cache, first: FIRST_ASK_RELAYS }
     }
 
-    /// The last list of the registry, if it was kept and its words are still good.
+    /// Returns the last list of the registry, if it was saved and its relay words are still valid.
     #[must_use]
     pub fn last_list(&self) -> Option<RelayList> {
         let directory = self.cache.as_ref()?;
@@ -73,11 +73,11 @@ pub(crate) struct Finder {
     complaints: Complaints,
     /// First addresses of relays that forward over TCP, as the registry reported.
     tcp: BTreeSet<SocketAddr>,
-    /// How many of the draw are here.
+    /// Number of relays of the draw that have been received.
     had: usize,
-    /// How many are asked for at first.
+    /// Number of relays to ask for at first.
     first: usize,
-    /// How many relays of its list the registry skipped in the last request.
+    /// Number of relays of its list that the registry skipped in the last request.
     skip: usize,
     most: usize,
     /// Whether the registry has more relays.
@@ -87,12 +87,12 @@ pub(crate) struct Finder {
     /// When to ask next.
     next: Option<Instant>,
     failures: u32,
-    /// Why the registry failed the last time, until the user is told.
+    /// The last failure of the registry, until the user is told.
     trouble: Option<String>,
     told: bool,
     /// No sooner are grants asked for again because an epoch ended.
     renew_from: Instant,
-    /// How many more renewals of the relays' words are due.
+    /// Number of renewals of the relay words that are still due.
     renewals: u32,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn goes_on_without(trouble: &str) -> String {
 /// The result of one look for relays.
 #[derive(Default)]
 pub(crate) struct FoundRelays {
-    /// The words of the relays to try.
+    /// The relay words of the relays to try.
     pub words: Vec<relay::Word>,
     /// Why the registry failed. Each failure is returned once.
     pub trouble: Option<String>,
@@ -164,7 +164,7 @@ impl Finder {
         self.complaints.look(now, relays);
     }
 
-    /// Notes that a relay reported the end of its grant's epoch. New grants of all relays are
+    /// Notes that a relay reported the end of its grant's epoch. New grants of all relays are then
     /// requested.
     pub fn on_epoch_over(&mut self, now: Instant) {
         if now >= self.renew_from && self.failures == 0 {
@@ -190,7 +190,7 @@ impl Finder {
         }
     }
 
-    /// Sends a request if one is due, and returns what was answered.
+    /// Sends a request if one is due, and returns the results of the reply.
     pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant) -> FoundRelays {
         let mut found = FoundRelays::default();
         if let Some(request) = self.exchange.is_none().then(|| self.request(now)).flatten() {

@@ -1,12 +1,12 @@
-//! What the files of a relay have in common: lines of text, and the last of them a checksum.
+//! The common format of a relay's files: lines of text, the last of which is a checksum.
 
 /// The checksum of all lines before the last.
 pub(super) fn check(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().chars().take(8).collect()
 }
 
-/// The lines before the checksum, after the `first`, which says what the file is. `None`: the text
-/// is damaged, or of another kind.
+/// Returns the lines between the line `first`, which names the kind of file, and the checksum.
+/// `None`: the text is damaged, or of another kind.
 pub(super) fn checked<'a>(text: &'a str, first: &str) -> Option<std::str::Lines<'a>> {
     let (body, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
     let body = text.get(..=body.len())?;

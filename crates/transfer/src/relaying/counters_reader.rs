@@ -1,4 +1,4 @@
-//! The counters of a relay that runs, for whoever asks from another thread.
+//! Reads the counters of a running relay, from any thread.
 
 use super::named_words::WordName;
 use super::run_event::RelaySummary;
@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a relay carried for a word that has a name.
+/// The use of a named relay word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordUse {
     /// The name.
     pub name: WordName,
-    /// Bytes that the relay carried for the word, both ways together, over restarts.
+    /// Bytes that the relay carried for the relay word, in both directions, over restarts.
     pub carried_bytes: u64,
-    /// Whether the word was revoked.
+    /// Whether the relay word was revoked.
     pub is_revoked: bool,
 }
 
-/// The counters of a relay, and what it carried for each word that has a name.
+/// The counters of a relay, and the use of each named relay word.
 #[derive(Clone, Debug, Default)]
 pub struct RelayReport {
     /// The counters.
     pub summary: RelaySummary,
-    /// The words, at most [`MAX_NAMED_WORDS`](super::MAX_NAMED_WORDS).
+    /// The use of the named relay words, at most [`MAX_NAMED_WORDS`](super::MAX_NAMED_WORDS).
     pub words: Vec<WordUse>,
 }
 
@@ -36,13 +36,14 @@ struct LastReport {
     report: RelayReport,
 }
 
-/// Where a relay leaves its reports. The relay makes one if somebody asked since its last turn.
+/// The place for a relay's reports. The relay makes a report if another thread asked since its last
+/// turn.
 #[derive(Debug, Default)]
 pub(super) struct ReportDesk {
     is_asked: AtomicBool,
     last: Mutex<LastReport>,
     made: Condvar,
-    /// The names of words by the ids of their grants.
+    /// The names of relay words by the ids of their grants.
     names: Mutex<BTreeMap<u32, WordName>>,
 }
 
@@ -51,13 +52,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ReportDesk {
-    /// Replaces the names of words.
+    /// Replaces the names of relay words.
     pub(super) fn set_names(&self, names: BTreeMap<u32, WordName>) {
         *locked(&self.names) = names;
     }
 
-    /// Makes a report if somebody asked. `not_kept`: how often the counts could not be written to
-    /// disk.
+    /// Makes a report if another thread asked. `not_kept`: how often the counts could not be
+    /// written to disk.
     pub(super) fn turn(&self, relay: &mut Relay, now: Instant, not_kept: u64) {
         if !self.is_asked.load(Ordering::Acquire) {
             return;
@@ -76,7 +77,7 @@ impl ReportDesk {
     }
 }
 
-/// Asks a relay that runs for its counters, from any thread.
+/// Asks a running relay for its counters, from any thread.
 #[derive(Clone)]
 pub struct CountersReader {
     desk: Arc<ReportDesk>,

@@ -8,14 +8,14 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-/// What changes a file or what is called by its name: it is written in place, replaced by another,
-/// removed, or its mode changes.
+/// The events that change a file or its name's target: a write in place, a replacement, a removal,
+/// or a change of mode.
 const CHANGE_FLAGS: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::DELETE)
     .union(WatchFlags::ATTRIB);
-/// Bytes of notices that one read takes. What is left ends the next wait.
+/// The most bytes of notices that one read takes. The rest ends the next wait.
 const MAX_READ_BYTES: usize = 4 << 10;
 
 /// Waits for a change of a file. Other files of its directory end the wait as well.
@@ -34,7 +34,7 @@ pub(super) struct NoticeEnd(#[expect(dead_code, reason = "its drop is what is wa
 pub(super) enum Waited {
     /// Something changed, or the time is over.
     Look,
-    /// Nobody wants to know any more.
+    /// The [`NoticeEnd`] was dropped.
     Ended,
 }
 
@@ -58,7 +58,7 @@ impl FileNotice {
         Ok((Self { changes: watch().ok(), end }, NoticeEnd(other_end)))
     }
 
-    /// Whether changes end a wait before its time.
+    /// Whether changes of the file end a wait before its time.
     pub(super) const fn is_told(&self) -> bool {
         self.changes.is_some()
     }

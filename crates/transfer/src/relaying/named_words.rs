@@ -20,7 +20,7 @@ use std::path::Path;
 use std::str::{FromStr, Lines};
 use thiserror::Error;
 
-/// The most words that have names.
+/// The most named relay words of a relay.
 pub const MAX_NAMED_WORDS: usize = 1_024;
 
 /// The first line of the file, with its kind and version.
@@ -30,12 +30,12 @@ const MAX_FILE_BYTES: u64 = 192 << 10;
 /// The most letters of a name.
 const MAX_NAME_LEN: usize = 64;
 
-/// The name of a relay word: letters, digits, `-`, `_` and `.` of ASCII. It begins with a letter or
+/// The name of a relay word: ASCII letters and digits, `-`, `_` and `.`. It begins with a letter or
 /// a digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WordName(String);
 
-/// A text is no name of a word.
+/// The text is not a valid name for a relay word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "a name has at most {MAX_NAME_LEN} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit"
@@ -63,22 +63,22 @@ impl FromStr for WordName {
 /// A relay word that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedRelayWord {
-    /// What it is listed and revoked by.
+    /// The name, by which the relay word is listed and revoked.
     pub name: WordName,
-    /// The id of its grant.
+    /// The id of the relay word's grant.
     pub grant: u32,
-    /// How fast it may be used.
+    /// The highest rate at which the relay word may be used.
     pub rate: RateClass,
-    /// How much it may be used per day (UTC).
+    /// The most bytes per day (UTC) for which the relay word may be used.
     pub quota: QuotaClass,
-    /// When it ends.
+    /// The time at which the relay word expires.
     pub expiry: Minute,
-    /// Whether it was revoked.
+    /// Whether the relay word was revoked.
     pub is_revoked: bool,
 }
 
 impl NamedRelayWord {
-    /// What the word allows, with the mark of a word that has a name.
+    /// Returns the grant of the relay word, marked as that of a named word.
     #[must_use]
     pub const fn grant(&self) -> Grant {
         let scope = Scope::ALL.and(Scope::NAMED);
@@ -86,23 +86,23 @@ impl NamedRelayWord {
         Grant { id: self.grant, terms }
     }
 
-    /// Whether the word is over at this Unix time.
+    /// Whether the relay word has expired at this Unix time.
     #[must_use]
     pub const fn has_expired(&self, unix: u64) -> bool {
         self.expiry.unix() <= unix
     }
 }
 
-/// The words of a relay that have names.
+/// The named relay words of a relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedRelayWords {
-    /// The relay whose key the words are made from. A new key makes it another relay.
+    /// The relay from whose key the relay words are made. A relay with a new key is another relay.
     pub relay: Option<RelayId>,
-    /// The words, no two with the same name or id.
+    /// The relay words, no two with the same name or id.
     pub words: Vec<NamedRelayWord>,
 }
 
-/// The file of words with names is damaged.
+/// The file of named relay words is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("holds no whole list of words")]
 pub struct NoWordList;
@@ -162,7 +162,7 @@ impl NamedRelayWords {
         Some(list)
     }
 
-    /// Adds a word. `None`: its name or id is taken, or there is no room.
+    /// Adds a relay word. `None`: its name or id is taken, or there is no room.
     fn push(&mut self, word: NamedRelayWord) -> Option<()> {
         let is_taken = self.words.iter().any(|other| other.name == word.name || other.grant == word.grant);
         if is_taken || self.words.len() >= MAX_NAMED_WORDS {
@@ -183,13 +183,13 @@ impl NamedRelayWords {
         self.push(word)
     }
 
-    /// The word with this name.
+    /// Returns the relay word with this name.
     pub fn find_mut(&mut self, name: &WordName) -> Option<&mut NamedRelayWord> {
         self.words.iter_mut().find(|word| word.name == *name)
     }
 
-    /// The list in a file, for the relay that has this key. Empty if there is no file, or if it is
-    /// another key's: no word of that key opens anything.
+    /// Loads the list from a file for the relay `relay`. The list is empty if there is no file, or
+    /// if it is for another key, whose words are not valid.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -215,14 +215,14 @@ impl NamedRelayWords {
     }
 }
 
-/// When a word ends that is valid for `good_for` from `unix` (seconds) on: a whole minute, and not
-/// too early. One that is valid for no time has ended.
+/// Returns the expiry of a relay word that is valid for `good_for` from the time `unix` in seconds,
+/// rounded up to a minute. With zero, it has expired.
 pub(super) const fn end_of(unix: u64, good_for: Duration) -> Minute {
     let begun_minute = if good_for.as_nanos() == 0 { 0 } else { 59 };
     Minute::from_unix(unix.saturating_add(good_for.as_secs()).saturating_add(begun_minute))
 }
 
-/// A limit as its class. `None`: no number.
+/// Reads a limit as its class. `-`: no limit. `None`: the text is not a number.
 fn limit<C>(text: &str, unlimited: C, class: impl Fn(u64) -> C) -> Option<C> {
     if text == "-" { Some(unlimited) } else { Some(class(text.parse().ok()?)) }
 }

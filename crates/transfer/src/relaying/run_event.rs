@@ -1,4 +1,4 @@
-//! What a running relay tells its program.
+//! The events of a running relay, for its program.
 
 use crate::state_directory::StateError;
 use byway_relay::{LendingState, LendingTrouble, Load, LogEvent, Relay, RelayCounters, Used};
@@ -16,34 +16,34 @@ pub enum RelayRunEvent {
     NotKept(io::Error),
     /// The counts are written to disk again.
     KeptAgain,
-    /// The file of words that have names changed, and was read.
+    /// The file of named relay words changed, and was read.
     WordsRead {
-        /// The number of words that are not revoked.
+        /// Number of relay words that are not revoked.
         good: usize,
     },
-    /// The file of words that have names changed, and cannot be used. If it is damaged, no word
-    /// that has a name opens anything.
+    /// The file of named relay words changed, and cannot be used. If it is damaged, no named relay
+    /// word is valid.
     WordsUnread(StateError),
-    /// The relay lends nothing for this reason. `None`: it lends again.
+    /// The relay lends nothing, for this reason. `None`: it lends again.
     Lends(Option<LendingTrouble>),
 }
 
 /// The counters of a relay since its start, and its present state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelaySummary {
-    /// What the relay counted since its start.
+    /// The relay's counters since its start.
     pub counters: RelayCounters,
     /// Bytes carried on this day and in this month, over restarts.
     pub used: Used,
     /// The relay's load now.
     pub load: Load,
-    /// How often the counts could not be written to disk.
+    /// Number of times that the counts could not be written to disk.
     pub not_kept: u64,
     /// The number of open TCP connections.
     pub connections: usize,
     /// The number of receivers whose addresses are remembered.
     pub receivers: usize,
-    /// How much the relay lends. `None`: it is not on an end host that lends its line.
+    /// The state of lending. `None`: the relay is not on an end host that lends its line.
     pub lending: Option<LendingState>,
 }
 

@@ -42,10 +42,10 @@ pub struct SavedState {
     pub beats: u64,
     /// The ranges of grants that the relay gave to registries, one for each registry.
     pub ranges: Vec<KeptRange>,
-    /// The addresses at which senders reach the relay, for words that are made while it does not
-    /// run.
+    /// The addresses at which senders reach the relay, for relay words that are made while it does
+    /// not run.
     pub addresses: Vec<SocketAddr>,
-    /// What the relay carried for words that have names: the ids of their grants, and bytes.
+    /// The bytes that the relay carried for each named relay word, with the id of its grant.
     pub words: Vec<(u32, u64)>,
 }
 
@@ -58,7 +58,7 @@ pub struct KeptRange {
     pub registry: [u8; 32],
     /// The number of the last epoch that the relay knew; 0 before the first.
     pub epoch: u32,
-    /// Until when the epoch before holds, Unix seconds.
+    /// The end of the previous epoch, in Unix seconds.
     pub last_until: u64,
 }
 
@@ -155,7 +155,8 @@ impl SavedState {
     }
 }
 
-/// Takes in a line of an earlier day or month; `None`: it is none, or there are too many.
+/// Reads the bytes of an earlier day or month. `None`: the text is not valid, or there are too
+/// many.
 fn learn(counts: &mut [UsedIn], number: &str, bytes: &str) -> Option<()> {
     let free = counts.iter_mut().find(|it| it.bytes == 0)?;
     *free = UsedIn { number: number.parse().ok()?, bytes: bytes.parse().ok().filter(|bytes| *bytes > 0)? };

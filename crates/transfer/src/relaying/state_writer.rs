@@ -49,20 +49,22 @@ pub(super) struct Snapshot {
     /// The reserve that the relay may carry once this is saved.
     reserve: Reserve,
     beats: u64,
-    /// Ranges of grants: the number, the epoch, and how long the previous epoch's words stay valid.
+    /// Ranges of grants: the number, the epoch, and how long relay words of the previous epoch stay
+    /// valid.
     epochs: Vec<(u8, u32, Duration)>,
-    /// What was carried for words that have names: the ids of their grants, and bytes.
+    /// The bytes carried for each named relay word, with the id of its grant.
     words: Vec<(u32, u64)>,
 }
 
 impl Snapshot {
-    /// Of a relay that goes on: what it is going to carry next is kept too.
+    /// Takes a snapshot of a running relay. Its bytes include a reserve that the relay will carry
+    /// next.
     pub(super) fn of(relay: &mut Relay, now: Instant) -> Self {
         let (used, reserve) = relay.to_keep(now);
         Self { used, reserve, ..Self::last(relay, now) }
     }
 
-    /// Of a relay that ends.
+    /// Takes the snapshot of a relay that ends.
     pub(super) fn last(relay: &mut Relay, now: Instant) -> Self {
         let (used, reserve) = (relay.used(now), Reserve::UNLIMITED);
         let words = relay.named_words().iter().filter(|word| word.carried > 0);
@@ -71,7 +73,7 @@ impl Snapshot {
     }
 }
 
-/// A reserve whose count is on the disk, until the relay takes it over.
+/// A reserve that is counted on the disk, until the relay takes it.
 #[derive(Default)]
 pub(super) struct ReserveOffer(Mutex<Option<Reserve>>);
 
@@ -95,7 +97,7 @@ pub(super) struct StateWriter {
     /// The state to write.
     kept: SavedState,
     news: NewsSender<RelayRunEvent>,
-    /// How often the state could not be written.
+    /// Number of times that the state could not be written.
     failures: Arc<AtomicU64>,
     reserve: Arc<ReserveOffer>,
     /// The state on the disk. `None`: nothing was written since the start.
@@ -114,8 +116,8 @@ impl StateWriter {
         Self { path, kept, news, failures, reserve, written: None, failing: false }
     }
 
-    /// Keeps what comes until nothing can come any more, and asks for it. Gives itself back for the
-    /// last time.
+    /// Writes snapshots, and requests the next ones, until the relay has ended. Returns itself for
+    /// the last snapshot.
     pub(super) fn run(mut self, inbox: &Receiver<Snapshot>, ask: &AtomicBool, waker: &Waker) -> Self {
         loop {
             match inbox.recv_timeout(SNAPSHOT_INTERVAL) {
@@ -140,7 +142,7 @@ impl StateWriter {
         self.reserve.set(reserve);
     }
 
-    /// Writes the state if it changed. Returns whether it is on the disk.
+    /// Writes the state if it changed. Returns whether the disk has it.
     fn write(&mut self, snapshot: &Snapshot) -> bool {
         (self.kept.used, self.kept.beats) = (snapshot.used, snapshot.beats);
         self.kept.words.clone_from(&snapshot.words);

@@ -45,7 +45,7 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     packet[..length].to_vec()
 }
 
-/// What comes of a packet under a minted grant: `None`, it is delivered; else why not.
+/// Sends a packet under a minted grant. Returns why the relay dropped it. `None`: it was delivered.
 fn carried(relay: SocketAddr, enrolment: &Enrolment, epoch: u32) -> Option<Reason> {
     let terms = Terms {
         expiry: Minute::from_unix(unix_seconds() + 3_600),
@@ -89,7 +89,7 @@ fn kept(path: &Path) -> SavedState {
     state_writer::read(path).unwrap()
 }
 
-/// Looks until what is kept is so.
+/// Waits until the saved state meets `is_so`.
 fn until_kept(path: &Path, is_so: impl Fn(&SavedState) -> bool) {
     while !is_so(&kept(path)) {
         std::thread::yield_now();

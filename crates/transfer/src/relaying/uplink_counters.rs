@@ -21,7 +21,7 @@ pub(super) struct UplinkCounters {
     traffic: Option<Traffic>,
     asked: Option<Instant>,
     looked: Option<Instant>,
-    /// Of the sockets by which strangers' datagrams leave.
+    /// The limits of the sockets by which others' datagrams leave.
     limits: Vec<SendLimit>,
     /// The limit of the send queue that was last set, in bytes.
     queue: u64,

@@ -1,4 +1,4 @@
-//! What an operator does with the words of a relay that have names, whether or not the relay runs.
+//! An operator's changes to the named relay words, whether or not the relay runs.
 
 use super::named_words::{MAX_NAMED_WORDS, NamedRelayWord, NamedRelayWords, WordName, end_of};
 use super::state_writer;
@@ -14,13 +14,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// How long a word with a name is good for, unless told otherwise.
+/// The default validity of a named relay word.
 pub const NAMED_WORD_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
 /// Time within which a relay that runs knows of a change, on a host that is not overloaded.
 pub const WORD_CHANGE_TIME: Duration = Duration::from_millis(500);
 
-/// Why the words of a relay cannot be changed as asked.
+/// Why the relay words of a relay cannot be changed as requested.
 #[derive(Debug, Error)]
 pub enum WordOperatorError {
     /// A file in the state directory cannot be used.
@@ -29,16 +29,16 @@ pub enum WordOperatorError {
     /// The system gives no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
-    /// The addresses make no word.
+    /// A relay word cannot be made from the addresses.
     #[error("this relay cannot be named")]
     Word(#[from] RelayWordError),
-    /// No word has this name.
+    /// No relay word has this name.
     #[error("no word has the name {0}: `byway relay words` shows those that there are")]
     NoSuchName(WordName),
-    /// The name has a word already, which may allow something else.
+    /// A relay word already has this name, perhaps with other limits.
     #[error("{0} has a word already: revoke it first, or give no limits to print it again")]
     Taken(WordName),
-    /// All names are taken by words that are good.
+    /// There are as many valid named relay words as a relay may have.
     #[error("{MAX_NAMED_WORDS} names have good words, which is the most: revoke one first")]
     Full,
     /// Nothing says where senders reach the relay.
@@ -47,25 +47,26 @@ pub enum WordOperatorError {
 }
 
 impl WordOperatorError {
-    /// Whether the person who asked can mend it by asking for something else.
+    /// Whether another request could succeed, so that the error is one of usage.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         !matches!(self, Self::State(_) | Self::Entropy(_))
     }
 }
 
-/// What a new word allows. `None` stands for no limit, and for [`NAMED_WORD_LIFETIME`].
+/// The limits of a new relay word. `None`: no limit, or the validity [`NAMED_WORD_LIFETIME`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordLimits {
     /// Bytes per second.
     pub rate: Option<u64>,
     /// Bytes per day (UTC).
     pub quota: Option<u64>,
-    /// How long it is good for.
+    /// The validity of the relay word.
     pub expires: Option<Duration>,
 }
 
-/// A word that has a name, and its use, as people and programs are told of it.
+/// One row of the list of named relay words: the name, the limits and the bytes carried. Printed
+/// for people, and as JSON for programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedWord {
     /// The name.
@@ -76,11 +77,12 @@ pub struct ListedWord {
     pub rate_bps: Option<u64>,
     /// Bytes per day (UTC) at most. `None`: no limit.
     pub quota_bytes_per_day: Option<u64>,
-    /// When it ends, Unix seconds.
+    /// The expiry in Unix seconds.
     pub expires_unix: u64,
-    /// For how many seconds it is good from now on, unless it was revoked.
+    /// Seconds until the expiry, whether or not the relay word was revoked.
     pub good_seconds: u64,
-    /// Bytes that the relay carried for it, both ways together, a few seconds ago.
+    /// Bytes that the relay carried for the relay word, in both directions, as of a few seconds
+    /// ago.
     pub carried_bytes: u64,
 }
 
@@ -102,7 +104,7 @@ impl ListedWord {
     }
 }
 
-/// The words of a relay that have names, in a state directory.
+/// The named relay words of a relay, in a state directory.
 pub struct WordOperator {
     key: RelayKey,
     key_path: PathBuf,
@@ -111,8 +113,8 @@ pub struct WordOperator {
 }
 
 impl WordOperator {
-    /// The words of the relay whose key is in `key_file`, or else in the state directory.
-    /// `makes_key`: a key that does not exist is made.
+    /// Opens the relay words of the relay whose key is in `key_file`, or else in the state
+    /// directory. `makes_key`: a missing key is made.
     ///
     /// # Errors
     /// The key cannot be read or made.
@@ -163,7 +165,7 @@ impl WordOperator {
         Ok(issued)
     }
 
-    /// Revokes the word of a name. False if it was revoked before.
+    /// Revokes the relay word with this name. False: it was revoked before.
     ///
     /// # Errors
     /// There is no such name, or the change cannot be kept. Then nothing has changed.
@@ -178,7 +180,7 @@ impl WordOperator {
         Ok(true)
     }
 
-    /// The words, in the order of their names.
+    /// Returns the relay words, in the order of their names.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -195,7 +197,8 @@ impl WordOperator {
         if addresses.is_empty() { Err(WordOperatorError::NoAddress) } else { Ok(addresses) }
     }
 
-    /// Waits until no other process changes the words. The lock ends with the file.
+    /// Locks the relay words, and waits while another process changes them. The lock ends when the
+    /// returned file is closed.
     fn lock(&self) -> Result<File, StateError> {
         let locked = || -> io::Result<File> {
             let file = OpenOptions::new().read(true).write(true).open(&self.key_path)?;
@@ -215,7 +218,7 @@ impl WordOperator {
     }
 }
 
-/// A random id that no word of the list has.
+/// Returns a random id that no relay word of the list has.
 fn free_id(list: &NamedRelayWords) -> Result<u32, EntropyError> {
     loop {
         let id = GrantId::own(u32::from_be_bytes(byway_net::seed()?));

@@ -1,4 +1,4 @@
-//! Watches the file of words that have names, on a thread of its own, and tells the relay of each
+//! Watches the file of named relay words, on a thread of its own, and tells the relay of each
 //! change.
 
 use super::counters_reader::ReportDesk;
@@ -20,27 +20,27 @@ use std::sync::Arc;
 /// Time between two looks at a file whose changes the system does not tell, or whose last change
 /// the relay does not know yet.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Time between two looks at other files. A network's file system tells no change that another host
-/// makes.
+/// Time between two checks of a file on a network's file system, which reports no changes that
+/// another host makes.
 const TOLD_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What tells one state of a file from another: device, inode, bytes, and the times of the last
-/// changes of its contents and of its inode.
+/// The identity and state of a file: device, inode, bytes, and the times of the last changes of its
+/// contents and of its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileStamp(u64, u64, u64, [i64; 4]);
 
-/// The file of words that have names, and what was seen of it last.
+/// The file of named relay words, and its state at the last read.
 pub(super) struct WordsFile {
     path: PathBuf,
     relay: RelayId,
     /// `None`: there was no file.
     seen: Option<FileStamp>,
-    /// Learns the names of the words.
+    /// The desk, which gets the names of the relay words.
     desk: Arc<ReportDesk>,
 }
 
 impl WordsFile {
-    /// The file and the words in it.
+    /// Opens the file. Also returns the relay words in it.
     pub(super) fn open(
         path: PathBuf,
         relay: RelayId,
@@ -53,7 +53,8 @@ impl WordsFile {
         Ok((file, words))
     }
 
-    /// What tells of its changes from now on.
+    /// Watches this file from now on. The [`FileNotice`] waits for changes; dropping the
+    /// [`NoticeEnd`] ends its wait.
     pub(super) fn notice(&self) -> io::Result<(FileNotice, NoticeEnd)> {
         FileNotice::new(&self.path)
     }
@@ -83,16 +84,17 @@ impl WordsFile {
     }
 }
 
-/// Tells the relay of each change of the file.
+/// Watches the file, and gives the relay its words after each change.
 pub(super) struct WordsWatch<T> {
     pub(super) file: WordsFile,
-    /// Gives the relay the words. False: it has no room for an order now.
+    /// The function that gives the relay the words. It returns false if the relay has no room for
+    /// an order now.
     pub(super) tell: T,
     pub(super) news: NewsSender<RelayRunEvent>,
 }
 
 impl<T: FnMut(Vec<NamedWord>) -> bool> WordsWatch<T> {
-    /// Looks until the other side of `notice` is dropped.
+    /// Checks the file after each change, until the [`NoticeEnd`] of `notice` is dropped.
     pub(super) fn run(mut self, notice: &FileNotice) {
         let (mut is_failing, mut is_known) = (false, false);
         loop {

@@ -1,4 +1,4 @@
-//! The ways to a receiver that has not answered yet: which there are, and what comes back from
+//! The addresses and relays over which a receiver is tried, and the replies that came back from
 //! each.
 
 use super::name_lookup::NoAddress;
@@ -12,24 +12,24 @@ use byway_wire::{Duration, Instant};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// How long after the start a receiver is first asked why it does not answer. Most have answered by
-/// then.
+/// Time after the start until a silent receiver's host is first probed for the reason. Most
+/// receivers have answered by then.
 const FIRST_KNOCK_DELAY: Duration = Duration::from_millis(1_000);
 /// Time between two knocks at one address. Hosts send about one refusal a second (Linux:
 /// `icmp_ratelimit`).
 const KNOCK_INTERVAL: Duration = Duration::from_millis(1_000);
-/// How long a sender waits for a receiver that may be starting, although its host answers that
+/// Time that a sender waits for a receiver that may be starting, although its host replies that
 /// nothing listens.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
-/// After so many refusals in a row, nothing listens at the address.
+/// The number of refusals in a row after which nothing is assumed to listen at the address.
 const REFUSAL_THRESHOLD: u32 = 2;
 
-/// Where a receiver was tried.
+/// The address or name at which a receiver was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptPlace {
-    /// At this address: where datagrams went first.
+    /// The address to which datagrams went first.
     Address(SocketAddr),
-    /// By this name, which leads to no address.
+    /// A name that leads to no address.
     Name(NamedAddress),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for AttemptPlace {
 /// One path to the receiver that was tried, and the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptResult {
-    /// Where the receiver was tried.
+    /// The address or name at which the receiver was tried.
     pub place: AttemptPlace,
     /// The reply to the attempt.
     pub heard: AttemptReply,
@@ -60,13 +60,13 @@ pub struct AttemptResult {
 /// The reply to an attempt to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptReply {
-    /// From the address: nothing, or a refusal.
+    /// The reply of the address: nothing, or a refusal.
     Direct(Option<IcmpError>),
-    /// From the address, over TCP: a connection, and no byway.
+    /// The address accepted a TCP connection, and does not speak byway's protocol.
     OtherOverTcp,
     /// The reply through a relay: nothing, or why the relay is of no use.
     Relay(Option<RelayTrouble>),
-    /// From the resolver: why the name leads to no address.
+    /// The resolver's reason why the name leads to no address.
     NoAddress(NoAddress),
 }
 
@@ -76,7 +76,7 @@ impl AttemptResult {
         Self { place: AttemptPlace::Name(host), heard: AttemptReply::NoAddress(why) }
     }
 
-    /// The address that was tried. `None`: it was a name.
+    /// Returns the address that was tried. `None`: it was a name.
     pub(crate) const fn address(&self) -> Option<SocketAddr> {
         match self.place {
             AttemptPlace::Address(address) => Some(address),
@@ -114,8 +114,8 @@ struct DirectAttempt {
 }
 
 impl ConnectAttempts {
-    /// Attempts at a receiver's own addresses, and through the relays that it names. `locals` are
-    /// the addresses that this side sends from.
+    /// Makes attempts at a receiver's own addresses, and through the relays that it names. `locals`
+    /// are the local addresses to send from.
     pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
         Self {
             begun: None,
@@ -126,7 +126,7 @@ impl ConnectAttempts {
         }
     }
 
-    /// Adds those of the receiver's addresses that are new.
+    /// Adds the addresses that are new.
     pub fn learn(&mut self, addresses: &[SocketAddr]) {
         for address in addresses {
             if !self.direct.iter().any(|way| way.address == *address) {
@@ -166,7 +166,7 @@ impl ConnectAttempts {
         }
     }
 
-    /// TCP connections were accepted at these addresses.
+    /// Notes that TCP connections were accepted at these addresses.
     pub fn on_tcp(&mut self, addresses: impl Iterator<Item = SocketAddr>) {
         for address in addresses {
             self.direct.iter_mut().filter(|way| way.address == address).for_each(|way| way.over_tcp = true);
@@ -233,8 +233,8 @@ impl DirectAttempt {
     }
 }
 
-/// Which address to knock from: one that the transfer uses. `None`: the one that the system
-/// chooses, which is among them.
+/// Returns the local address to probe `to` from. `None`: the address that the system chooses, which
+/// the transfer also uses.
 fn from(locals: &[SocketAddr], to: SocketAddr) -> Option<IpAddr> {
     let mut fitting = locals.iter().map(SocketAddr::ip).filter(|ip| ip.is_ipv4() == to.is_ipv4()).peekable();
     let first = fitting.peek().copied()?;

@@ -21,7 +21,8 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The first token of dialled connections. Other descriptors of the owner have smaller tokens, and
 /// listeners have larger ones.
 const FIRST_TOKEN: u32 = 1 << 30;
-/// The number of tokens of one session: first those of its peer's addresses, then those of relays.
+/// The number of tokens of one session: first those for its peer's addresses, then those for
+/// relays.
 const TOKENS_PER_SESSION: u32 = 128;
 /// The most addresses of a peer that are dialled beside UDP.
 const MAX_PEER_ADDRESSES: usize = 8;
@@ -36,14 +37,15 @@ const KEPT_DELAYS: RetryDelays =
 pub enum TcpUse {
     /// Nothing: the session has UDP alone.
     Never,
-    /// The peer and its relays are dialled where UDP brings no answer, or far less than TCP.
+    /// The peer and its relays are dialled over TCP where UDP gets no answer, or far less
+    /// throughput.
     BesideUdp,
-    /// The session has TCP alone. A connection is kept to each address from each of these local
-    /// addresses; without any of those the system chooses.
+    /// The session uses only TCP, with a connection from each of these local addresses to each
+    /// remote address. If the list is empty, the system chooses.
     Alone(Vec<IpAddr>),
 }
 
-/// The peer of a session, before anybody has looked its names up.
+/// The addresses and names of a session's peer, before any name is looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerPlace<'a> {
     /// The addresses of the peer.
@@ -60,9 +62,9 @@ pub struct Dialers {
     /// The addresses of the peer that do not change.
     fixed: Vec<SocketAddr>,
     names: NameLookup,
-    /// The addresses of the peer: those that do not change, and those that its names lead to.
+    /// The addresses of the peer: the fixed ones, and the results of name lookups.
     addresses: Vec<SocketAddr>,
-    /// Whether the attempt to connect goes on without a route, because names are looked up.
+    /// Whether the attempt to connect goes on without a route, because names are still looked up.
     expects: bool,
     peer: TcpDialer,
     relays: TcpDialer,
@@ -150,7 +152,7 @@ impl Dialers {
         self.names.are_awaited(now)
     }
 
-    /// Looks the peer's names up, and takes in what was found. To be called before an attempt.
+    /// Looks up the peer's names, and adds the addresses found. To be called before an attempt.
     pub fn look_up(&mut self, now: Instant) {
         self.names.ask(now);
         self.take_found(None, now);
@@ -227,14 +229,14 @@ impl Dialers {
         }
     }
 
-    /// Has a new attempt to connect try the addresses to which the peer's names lead, beside those
-    /// that it has.
+    /// Adds the addresses found for the peer's names to a new attempt to connect.
     pub fn enter_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         self.names.addresses().for_each(|address| endpoint.add_address(now, handle, address));
         self.expect_addresses(endpoint, handle, now);
     }
 
-    /// Has an attempt to connect go on without a route while the peer's names are looked up.
+    /// Sets whether an attempt to connect goes on without a route, which it does while the peer's
+    /// names are looked up.
     fn expect_addresses(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let expects = self.names.are_awaited(now);
         if std::mem::replace(&mut self.expects, expects) != expects {
@@ -291,7 +293,7 @@ impl Dialers {
         self.names.next_warning()
     }
 
-    /// The next step in looking names up that nobody was told of.
+    /// Returns the next step of a name lookup that was not reported yet.
     pub fn next_name_step(&mut self) -> Option<NameStep> {
         self.names.next_step()
     }

@@ -47,24 +47,24 @@ const RETRY_DELAYS: RetryDelays =
 /// The most relays that are carried over from one session to the next.
 const MAX_RELAYS: usize = 1024;
 
-/// A relay. If the ticket tells how it leads to the receiver, also that.
+/// A relay, and how it leads to the receiver, if the ticket contains that.
 #[derive(Clone, Debug)]
 pub struct KnownRelay {
-    /// The relay's word: the permission to use the relay.
+    /// The relay word: the permission to use the relay.
     pub word: Word,
-    /// The receiver's address behind the relay, as the ticket tells. `None`: it does not tell.
+    /// The receiver's address behind the relay, from the ticket. `None`: the ticket has none.
     pub route: Option<RelayRoute>,
 }
 
 impl KnownRelay {
-    /// A relay of which only the word is known.
+    /// Makes a relay of which only the relay word is known.
     #[must_use]
     pub const fn of_word(word: Word) -> Self {
         Self { word, route: None }
     }
 
-    /// A relay at which the receiver of a ticket is met. `permission`: the ticket's, for which the
-    /// relay tells where the receiver is.
+    /// Makes a relay from a ticket. `permission`: the ticket's, for which the relay gives the
+    /// receiver's location.
     #[must_use]
     pub fn greeted(relay: &GreetedRelay, permission: &Secret<[u8; 16]>) -> Self {
         let GreetedRelay { word, reach } = relay;
@@ -96,8 +96,8 @@ pub struct SessionPlan {
     pub peer: PublicKey,
     /// The receiver's own addresses.
     pub addresses: Vec<SocketAddr>,
-    /// Names of the receiver's host. They are looked up before each attempt, and in a session while
-    /// the receiver is silent.
+    /// Names of the receiver's host. They are looked up before each attempt, and while the receiver
+    /// is silent.
     pub names: Vec<NamedAddress>,
     /// Relays that may lead to the receiver.
     pub relays: Vec<KnownRelay>,
@@ -105,12 +105,12 @@ pub struct SessionPlan {
     pub registry: Option<FindPlan>,
     /// When the session uses TCP.
     pub tcp: TcpUse,
-    /// Number of the keeper among those of the same event loop, whose descriptors differ by it.
+    /// The number of this keeper in the event loop. The tokens of its descriptors follow from it.
     pub number: u16,
     /// The data in the HELLO, for the receiver's application.
     pub hello: Vec<u8>,
-    /// The first message of a second connection, in which the receiver is asked whether it still
-    /// has the session. `None`: it is not asked.
+    /// The first message of a second connection that asks the receiver whether it still has the
+    /// session. `None`: no such question.
     pub restart_question: Option<Vec<u8>>,
     /// Makes the congestion controller of a session from a seed.
     pub controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
@@ -121,7 +121,8 @@ pub struct SessionPlan {
 }
 
 impl SessionPlan {
-    /// A plan for the receiver that printed `ticket`, by its relays and those of `words`, over UDP.
+    /// Makes a plan for the receiver that printed `ticket`, over UDP, with the ticket's relays and
+    /// those of `words`.
     pub fn new(
         ticket: &Ticket,
         words: Vec<Word>,
@@ -155,7 +156,7 @@ pub enum SessionEvent {
     Lost(LostSession),
     /// The receiver refused this host for good.
     Refused(LostSession),
-    /// A relay is of no use, and what to warn a person of, if that is worth a line.
+    /// A relay cannot be used, with a warning for a person if it is worth one.
     RelayTrouble(SocketAddr, RelayTrouble, Option<String>),
     /// Something that a person should know.
     Warning(String),
@@ -177,7 +178,7 @@ pub struct LostSession {
 /// A CLOSE that ended a session: its code and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionClose {
-    /// Its code. Those of [`CloseCode`](crate::close::CloseCode) and of the application are below
+    /// The code. Codes of [`CloseCode`](crate::close::CloseCode) and of the application are below
     /// 65536.
     pub code: u64,
     /// The reason in the CLOSE, as text.
@@ -186,7 +187,7 @@ pub struct SessionClose {
     pub by_peer: bool,
 }
 
-/// Where the session is.
+/// The stage of the session.
 #[derive(Clone, Copy)]
 enum Stage {
     /// A session is tried for from then on.
@@ -195,7 +196,7 @@ enum Stage {
     Connected(Handle),
 }
 
-/// A relay, and whether the present session or attempt has it.
+/// A relay, and whether the present session or attempt knows it.
 struct EnteredRelay {
     relay: KnownRelay,
     is_entered: bool,
@@ -210,7 +211,8 @@ pub struct SessionKeeper {
     lacks_relays: bool,
     /// Sessions in a row that did not begin.
     failures: u32,
-    /// How to ask a silent receiver whether it still has the session. `None`: that cannot be asked.
+    /// The question to a silent receiver whether it still has the session. `None`: it cannot be
+    /// asked.
     question: Option<RestartQuestion>,
     restart: Option<RestartCheck>,
     /// The attempts to reach a receiver that has not answered yet.
@@ -293,7 +295,7 @@ impl SessionKeeper {
         endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
     }
 
-    /// Whether the session has ended, and the receiver was told.
+    /// Whether the session has ended, and the receiver knows.
     #[must_use]
     pub fn is_gone(&self, endpoint: &Endpoint) -> bool {
         self.handle().and_then(|handle| endpoint.connection(handle)).is_none_or(Connection::is_closed)
@@ -343,7 +345,7 @@ impl SessionKeeper {
         self.events.pop_front()
     }
 
-    /// Does what is due, for an owner with one session: takes all events of the endpoint.
+    /// Runs all due work of an owner with one session, and takes all events of the endpoint.
     pub fn turn(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
         if matches!(self.stage, Stage::Away(at) if now >= at) {
             self.begin(endpoint, locals, now);
@@ -384,7 +386,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Whether a TCP connection leads to the receiver, or to a relay at which it is met.
+    /// Whether a TCP connection leads to the receiver, or to a relay that leads to it.
     fn has_way(&self, endpoint: &Endpoint) -> bool {
         let by_relay = |relay: &KnownRelay| {
             relay.route.is_some() && relay.addresses().any(|address| endpoint.leads_to(address))
@@ -393,8 +395,8 @@ impl SessionKeeper {
             || self.relays().any(by_relay)
     }
 
-    /// Has the session try relays that it does not have; where TCP is alone, those to which a
-    /// connection leads.
+    /// Adds relays to the session that it does not know. If it uses only TCP, it adds those with a
+    /// connection.
     fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let Some(handle) = self.handle().filter(|_| self.lacks_relays) else { return };
         self.lacks_relays = false;
@@ -407,7 +409,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Replaces words of the same relays by these, which expire later.
+    /// Replaces relay words of the same relays by `words`, which expire later.
     pub fn renew(&mut self, words: &[Word]) {
         for EnteredRelay { relay, is_entered } in &mut self.relays {
             *is_entered &= !relay.renew(words);
@@ -456,7 +458,7 @@ impl SessionKeeper {
         true
     }
 
-    /// Does what is due: asks the registry, dials, and looks at how the session does.
+    /// Runs all due work: asks the registry, dials, and checks the session.
     pub fn look(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
         self.find_relays(endpoint, now);
         self.enter_relays(endpoint, now);
@@ -486,8 +488,8 @@ impl SessionKeeper {
         }
     }
 
-    /// How far the session is, for an owner whose [`counter`](Self::counter) is due. `amount`: what
-    /// was moved.
+    /// Returns the progress of the session, for an owner whose [`counter`](Self::counter) is due.
+    /// `amount`: the bytes moved so far.
     pub fn progress(
         &mut self,
         endpoint: &Endpoint,
@@ -512,7 +514,7 @@ impl SessionKeeper {
         }
     }
 
-    /// Reports what changed about relays since the last look.
+    /// Reports changes of relays since the last call.
     pub fn look_at_relays(&mut self, endpoint: &Endpoint, locals: &[SocketAddr], now: Instant) {
         let Stage::Connected(handle) = self.stage else { return };
         let relays = endpoint.relays(now, handle);
@@ -520,7 +522,7 @@ impl SessionKeeper {
         self.events.extend(self.log.look(relays, locals).into_iter().map(SessionEvent::News));
     }
 
-    /// Ends the session for good, and tells the receiver why.
+    /// Ends the session for good, and sends the receiver the reason.
     pub fn close(&self, endpoint: &mut Endpoint, code: u64, reason: &str, now: Instant) {
         if let Some(handle) = self.handle() {
             endpoint.close(now, handle, code, reason);
@@ -540,7 +542,7 @@ impl SessionKeeper {
         self.away_until(again_at);
     }
 
-    /// Looks at how the session does.
+    /// Handles the events of the session.
     fn follow(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
         let Stage::Connected(handle) = self.stage else { return };
         let mut closed = None;

@@ -14,11 +14,11 @@ use thiserror::Error;
 
 /// The most addresses to which one name leads.
 pub(crate) const MAX_ADDRESSES_PER_NAME: usize = 8;
-/// How long the answer to a question is waited for where there is nothing else to try.
+/// Time to wait for a name's addresses, if there is nothing else to try.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest time between two questions for a name before a session is begun.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
-/// The silence of the peer after which its names are looked up in a session.
+/// The silence of the peer after which its names are looked up again in a session.
 const SILENCE_THRESHOLD: Duration = Duration::from_secs(3);
 /// The shortest time between two questions for a name in a session.
 const SILENT_ASK_INTERVAL: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ pub enum NameStep {
 type LookUp = fn(&HostName) -> io::Result<Vec<IpAddr>>;
 type Found = Result<Vec<IpAddr>, NoAddress>;
 
-/// The names of one receiver, and where they lead.
+/// The names of one receiver, and their addresses.
 pub(crate) struct NameLookup {
     names: Vec<KnownName>,
     look_up: LookUp,
@@ -65,12 +65,12 @@ pub(crate) struct NameLookup {
     waker: Waker,
 }
 
-/// What has become of the last question for a name.
+/// The state of the last lookup of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    /// There is none, or it is answered.
+    /// There was none, or it has ended.
     Answered,
-    /// No thread is free for it.
+    /// It waits for a free thread.
     Waits,
     /// A thread waits for the resolver.
     UnderWay,
@@ -82,18 +82,18 @@ struct KnownName {
     ports: Vec<u16>,
     asked_at: Option<Instant>,
     question: Question,
-    /// Where the name leads by the last answer with addresses.
+    /// The addresses from the last lookup that found any.
     found: Vec<IpAddr>,
-    /// Why the last answer has no addresses. `None`: it has some, or there is none yet.
+    /// Why the last lookup found no addresses. `None`: it found some, or has not ended.
     trouble: Option<NoAddress>,
     /// The last trouble of which a person was warned.
     warned: Option<NoAddress>,
-    /// The last question and the last answer, unless they were told.
+    /// The steps of the last lookup that were not reported yet: its start and its result.
     untold: [Option<NameStep>; 2],
 }
 
 impl NameLookup {
-    /// Names that nobody has looked up yet. Each answer wakes `waker`.
+    /// Makes the lookup of names that were not looked up yet. Each result wakes `waker`.
     pub fn new(names: &[NamedAddress], waker: &Waker) -> Self {
         Self::with(names, waker, ask_system)
     }
@@ -124,7 +124,7 @@ impl NameLookup {
         self.names.len()
     }
 
-    /// Has the names looked up, except where that is under way or was done a moment ago.
+    /// Looks up the names, except those whose lookup runs or ended a moment ago.
     pub fn ask(&mut self, now: Instant) {
         self.ask_after(ASK_INTERVAL, now);
     }
@@ -154,7 +154,8 @@ impl NameLookup {
         is_answered
     }
 
-    /// Where the names lead by the last answers. A name without an answer now leads where it did.
+    /// Returns the addresses from the last lookups. A name that is not found now keeps its earlier
+    /// addresses.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.names.iter().flat_map(|known| {
             let found = known.found.iter();
@@ -184,7 +185,7 @@ impl NameLookup {
         known.trouble.as_ref().map(|trouble| format!("{}: {trouble}", known.name))
     }
 
-    /// The next step that nobody was told of.
+    /// Returns the next step that was not reported yet.
     pub fn next_step(&mut self) -> Option<NameStep> {
         self.names.iter_mut().flat_map(|known| &mut known.untold).find_map(Option::take)
     }
@@ -238,8 +239,8 @@ impl Drop for ThreadPermit {
     }
 }
 
-/// Looks a name up in a thread of its own, which ends with its answer. Nobody waits for the thread.
-/// `false`: there is no thread for it now.
+/// Looks up a name in a thread of its own. No other thread waits for it. `false`: no thread is
+/// free.
 fn begin(name: &HostName, look_up: LookUp, tell: impl FnOnce(HostName, Found) + Send + 'static) -> bool {
     let Some(permit) = ThreadPermit::take() else { return false };
     let asked = name.clone();
@@ -288,7 +289,7 @@ fn usable(name: &HostName, found: Vec<IpAddr>) -> Found {
     }
 }
 
-/// Whether an address is that of one host, and says by itself where it is.
+/// Whether an address is that of one host, and has a meaning without an interface.
 const fn is_of_a_host(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_multicast() && !v4.is_broadcast(),

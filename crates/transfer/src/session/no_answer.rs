@@ -1,4 +1,4 @@
-//! The causes for which nobody answers a sender, each in a sentence that says what to do.
+//! The causes for which a sender gets no answer, each in a sentence that says what to do.
 
 use crate::host_name::HostName;
 use crate::session::name_lookup::NoAddress;
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Bytes of the headers of IPv4 and UDP, and of IPv6 and UDP.
 const HEADER_BYTES: (usize, usize) = (20 + 8, 40 + 8);
 
-/// The most probable reason why nobody answers.
+/// The most probable reason why a sender gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
     /// A link to the receiver does not carry packets of the size that byway needs.
@@ -78,7 +78,7 @@ pub enum NoAnswer {
         name: HostName,
         /// Why the name leads to no address.
         why: NoAddress,
-        /// Why nobody answers at the addresses that are known. `None`: there are none.
+        /// The replies from the addresses that are known without a name. `None`: there are none.
         rest: Option<Box<NoAnswer>>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a sender tells of its paths and relays: each change once.
+//! A sender's reports about its paths and relays: each change once.
 
 use crate::error::TransferError;
 use crate::events::TransferEvent;
@@ -14,20 +14,20 @@ use std::net::SocketAddr;
 /// The last reported state of a connection's paths.
 #[derive(Default)]
 pub struct PathChanges {
-    /// The name of each path that is up, and the address that its packets go to first.
+    /// The name of each path that is up, and the first address to which its packets are sent.
     names: BTreeMap<PathId, (String, SocketAddr)>,
     /// Notices of relays that were reported: the relay's name, and the reason's number. Each is
     /// reported once.
     notices: BTreeSet<(String, u8)>,
-    /// Relays that reported a used-up quota, with their reason. `None`: a relay on a path that was
-    /// never useful.
+    /// Relays that reported a used-up quota, with the reason. `None`: a relay on a path that was
+    /// never usable.
     used_up: BTreeMap<Option<SocketAddr>, Reason>,
-    /// Whether it was told that no direct path opens. It is told again if one did meanwhile.
+    /// Whether it was reported that no direct path opens. A direct path that opens resets this.
     is_told_unopened: bool,
 }
 
 impl PathChanges {
-    /// Handles an event of the connection. Returns what to report, if anything.
+    /// Handles an event of the connection. Returns the event to report, if any.
     pub fn on_event(
         &mut self,
         event: Event,

@@ -1,4 +1,4 @@
-//! What became of each relay in a transfer, and in one sentence whether relays helped.
+//! The final state of each relay in a transfer, and a sentence on whether relays helped.
 
 use crate::events::TransferEvent;
 use crate::path_names::relay_name;
@@ -79,7 +79,7 @@ impl RelayLog {
         }
     }
 
-    /// The state of each relay that was tried, with the bytes that its paths carried.
+    /// Returns the state of each relay that was tried, with the bytes that its paths carried.
     pub fn tallies(&self, paths: &[PathCounters], locals: &[SocketAddr]) -> Vec<RelayOutcome> {
         let tried = self.known.values().filter(|status| status.standing != RelayState::Untried);
         tried
@@ -123,7 +123,7 @@ impl RelayLog {
     }
 }
 
-/// As the paths through the relay are called.
+/// Returns the name of the paths through a relay.
 fn name(status: &RelayStatus, locals: &[SocketAddr]) -> String {
     let name = relay_name(status.relay, status.local, locals);
     if status.local.is_connection() { format!("{name} over TCP") } else { name }
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The direct path. Who sends through a relay needs its word.
+    /// Makes the counters of a direct path.
     fn direct(bytes: u64) -> PathCounters {
         PathCounters {
             path: 0,

@@ -12,11 +12,11 @@ use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Silence after which the receiver is asked whether it has the session, and time between two
-/// questions.
+/// The silence after which the receiver is asked whether it still has the session, and the time
+/// between two such questions.
 const ASK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What to do about a silent receiver.
+/// The reaction to a silent receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeAction {
     /// Nothing is to be done now.
@@ -27,7 +27,8 @@ enum ProbeAction {
     Renew,
 }
 
-/// How to ask a silent receiver whether it has the session: its key and relays.
+/// The question to a silent receiver whether it still has the session: the receiver's key and
+/// relays, and the first message.
 #[derive(Clone)]
 pub(crate) struct RestartQuestion {
     pub peer: PublicKey,
@@ -126,12 +127,12 @@ fn denies(code: u64) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 struct SilenceProbe {
     asked: Option<Instant>,
-    /// Whether the receiver answered that it does not have the session.
+    /// Whether the receiver replied that it does not have the session.
     is_unknown: bool,
 }
 
 impl SilenceProbe {
-    /// What to do after a silence of this length.
+    /// Returns the reaction to a silence of this length.
     fn judge(&mut self, now: Instant, silence: Duration) -> ProbeAction {
         if silence.is_zero() {
             // An answer to what was asked in a silence that is over tells nothing.

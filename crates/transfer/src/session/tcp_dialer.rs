@@ -7,14 +7,14 @@ use byway_wire::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Weak;
 
-/// How long a SYN may remain unanswered. The kernel has repeated it twice by then.
+/// Time that a SYN may remain unanswered. The kernel has repeated it twice by then.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The wait after a connection that served and is gone.
 const RENEW_DELAY: Duration = Duration::from_millis(500);
-/// The time between two looks at which addresses are served.
+/// The time between two checks of which addresses are to be dialled.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// The time without any word over an open connection after which the way is taken to lose large
-/// segments. The next connections have small segments.
+/// Time without any data on an open connection after which its path is assumed to lose large
+/// segments. The next connections use small ones.
 pub(crate) const NARROW_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most relays that one dialer dials.
 const MAX_RELAYS: usize = 64;
@@ -32,10 +32,11 @@ pub struct RetryDelays {
 }
 
 impl RetryDelays {
-    /// Of TCP in place of UDP: a network that refuses it once does so for long.
+    /// The delays for TCP in place of UDP. They are long, as a network that refuses a connection
+    /// does so for long.
     pub(crate) const TCP: Self = Self { first: Duration::from_secs(5), max: Duration::from_secs(30) };
 
-    /// The wait after so many failures in a row and one more.
+    /// The wait after `failures` failures in a row and one more.
     #[must_use]
     pub fn after(self, failures: u32) -> Duration {
         self.first.saturating_mul(1 << failures.min(16)).min(self.max)
@@ -56,7 +57,7 @@ pub(crate) enum DialNeed {
 /// Dials addresses over TCP.
 pub struct TcpDialer {
     watch: Watch,
-    /// The token of the first target. Those of the others count up from it.
+    /// The token of the first target. Later targets have the following numbers.
     first_token: u32,
     max_targets: usize,
     delays: RetryDelays,
@@ -71,7 +72,7 @@ pub(crate) struct DialTarget {
     /// The local address; `None`: the system's choice.
     from: Option<IpAddr>,
     pub address: SocketAddr,
-    /// The present attempt, and when it times out.
+    /// The present attempt, and its timeout.
     under_way: Option<(Dialing, Instant)>,
     next_at: Instant,
     failures: u32,
@@ -118,7 +119,7 @@ impl DialTarget {
 }
 
 impl TcpDialer {
-    /// A dialer without targets. It takes at most `max_targets`.
+    /// Makes a dialer without targets, which takes at most `max_targets`.
     pub(crate) fn new(watch: &Watch, first_token: u32, max_targets: usize, delays: RetryDelays) -> Self {
         Self {
             watch: watch.clone(),
@@ -132,15 +133,16 @@ impl TcpDialer {
         }
     }
 
-    /// A dialer for the relays of these words, for an endpoint that is reached through them.
+    /// Makes a dialer for the relays of these relay words, for an endpoint that is reached through
+    /// them.
     pub fn of_relays<'a>(watch: &Watch, words: impl Iterator<Item = &'a Word>) -> Self {
         let mut dialer = Self::new(watch, FIRST_RELAY_TOKEN, MAX_RELAYS, RetryDelays::TCP);
         words.for_each(|word| dialer.add_relay(word, &[]));
         dialer
     }
 
-    /// Dials an address from each of the addresses `from` of its family; without any of those the
-    /// system chooses.
+    /// Dials an address from each address of `from` in its family. If `from` is empty, the system
+    /// chooses.
     pub(crate) fn add(&mut self, address: SocketAddr, from: &[IpAddr]) {
         let fits = |from: &&IpAddr| from.is_ipv4() == address.is_ipv4();
         match from.is_empty() {
@@ -149,7 +151,7 @@ impl TcpDialer {
         }
     }
 
-    /// Adds a relay, which is dialled at its first address of each family.
+    /// Adds a relay. It is dialled at its first address of each family.
     pub(crate) fn add_relay(&mut self, word: &Word, from: &[IpAddr]) {
         for address in dialled_addresses(word) {
             self.add(address, from);
@@ -167,7 +169,7 @@ impl TcpDialer {
         }
     }
 
-    /// Dials no other addresses than these from now on. Connections that are open stay open.
+    /// Restricts dialling to these addresses. Open connections stay open.
     pub(crate) fn retain(&mut self, addresses: &[SocketAddr]) {
         for target in &mut self.targets {
             target.is_retired = !addresses.contains(&target.address);
@@ -184,8 +186,8 @@ impl TcpDialer {
         });
     }
 
-    /// Dials what is wanted. `is_unheard`: whether the session that the connections are to serve
-    /// hears nothing.
+    /// Dials the targets that are needed. `is_unheard`: whether the session of the connections
+    /// receives nothing.
     pub(crate) fn look(&mut self, now: Instant, is_unheard: bool, need: impl Fn(&DialTarget) -> DialNeed) {
         if now < self.look_at {
             return;
@@ -243,7 +245,7 @@ impl TcpDialer {
         self.targets.iter().any(|target| target.from == Some(from))
     }
 
-    /// Where a connection was accepted since the session was begun.
+    /// Returns the addresses that have accepted a connection since the session began.
     pub(crate) fn accepted(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.targets.iter().filter(|target| target.is_accepted).map(|target| target.address)
     }

@@ -6,7 +6,7 @@ use byway_net::{AddressChanges, Socket};
 use byway_wire::{Duration, Instant, LinkChange, Local};
 use std::net::{IpAddr, SocketAddr};
 
-/// Time between two looks at the host's addresses, at least. A look takes some tenths of a
+/// The shortest time between two checks of the host's addresses. A check takes some tenths of a
 /// millisecond.
 const ADDRESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -15,9 +15,9 @@ const MAX_DESTINATIONS: usize = 256;
 
 /// The sockets of a sender whose local addresses were not chosen by the user.
 pub struct Uplinks {
-    /// By their numbers, and whether the host has the address.
+    /// The address of each socket by its number, and whether the host still has that address.
     sockets: Vec<(SocketAddr, bool)>,
-    /// Where datagrams may go first.
+    /// The addresses to which datagrams may be sent first.
     destinations: Vec<IpAddr>,
     look_at: Option<Instant>,
     /// `None`: the kernel does not tell of changes.
@@ -38,7 +38,8 @@ enum Change {
 }
 
 impl Uplinks {
-    /// The uplinks of a sender with these sockets. It sends to one of `destinations` first.
+    /// Makes the uplinks of a sender with these sockets. Its first datagrams go to one of
+    /// `destinations`.
     #[must_use]
     pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
         let sockets = sockets.iter().map(|address| (*address, true)).collect();
@@ -46,7 +47,7 @@ impl Uplinks {
         Self { sockets, destinations, look_at: None, changes, is_unsure: false, opened: Vec::new() }
     }
 
-    /// Adds addresses to which datagrams may go, as those of a name that was looked up.
+    /// Adds destinations of datagrams, such as the results of a name lookup.
     pub fn lead_to(&mut self, found: impl Iterator<Item = IpAddr>) {
         for ip in found {
             if !self.destinations.contains(&ip) && self.destinations.len() < MAX_DESTINATIONS {
@@ -99,7 +100,7 @@ impl Uplinks {
         self.look_at.is_none_or(|at| now >= at)
     }
 
-    /// Sockets for new addresses. Their numbers continue those of the existing sockets.
+    /// Returns sockets for new addresses. Their numbers continue those of the existing sockets.
     pub fn opened(&mut self) -> Vec<Socket> {
         std::mem::take(&mut self.opened)
     }

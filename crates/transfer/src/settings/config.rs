@@ -1,4 +1,4 @@
-//! What the configuration files say together: peers, settings, and what is wrong with them.
+//! The contents of both configuration files: peers, settings, and mistakes.
 
 use super::document::{Document, Entry, Value};
 use super::peer_name::{PeerName, named_sender};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What both files say. The user's file wins over the system's.
+/// The contents of both configuration files. The user's file takes precedence over the system's.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     sources: ConfigSources,
@@ -25,27 +25,27 @@ pub struct Config {
 /// A host with a name.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The file that names it.
+    /// The file with the peer.
     pub file: PathBuf,
-    /// The line of its ticket or key, counted from 1.
+    /// The line of the peer's ticket or key, counted from 1.
     pub line: usize,
     /// Whether the file is the user's.
     pub is_users: bool,
     pass: PeerPass,
 }
 
-/// What stands for a peer in the file.
+/// The entry for a peer in the file: a ticket or a key.
 #[derive(Clone, Debug)]
 enum PeerPass {
     Ticket(Secret<String>),
-    /// Its public key alone.
+    /// Only the peer's public key.
     Key(String),
-    /// What stands there is a mistake, which was found before.
+    /// A mistake, which was already reported.
     Mistake,
 }
 
 impl Peer {
-    /// Its ticket.
+    /// Returns the peer's ticket.
     ///
     /// # Errors
     /// The file holds none, or what it holds is no ticket.
@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// Its public key.
+    /// Returns the peer's public key.
     ///
     /// # Errors
     /// What the file holds is neither a ticket nor a key.
@@ -70,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// Its public key, if it has no ticket.
+    /// Returns the peer's public key, if it has no ticket.
     pub fn key_alone(&self) -> Option<PublicKey> {
         matches!(self.pass, PeerPass::Key(_)).then(|| self.key().ok()).flatten()
     }
@@ -85,11 +85,11 @@ impl Peer {
 pub struct Setting {
     /// The option.
     pub key: &'static SettingKey,
-    /// Its values. Words among them are secrets.
+    /// The values of the key. Relay words and registry words among them are secrets.
     pub values: Vec<String>,
-    /// The file that sets it.
+    /// The file with the setting.
     file: PathBuf,
-    /// Its line, counted from 1.
+    /// The setting's line, counted from 1.
     line: usize,
 }
 
@@ -106,13 +106,13 @@ pub struct Finding {
     pub file: PathBuf,
     /// The line, counted from 1. `None`: the file as a whole.
     pub line: Option<usize>,
-    /// What is wrong, and what to do.
+    /// The mistake, and how to correct it.
     pub text: String,
-    /// How much it matters.
+    /// The weight of the mistake.
     pub weight: FindingWeight,
 }
 
-/// How much a finding matters.
+/// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingWeight {
     /// Nothing is done with the file.
@@ -152,7 +152,7 @@ impl fmt::Display for Finding {
 impl std::error::Error for Finding {}
 
 impl Config {
-    /// Reads both files. What is wrong with them is in [`Self::findings`].
+    /// Reads both files. Mistakes in them are in [`Self::findings`].
     #[must_use]
     pub fn read(sources: ConfigSources) -> Self {
         let mut config = Self { sources: sources.clone(), ..Self::default() };
@@ -182,7 +182,7 @@ impl Config {
         config
     }
 
-    /// What a text says as the user's file.
+    /// Reads a text as the user's file.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
         let mut config = Self::default();
@@ -190,7 +190,7 @@ impl Config {
         config
     }
 
-    /// Takes in what a file says. Returns whether it holds tickets.
+    /// Reads the contents of a file. Returns whether it holds tickets.
     fn take(&mut self, path: &Path, is_users: bool, text: &str) -> bool {
         let document = match Document::read(text) {
             Ok(document) => document,
@@ -244,7 +244,7 @@ impl Config {
         has_tickets
     }
 
-    /// Where it was read from.
+    /// Returns the places of the files.
     #[must_use]
     pub const fn sources(&self) -> &ConfigSources {
         &self.sources
@@ -262,7 +262,7 @@ impl Config {
         &self.settings
     }
 
-    /// All that is wrong with the files: also tickets, and what verbs would say of their settings.
+    /// Returns all mistakes in the files, also in tickets and in settings that only verbs check.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let told = |peer: &&Peer| matches!(peer.pass, PeerPass::Mistake);
@@ -303,7 +303,7 @@ struct FileReader<'a> {
     path: &'a Path,
     is_users: bool,
     home: Option<PathBuf>,
-    /// Headers of tables that have a meaning, by their places.
+    /// Indices of headers of tables that are known.
     known_headers: Vec<usize>,
     config: &'a mut Config,
 }
@@ -313,7 +313,7 @@ impl FileReader<'_> {
         self.config.findings.push(Finding { weight, ..Finding::new(self.path, Some(line), text) });
     }
 
-    /// Tells of tables that nothing reads, and of peers without a ticket and a key.
+    /// Reports tables that are not known, and peers without a ticket and a key.
     fn headers(&mut self, document: &Document) {
         for (at, header) in document.headers.iter().enumerate() {
             self.known_headers.push(at);

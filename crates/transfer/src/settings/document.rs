@@ -14,21 +14,21 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use thiserror::Error;
 
-/// A text and what stands in it.
+/// The parsed text of a configuration file.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// Headers of tables, in their order.
+    /// Headers of tables, in order.
     pub headers: Vec<Header>,
-    /// Keys with values, in their order.
+    /// Keys with values, in order.
     pub entries: Vec<Entry>,
 }
 
 /// A part of a name with dots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The part as it is meant, without quotes.
+    /// The part's name, without quotes.
     pub name: String,
-    /// Where it stands in the text, with its quotes.
+    /// The part's place in the text, with quotes.
     pub span: Range<usize>,
 }
 
@@ -37,30 +37,30 @@ pub(super) struct Key {
 pub(super) struct Header {
     /// The table's name.
     pub path: Vec<Key>,
-    /// Its line, counted from 1.
+    /// The header's line, counted from 1.
     pub line: usize,
-    /// Its line in the text, with the line's end.
+    /// The place of the header's line in the text, with the line feed.
     pub span: Range<usize>,
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The header that it stands below. `None`: it stands before the first.
+    /// The index of the table's header. `None`: the entry is before the first header.
     pub header: Option<usize>,
-    /// Its own name, without that of the header.
+    /// The entry's own key, without the header's.
     pub key: Vec<Key>,
-    /// What it is set to.
+    /// The value of the key.
     pub value: Value,
-    /// Where the value stands in the text, with its quotes.
+    /// The place of the value in the text, with quotes.
     pub value_span: Range<usize>,
-    /// Its line, counted from 1.
+    /// The entry's line, counted from 1.
     pub line: usize,
-    /// Its lines in the text, with the line's end.
+    /// The place of the entry's lines in the text, with the line feed.
     pub span: Range<usize>,
 }
 
-/// What a key is set to.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A text in quotes.
@@ -69,12 +69,12 @@ pub(super) enum Value {
     Flag(bool),
     /// A number.
     Number,
-    /// A list of other values, each with its line.
+    /// A list of values, each with its line.
     List(Vec<(usize, Value)>),
 }
 
 impl Value {
-    /// The kind of value, in words.
+    /// Returns the kind of the value, in words.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
@@ -85,7 +85,7 @@ impl Value {
     }
 }
 
-/// A mistake in the text, and its line, counted from 1.
+/// A mistake in the text, and its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub(super) struct Mistake {
@@ -93,7 +93,7 @@ pub(super) struct Mistake {
     pub what: MistakeKind,
 }
 
-/// What is wrong with a text.
+/// The kind of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum MistakeKind {
     #[error("write `key = \"value\"`, `[table]` or a comment after `#`")]
@@ -126,7 +126,7 @@ pub(super) enum MistakeKind {
     Twice(usize),
 }
 
-/// What a name stands for so far, and the line that says so.
+/// The use of a name so far, and its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Value,
@@ -181,7 +181,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The whole name of an entry, with that of its table.
+    /// Returns the whole name of an entry, with the name of its table.
     pub(super) fn name_of<'a>(&'a self, entry: &'a Entry) -> Vec<&'a str> {
         let table = entry.header.and_then(|at| self.headers.get(at));
         let table = table.map(|header| header.path.as_slice()).unwrap_or_default();
@@ -316,7 +316,7 @@ impl<'a> Scanner<'a> {
         Ok(path)
     }
 
-    /// Keys with dots between them, and blanks around them.
+    /// Reads keys with dots between them, and blanks around the dots.
     fn path(&mut self) -> Result<Vec<Key>, Mistake> {
         let mut path = Vec::new();
         loop {
@@ -417,7 +417,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the character of an escape sequence, behind the backslash.
     fn escape(&mut self) -> Option<char> {
         Some(match self.next()? {
             'b' => '\u{8}',
@@ -440,7 +440,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether it is a whole number or one with a decimal point, as TOML writes them.
+/// Whether a text is a whole or decimal number, as TOML writes them.
 fn is_number(word: &str) -> bool {
     let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -517,7 +517,7 @@ mod tests {
         assert!(flat("[a.b]\n[a]\nc = 1\n[d]\ne.f = 1\ne.g = 2\n[d.e.h]").is_ok());
     }
 
-    /// The same as another reader finds it.
+    /// Collects the values that the `toml` crate reads.
     fn by_toml(value: &toml::Value, name: &str, found: &mut BTreeMap<String, Value>) {
         let of = |value: &toml::Value| match value {
             toml::Value::String(text) => Value::Text(text.clone()),

@@ -5,12 +5,12 @@ use super::peer_name::PeerName;
 use super::schema::{PEER_TABLE, TICKET_KEY};
 use std::ops::Range;
 
-/// Whether a name is that of the peer, or of something below it.
+/// Whether a name is that of the peer, or of a key below it.
 fn is_of(path: &[&str], name: &PeerName) -> bool {
     matches!(path, [PEER_TABLE, peer, ..] if *peer == name.as_str())
 }
 
-/// A text with another peer at its end.
+/// Adds a peer at the end of a text.
 pub(super) fn with_peer(text: &str, name: &PeerName, (key, value): (&str, &str)) -> String {
     let mut edited = text.to_owned();
     if !edited.is_empty() {
@@ -59,8 +59,7 @@ pub(super) fn with_new_name(text: &str, document: &Document, old: &PeerName, new
     })
 }
 
-/// The text without a peer, and without the blank line that parted it from what follows. Comments
-/// stay.
+/// Removes a peer from a text, and the blank line before the next entry. Comments stay.
 pub(super) fn without_peer(text: &str, document: &Document, name: &PeerName) -> String {
     let headers = document.headers.iter().map(|header| header.span.clone());
     let spans = headers.chain(document.entries.iter().map(|entry| entry.span.clone()));

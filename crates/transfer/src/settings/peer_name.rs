@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// The most letters of a name.
 const MAX_NAME_LEN: usize = 64;
-/// What tickets, keys and words begin with.
+/// The beginning of tickets, keys, relay words and registry words.
 const WORD_PREFIX: &str = "byway";
 
 /// The name of a peer: letters, digits, `-`, `_` and `.` of ASCII. It begins with a letter or a
@@ -17,13 +17,13 @@ pub struct PeerName(String);
 /// Why a text is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PeerNameError {
-    /// Another letter, or one that a name cannot begin with.
+    /// A letter that a name may not contain, or not at its beginning.
     #[error("a peer's name has letters, digits, `-`, `_` and `.`, and begins with a letter or a digit")]
     Letters,
     /// Longer than the longest name.
     #[error("a peer's name has at most {MAX_NAME_LEN} letters")]
     Long,
-    /// It could be taken for a ticket.
+    /// The name could be taken for a ticket.
     #[error("a peer's name does not begin with `{WORD_PREFIX}`, as tickets, keys and words do")]
     Word,
 }
@@ -45,7 +45,7 @@ impl fmt::Display for PeerName {
 impl FromStr for PeerName {
     type Err = PeerNameError;
 
-    /// Reads a name, which may have the colon of `byway send` behind it.
+    /// Reads a name, with or without the colon of `byway send`.
     fn from_str(text: &str) -> Result<Self, PeerNameError> {
         let name = text.strip_suffix(':').unwrap_or(text);
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -62,7 +62,7 @@ impl FromStr for PeerName {
     }
 }
 
-/// The name and the directory in `NAME` or `NAME=DIR`. `None`: the text has none of these forms.
+/// Returns the name and the directory in `NAME` or `NAME=DIR`. `None`: the text has neither form.
 pub(super) fn named_sender(text: &str) -> Option<(PeerName, Option<&str>)> {
     let (name, place) =
         text.trim().split_once('=').map_or((text.trim(), None), |(name, place)| (name, Some(place)));
@@ -75,7 +75,8 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>
     (near.0 <= wanted.len().max(near.1.len()).div_ceil(3)).then_some(near.1)
 }
 
-/// How many letters must be put in, taken out, replaced or swapped with their neighbour.
+/// Returns the edit distance of two texts: letters to insert, delete, replace or swap with a
+/// neighbour.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut before: Vec<usize> = Vec::new();

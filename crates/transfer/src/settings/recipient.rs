@@ -11,10 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What to do about a name that is like no other.
+/// The advice for a name that resembles no known name.
 const LIST_HINT: &str = ": `byway peer list` shows the names";
 
-/// Why a peer's name is of no use here, or cannot be kept.
+/// Why a peer's name cannot be used or saved.
 #[derive(Debug, Error)]
 pub enum PeerError {
     /// No file has the name.
@@ -22,10 +22,10 @@ pub enum PeerError {
     Unknown {
         /// The name.
         name: PeerName,
-        /// What to do, as the end of a sentence.
+        /// The advice, as the end of a sentence.
         hint: String,
     },
-    /// A path stands where a ticket does.
+    /// A path is given in place of a ticket.
     #[error("`{0}` is a path, and the ticket is missing: write it, or `@FILE`, or `NAME:`, behind all paths")]
     Path(String),
     /// A path of the same name is here.
@@ -33,10 +33,10 @@ pub enum PeerError {
         "`{0}` is a peer, and also a path here: write `./{0}` for the path, or send from another directory"
     )]
     Ambiguous(String),
-    /// A peer's name stands where `send` wants its colon as well.
+    /// A peer's name without the colon that `send` needs.
     #[error("`{0}` is a peer: write `{0}:` to send to it")]
     NoColon(PeerName),
-    /// What stands behind the colon is no place below the receiver's directory.
+    /// The text behind the colon is not a path below the receiver's directory.
     #[error(
         "the directory of `{text}`: {why}: write a path below the receiver's directory, as in `{name}:2026/`"
     )]
@@ -45,7 +45,7 @@ pub enum PeerError {
         text: String,
         /// The peer.
         name: PeerName,
-        /// What is wrong with the path.
+        /// The mistake in the path.
         why: NameError,
     },
     /// The user's file has this name already.
@@ -127,7 +127,7 @@ impl Config {
         }
     }
 
-    /// The name of the peer that a word names. `None`: it is a ticket.
+    /// Returns the name of the peer that an argument gives. `None`: the argument is a ticket.
     #[must_use]
     pub fn peer_name(&self, word: &WordArgument<Ticket>) -> Option<String> {
         let name = split(word.literal().unwrap_or_default().trim()).map(|(name, _)| name);
@@ -184,7 +184,7 @@ impl Config {
         self.peers().contains_key(name) || self.allowed_names().any(|(_, allowed)| allowed == *name)
     }
 
-    /// The peer's name that a word is.
+    /// Returns the peer's name, if the argument is one.
     fn named(&self, word: &WordArgument<Ticket>) -> Option<PeerName> {
         word.literal()?.trim().parse().ok()
     }

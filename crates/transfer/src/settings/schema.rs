@@ -25,11 +25,11 @@ pub(super) const PUBLIC_KEY_KEY: &str = "key";
 /// The classes of transfers.
 const PRIORITY_NAMES: [&str; 2] = ["background", "normal"];
 
-/// A key that stands for an option of the command line.
+/// A key of the file that sets an option of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingKey {
-    /// The verb that has the option, which is the table's name. Empty: every verb has it, and the
-    /// key stands before the first table.
+    /// The verb with the option, which is also the name of the table. Empty: every verb has the
+    /// option, and the key stands before the first table.
     pub table: &'static str,
     /// The option's name, without `--`.
     pub key: &'static str,
@@ -49,7 +49,7 @@ enum SettingKind {
     RegistryWords,
 }
 
-/// All keys besides those of peers.
+/// All keys except those of peers.
 pub const SETTING_KEYS: [SettingKey; 12] = {
     use SettingKind as K;
     const fn of(table: &'static str, key: &'static str, kind: SettingKind) -> SettingKey {
@@ -81,19 +81,19 @@ pub(super) fn is_setting(key: &str) -> bool {
     SETTING_KEYS.iter().any(|known| known.key == key)
 }
 
-/// What is said of a name that is no key of `table`.
+/// Returns the message about an unknown key of `table`.
 pub(super) fn unknown_key(table: &str, key: &str) -> String {
     let known = SETTING_KEYS.iter().filter(|known| known.table == table).map(|known| known.key);
     format!("there is no key `{}`{}", crate::Printable(key.as_bytes()), meant(key, known))
 }
 
-/// What is said of a name that is no table.
+/// Returns the message about an unknown table.
 pub(super) fn unknown_table(table: &str) -> String {
     let tables = ["send", "recv", PEER_TABLE];
     format!("there is no table `{}`{}", crate::Printable(table.as_bytes()), meant(table, tables))
 }
 
-/// What a mistyped name was perhaps meant as, as the end of a sentence.
+/// Returns the known name that is most like a mistyped one, as the end of a sentence.
 pub(super) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wanted, names).map(|near| format!(": `{near}` is meant, perhaps")).unwrap_or_default()
 }
@@ -102,7 +102,7 @@ pub(super) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) 
 pub(super) type BadValue = (usize, String);
 
 impl SettingKey {
-    /// Whether it is on or off.
+    /// Whether the value is `true` or `false`.
     #[must_use]
     pub const fn is_flag(&self) -> bool {
         matches!(self.kind, SettingKind::Flag)
@@ -114,8 +114,8 @@ impl SettingKey {
         matches!(self.kind, SettingKind::Keys | SettingKind::RelayWords | SettingKind::RegistryWords)
     }
 
-    /// Takes all values together as the verb does, which reads the files that they name.
-    /// `take_senders` does so with the senders of `allow`, who may be peers.
+    /// Checks all values together as the verb does, which reads the files that they name.
+    /// `take_senders` checks the senders of `allow`, who may be peers.
     ///
     /// # Errors
     /// What the verb would say.
@@ -144,8 +144,8 @@ impl SettingKey {
         }
     }
 
-    /// The key's value as the command line would have it: one text, or more if the option may be
-    /// repeated. `home` is what `~/` stands for.
+    /// Returns the key's value as the command line takes it: one text, or several if the option may
+    /// be repeated. `home` replaces `~/`.
     pub(super) fn read(
         &self,
         value: &Value,
@@ -171,12 +171,12 @@ impl SettingKey {
         }
     }
 
-    /// Whether its values name senders.
+    /// Whether the key's values name senders.
     pub(super) const fn has_senders(&self) -> bool {
         matches!(self.kind, SettingKind::Keys)
     }
 
-    /// The text as the option takes it.
+    /// Checks a text, and returns it as the option takes it.
     fn check(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
         let parsed = |outcome: Result<(), String>| outcome.map(|()| text.to_owned());
         if self.is_split_at_commas() && text.contains(',') {
@@ -203,7 +203,7 @@ impl SettingKey {
         text.parse::<T>().map(drop).map_err(|why| format!("`{}`: {why}", self.key))
     }
 
-    /// A word, or `@FILE`.
+    /// Checks a word or `@FILE`.
     fn word<T: FromStr<Err: Display>>(&self, text: &str, home: Option<&Path>) -> Result<String, String> {
         match text.strip_prefix('@') {
             Some(path) => {
@@ -228,7 +228,7 @@ fn words<T>(values: &[String]) -> Vec<WordArgument<T>> {
     values.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// An error with its causes, as a sentence.
+/// Returns an error with its causes, as one sentence.
 pub(super) fn told<T>(outcome: Result<T, impl Error + 'static>) -> Result<(), String> {
     outcome.map(drop).map_err(|error| {
         let (mut text, mut cause) = (error.to_string(), error.source());

@@ -1,4 +1,4 @@
-//! Where configuration files are, and what is in them.
+//! The configuration files: their places and contents.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 const SYSTEM_FILE: &str = "/etc/byway/config.toml";
 /// The most bytes of a file.
 const MAX_FILE_LEN: u64 = 1 << 20;
-/// Bits of a mode that let others write.
+/// Bits of a mode that let other users write.
 const OTHERS_WRITE: u32 = 0o022;
-/// Bits of a mode that let others do anything.
+/// Bits of a mode that let other users read, write or execute.
 const OTHERS_ALL: u32 = 0o077;
 
 /// The configuration files of this process.
@@ -23,9 +23,9 @@ pub struct ConfigSources {
     pub user: Option<PathBuf>,
     /// The system's file, which need not exist.
     pub system: Option<PathBuf>,
-    /// What `~/` stands for in both.
+    /// The home directory, for which `~/` stands in both files.
     pub home: Option<PathBuf>,
-    /// Whether a person chose the user's file, so that it must be there.
+    /// Whether a person chose the user's file, so that it must exist.
     pub is_chosen: bool,
 }
 
@@ -44,7 +44,7 @@ impl ConfigSources {
         Self { user, system: Some(SYSTEM_FILE.into()), home, is_chosen }
     }
 
-    /// The files, those that win first, and whether each is the user's.
+    /// Returns the files in order of precedence, and whether each is the user's.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, bool)> {
         let system = self.system.as_deref().filter(|path| self.user.as_deref() != Some(*path));
         self.user.as_deref().map(|path| (path, true)).into_iter().chain(system.map(|path| (path, false)))
@@ -59,20 +59,20 @@ impl ConfigSources {
 /// A file that was read.
 pub(super) struct ReadFile {
     pub text: Zeroizing<String>,
-    /// Its mode, nine bits.
+    /// The mode of the file, nine bits.
     pub mode: u32,
-    /// The user and the group that it belongs to.
+    /// The user and the group that own the file.
     pub owner: (u32, u32),
 }
 
 impl ReadFile {
-    /// Whether others can read it.
+    /// Whether other users can read the file.
     pub(super) const fn is_exposed(&self) -> bool {
         self.mode & OTHERS_ALL != 0
     }
 
-    /// The mode when it is written again: never more than its owner may have now. Others go on
-    /// reading the system's file (`for_all`).
+    /// Returns the mode for writing the file again, with no new permissions. Other users keep read
+    /// access only to the system's file (`for_all`).
     pub(super) const fn kept_mode(&self, for_all: bool) -> u32 {
         self.mode & if for_all { !OTHERS_WRITE } else { !OTHERS_ALL }
     }
@@ -81,27 +81,27 @@ impl ReadFile {
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system does not give it.
+    /// The system cannot read the file.
     #[error("cannot read it: {0}")]
     System(#[from] io::Error),
-    /// It is a directory, a device or the like.
+    /// The path leads to a directory, a device or the like.
     #[error("it is no file")]
     NoFile,
-    /// Whoever can write it says where this user's data goes.
+    /// Other users can write the file, and could redirect this user's data.
     #[error("others can write it (mode {mode:03o}): run `chmod go-w {}`", .path.display())]
     Writable {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// The mode of the file.
         mode: u32,
     },
-    /// Whoever owns it says where this user's data goes.
+    /// Another user owns the file, and could redirect this user's data.
     #[error("it belongs to another user (id {0}): give it to the one who runs byway, or use --no-config")]
     Foreign(u32),
-    /// It has more bytes than a person writes.
+    /// The file is too long.
     #[error("it has more than {MAX_FILE_LEN} bytes")]
     Long,
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     #[error("it is not text in UTF-8")]
     NoText,
 }

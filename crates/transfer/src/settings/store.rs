@@ -26,25 +26,24 @@ use zeroize::Zeroizing;
 const NEW_FILE_MODE: u32 = 0o600;
 /// Symbolic links that lead to the file, at most.
 const MAX_LINKS: usize = 40;
-/// Looks at the lock, and the time between two of them: ten seconds in all.
+/// Attempts to lock the file, and the time between two of them: ten seconds in all.
 const LOCK_TRIES: u32 = 500;
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A change of the user's file.
 #[derive(Clone, Copy, Debug)]
 pub enum PeerEdit<'a> {
-    /// A receiver gets a name, which stands for the ticket.
+    /// Adds a name for the ticket of a receiver.
     Add(&'a PeerName, &'a Ticket),
-    /// A host that receives nothing gets a name, which stands for its key.
+    /// Adds a name for the key of a host that receives nothing.
     AddKey(&'a PeerName, &'a PublicKey),
-    /// The same, also if the name stands for another ticket so far.
+    /// Adds a name for the ticket of a receiver, or replaces the ticket of that name.
     Replace(&'a PeerName, &'a Ticket),
-    /// A host that had only a key receives from now on, and its name stands for the ticket, which
-    /// has that key.
+    /// Adds a ticket to a name that has only a key. The ticket must have that key.
     Complete(&'a PeerName, &'a Ticket),
     /// The first name becomes the second.
     Rename(&'a PeerName, &'a PeerName),
-    /// A name is forgotten, with its ticket.
+    /// Removes a name with its ticket.
     Remove(&'a PeerName),
 }
 
@@ -119,7 +118,7 @@ fn own_peers(document: &Document) -> BTreeSet<String> {
     headers.chain(entries).collect()
 }
 
-/// Changes the user's file, which is made if it does not exist. Returns its path.
+/// Changes the user's file, and makes it if it does not exist. Returns its path.
 ///
 /// # Errors
 /// As [`PeerEdit::apply`], or the file cannot be written.
@@ -140,7 +139,7 @@ pub fn edit_peers(config: &Config, change: &PeerEdit<'_>) -> Result<PathBuf, Pee
     Ok(path.to_owned())
 }
 
-/// The file that a path leads to by symbolic links. It need not exist.
+/// Follows symbolic links to a file, which need not exist.
 fn target_of(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -155,8 +154,8 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
     Err(Errno::LOOP.into())
 }
 
-/// Locks the directory of a file against others that change the file. Where directories cannot be
-/// locked, as on NFS, a file beside it serves.
+/// Locks the directory of a file against other processes that change the file. If directories
+/// cannot be locked, as on NFS, a file beside `target` is locked.
 fn lock(directory: &Path, target: &Path) -> io::Result<(OwnedFd, Option<File>)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let descriptor = open(directory, flags, Mode::empty())?;

@@ -7,8 +7,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-/// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever
-/// happens meanwhile.
+/// Replaces the contents of a file atomically. Only the owner can access it.
 pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -17,8 +16,8 @@ pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 
-/// As [`put`], for the user and group to whom the directory belongs. So a service can read what
-/// root puts into its directory.
+/// Replaces a file as [`put`] does, for the user and group that own the directory. So a service can
+/// read a file that root writes.
 pub(crate) fn put_for_owner(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -27,8 +26,8 @@ pub(crate) fn put_for_owner(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 
-/// As [`put`], in a directory that exists, with this mode, and for this user and group if they are
-/// not this process's.
+/// Replaces a file as [`put`] does, in an existing directory, with this mode, and for this user and
+/// group if they are not this process's.
 pub(crate) fn put_as(path: &Path, text: &str, mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
     let draft = DraftFile::write(path, text)?;
     let made = fs::metadata(draft.path())?;
@@ -41,7 +40,7 @@ pub(crate) fn put_as(path: &Path, text: &str, mode: u32, owner: Option<(u32, u32
     fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 
-/// A file beside the one it is to become; gone when dropped, whether it became that or not.
+/// A temporary file beside its target. Dropping it removes the file, if it was not renamed.
 pub(super) struct DraftFile {
     path: PathBuf,
 }
@@ -55,7 +54,8 @@ impl DraftFile {
         Self::write_for(target, text, None)
     }
 
-    /// As [`write`](Self::write), for this user and group if the user is not this process's.
+    /// Writes as [`write`](Self::write) does, for this user and group if the user is not this
+    /// process's.
     fn write_for(target: &Path, text: &str, owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;

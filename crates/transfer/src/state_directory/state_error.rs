@@ -1,10 +1,10 @@
-//! Why what a state directory holds cannot be read or kept.
+//! Errors of reading or writing the files of a state directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What a function that reads or writes the state directory returns.
+/// The result of a function that reads or writes the state directory.
 pub(super) type Result<T> = std::result::Result<T, StateError>;
 
 /// Why a file of the state directory cannot be written or used.
@@ -19,7 +19,7 @@ pub enum StateError {
     /// The operating system reported an error.
     #[error("cannot {what} {}", .path.display())]
     Io {
-        /// What byway tried to do, as words of a sentence.
+        /// The failed action, as part of a sentence.
         what: String,
         /// To which file or directory.
         path: PathBuf,

@@ -1,5 +1,5 @@
-//! What makes a ticket good beyond the process that printed it: the permission in it, the port, and
-//! whose it is.
+//! The saved state of a ticket, which outlives the process that printed it: its permission, its
+//! port, and its owner.
 
 use super::draft_file::{DraftFile, sync_parent};
 use super::state_error::{Result, StateError};
@@ -114,7 +114,7 @@ impl TicketState {
         self.write()
     }
 
-    /// Keeps it for the next run, which is to listen on `port`.
+    /// Saves the ticket for the next run, which is to listen on `port`.
     ///
     /// # Errors
     /// It cannot be written.
@@ -123,7 +123,7 @@ impl TicketState {
         self.write()
     }
 
-    /// Binds the ticket to this sender, for this run and those after it.
+    /// Binds the ticket to `sender`, for this run and later ones.
     ///
     /// # Errors
     /// The state cannot be written. Then the ticket is bound for this run alone.
@@ -175,7 +175,7 @@ impl LockedFile {
     }
 
     /// Overwrites the file's line with one of the same length. If the process is killed meanwhile,
-    /// the file holds one or the other.
+    /// the file holds the old or the new line.
     fn overwrite(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all_at(line.as_bytes(), 0)?;
         self.file.set_len(line.len() as u64)
@@ -188,7 +188,7 @@ impl LockedFile {
     }
 }
 
-/// Opens the file at `path`, after making one that is whole from its first moment.
+/// Opens the file at `path`. A missing file is made atomically with its first contents.
 fn open_or_begin(path: &Path) -> io::Result<File> {
     let open = || OpenOptions::new().read(true).write(true).open(path);
     match open() {

@@ -31,14 +31,14 @@ fn named_sample() -> Ticket {
     Ticket { names: vec![host("nas.example.org", 4747), host("localhost", 1)], ..sample() }
 }
 
-/// A ticket of a receiver that its relay remembers.
+/// A ticket with a relay that remembers the receiver.
 fn lasting() -> Ticket {
     let mut ticket = sample();
     ticket.relays[0].reach = None;
     ticket
 }
 
-/// What the word says, before its checksum.
+/// Returns the bytes of a ticket, without the checksum.
 fn payload(text: &str) -> Vec<u8> {
     checked_text::decode(TicketFormat::Fixed.prefix(), text).unwrap()
 }
