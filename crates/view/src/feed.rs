@@ -12,12 +12,12 @@ use tokio::sync::watch;
 
 /// Streams at once. One more ends the oldest.
 pub const MAX_STREAMS: usize = 16;
-/// How long after the last reader took a frame somebody counts as looking.
+/// Time after the last read of a frame for which a reader counts as present.
 const LOOKING_TIME: Duration = Duration::from_secs(10);
-/// What a stream that makes room for another ends with.
+/// The last event of a stream that makes room for another.
 const DISPLACED_EVENT: &str = "event: displaced\ndata: {}\n\n";
 
-/// Frames on their way from one thread to many streams.
+/// Passes frames from one thread to many streams.
 #[derive(Debug)]
 pub struct Feed {
     newest: watch::Sender<Bytes>,
@@ -27,7 +27,7 @@ pub struct Feed {
 
 #[derive(Debug, Default)]
 struct FeedState {
-    /// By the order in which they came. The flag ends a stream.
+    /// The streams in order of arrival. The flag ends a stream.
     streams: BTreeMap<u64, Arc<AtomicBool>>,
     opened: u64,
     /// When a reader last took a frame, or asked for the first.
@@ -35,7 +35,7 @@ struct FeedState {
     is_over: bool,
 }
 
-/// A stream's place. It is free when this is dropped.
+/// A stream's place, which is freed when this is dropped.
 struct Seat {
     feed: Arc<Feed>,
     number: u64,
@@ -82,14 +82,14 @@ impl Feed {
         self.newest.send_replace(Bytes::new());
     }
 
-    /// Waits until somebody looks. Returns whether one does: `false` at the end.
+    /// Waits until a reader is present. Returns false at the end.
     pub fn wait_for_reader(&self) -> bool {
         let idle = |state: &mut FeedState| !state.is_over && !state.is_looked_at();
         let state = self.changed.wait_while(self.locked(), idle);
         !state.unwrap_or_else(PoisonError::into_inner).is_over
     }
 
-    /// Whether somebody looks.
+    /// Whether a reader is present.
     pub fn has_reader(&self) -> bool {
         self.locked().is_looked_at()
     }
@@ -106,7 +106,7 @@ impl Feed {
         self.changed.notify_all();
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     #[cfg(test)]
     pub fn streams(&self) -> usize {
         self.locked().streams.len()
@@ -134,7 +134,8 @@ impl Feed {
         }
     }
 
-    /// What is noted is whole after any panic.
+    /// Locks the state, even if a thread panicked while it held the lock: no update leaves the
+    /// state half made.
     fn locked(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

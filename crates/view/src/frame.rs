@@ -1,5 +1,5 @@
-//! What the page is told once a second: one JSON for all who look. Figures that were not measured
-//! are left out.
+//! The page's data, once per second: one JSON for all readers. Figures that were not measured are
+//! left out.
 
 use crate::told::{Text, ToldForward, ToldRelay};
 use crate::uplinks::UplinkFigures;
@@ -23,14 +23,14 @@ pub struct Frame {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unplaced_bps: Option<u64>,
     pub processes: Vec<ProcessFigures>,
-    /// Transfers beyond those that are shown.
+    /// Number of transfers that are not shown.
     pub more_transfers: usize,
 }
 
 /// A process.
 #[derive(Debug, Serialize)]
 pub struct ProcessFigures {
-    /// The name of its socket.
+    /// The name of the process's socket.
     pub id: Text,
     pub verb: Text,
     pub pid: u32,
@@ -39,10 +39,10 @@ pub struct ProcessFigures {
     pub peer: Option<Text>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<Text>,
-    /// Why nothing is known of it, in words.
+    /// Why the process's status is not known, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<&'static str>,
-    /// Why nothing is heard of its peer.
+    /// Why the process's peer is away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,10 +66,10 @@ pub struct TransferFigures {
     pub bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Bits per second of payload. `None`: the process has not told anything for seconds.
+    /// Bits per second of payload. `None`: the process has reported no progress for seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bps: Option<u64>,
-    /// The reason's code, for the words of the page.
+    /// The code of the reason for a pause, for the page's texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ pub struct TransferFigures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_delay_ms: Option<Tenths>,
     pub paths: Vec<PathFigures>,
-    /// Paths beyond those that are shown, and what they carry.
+    /// Number of paths that are not shown. The next field: their rate.
     pub more_paths: usize,
     pub more_bps: u64,
 }
@@ -85,10 +85,10 @@ pub struct TransferFigures {
 /// A path.
 #[derive(Debug, Serialize)]
 pub struct PathFigures {
-    /// The path's number, behind `s` if this host sends on it, and else `r`.
+    /// The path's number, behind `s` if this host sends on the path, and else `r`.
     pub id: String,
     pub name: Text,
-    /// Where its packets go, or come from.
+    /// The address of the path's other end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<SocketAddr>,
     pub carrier: Text,
@@ -102,7 +102,7 @@ pub struct PathFigures {
     pub base_rtt_ms: Option<Tenths>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<Tenths>,
-    /// Of the packets since the last look, how many of 10,000 were lost.
+    /// Packets lost since the last sample, of 10,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<u64>,
     /// Packets lost so far.

@@ -10,7 +10,7 @@ const REFRESH_SECONDS: u64 = 5;
 /// Routes that the kernel is asked for in that time, and kept.
 const MAX_ROUTES: usize = 256;
 
-/// The interfaces of this host by their addresses and numbers, and the routes that were asked for.
+/// The interfaces of this host by their addresses and numbers, and the routes that were looked up.
 #[derive(Debug, Default)]
 pub struct Interfaces {
     by_address: BTreeMap<IpAddr, Arc<str>>,
@@ -20,7 +20,7 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// Forgets what may be outdated at this second.
+    /// Forgets entries that may be outdated at this second.
     pub fn refresh(&mut self, second: u64) {
         if self.refreshed.is_some_and(|at| second.saturating_sub(at) < REFRESH_SECONDS) {
             return;
@@ -36,7 +36,8 @@ impl Interfaces {
         self.by_index = numbered.map(|interface| (interface.index, interface.name.into())).collect();
     }
 
-    /// The interface of a path between a local address and a remote one. `None`: nothing tells it.
+    /// Returns the interface of a path between a local and a remote address. `None`: it is not
+    /// known.
     pub fn of_path(&mut self, local: Option<IpAddr>, remote: Option<SocketAddr>) -> Option<Arc<str>> {
         let local = local.map(|local| local.to_canonical());
         let Some(remote) = remote.map(|remote| remote.ip().to_canonical()) else {
@@ -57,8 +58,8 @@ impl Interfaces {
         found
     }
 
-    /// The interface by which the kernel's routes lead from one address to the other. It need not
-    /// be the one that has the local address.
+    /// Returns the interface by which the kernel routes from one address to the other. It need not
+    /// have the local address.
     fn route(&self, local: Option<IpAddr>, remote: IpAddr) -> Option<Arc<str>> {
         let source = local.or_else(|| source_for(remote))?;
         let index = way_out(source, remote).ok().flatten();

@@ -57,17 +57,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use visitor::Visitors;
 
-/// What a page shows, and where.
+/// The address of the page, and the sources of its contents.
 pub struct ViewPlan {
     /// A loopback address. Port 0: any that is free.
     pub listen: SocketAddr,
-    /// Where the processes have their status sockets.
+    /// The directories of the processes' status sockets.
     pub directories: Directories,
-    /// What ended.
+    /// The history of ended transfers.
     pub history: History,
     /// Whether a transfer failed, rather than being ended by a limit or a signal.
     pub has_failed: fn(&HistoryEntry) -> bool,
-    /// The words of the program.
+    /// The program's texts for reasons.
     pub words: Words,
 }
 
@@ -111,7 +111,7 @@ impl View {
         self.server.address()
     }
 
-    /// The address to open, once. It holds a secret until then.
+    /// Returns the URL of the page. Until its first use, it contains a secret.
     #[must_use]
     pub fn url(&self) -> String {
         let token = self.visitors.token().map(|token| format!("?token={token}"));

@@ -1,4 +1,4 @@
-//! What the page says. `view.js` has the words that stand around figures.
+//! The texts of the page. `view.js` has the texts around figures.
 
 use byway_transfer::PauseReason;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 pub const NO_ANSWER: &str = "it does not answer: it is stopped, or very busy";
 pub const GARBLED_ANSWER: &str = "what it answers makes no sense: it is of another version, or no byway";
 
-/// What a browser shows that has no session here.
+/// The text for a browser without a session.
 pub const NO_SESSION: &str = "This page is for whoever started it. Open the address that `byway view` printed. It is good for \
                               one visit. For another visit, start `byway view` again.\n";
 pub const USED_TOKEN: &str = "This address was used already, or is mistyped. Each is good for one visit. Start `byway view` \
@@ -14,17 +14,18 @@ pub const USED_TOKEN: &str = "This address was used already, or is mistyped. Eac
 pub const READ_ONLY: &str = "This page only shows. It answers GET alone.\n";
 pub const NOT_FOUND: &str = "There is no such page here.\n";
 
-/// The words of the program for what holds a transfer or a path back.
+/// The program's texts for the reasons why a transfer or a path is held up.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// What holds a transfer back.
+    /// Returns the text of a reason for a transfer.
     pub pause: fn(PauseReason) -> &'static str,
-    /// What holds one path back.
+    /// Returns the text of a reason for a path.
     pub pause_of_path: fn(PauseReason) -> &'static str,
 }
 
 impl Words {
-    /// For each reason by its code: the words for a transfer, those for a path, and what they mean.
+    /// Returns, for each reason's code, the text for a transfer, the text for a path, and the
+    /// meaning.
     pub fn table(&self) -> Value {
         let row = |reason: PauseReason| {
             let words = [(self.pause)(reason), (self.pause_of_path)(reason), meaning(reason)];
@@ -34,7 +35,7 @@ impl Words {
     }
 }
 
-/// What a reason means, and what can be done.
+/// Returns the meaning of a reason, and the remedy.
 const fn meaning(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Yielding => {

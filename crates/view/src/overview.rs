@@ -15,10 +15,10 @@ use std::time::Instant;
 /// Transfers of all processes that are shown.
 const MAX_SHOWN_TRANSFERS: usize = 256;
 
-/// A process by its socket, and when it began; then the number of its transfer, 0 at a sender.
+/// The socket of a process and its start, and then the number of its transfer, 0 at a sender.
 type TransferKey = (String, u64, u32);
 
-/// What is known.
+/// The present state of transfers and uplinks.
 #[derive(Debug, Default)]
 pub struct Overview {
     second: u64,
@@ -27,7 +27,7 @@ pub struct Overview {
     tracks: BTreeMap<TransferKey, Track>,
     /// The number of the newest transfer.
     newest_id: u32,
-    /// What byway carries over each interface, as far as it was told in this look.
+    /// The rate of byway's paths over each interface, as reported in this sample.
     own: BTreeMap<Arc<str>, OwnPart>,
     unplaced_bps: f64,
     frame: Frame,
@@ -44,7 +44,7 @@ impl Overview {
         self.interfaces.refresh(second);
     }
 
-    /// Takes what came from one socket.
+    /// Handles the reply from one socket.
     pub fn take(&mut self, socket: &str, answer: Result<&[u8], NoAnswer>) {
         let told = answer.and_then(|answer| ToldProcess::read(answer).ok_or(NoAnswer::Garbled));
         match told {
@@ -60,7 +60,7 @@ impl Overview {
         }
     }
 
-    /// Ends a look: what is shown now.
+    /// Ends a sample, and returns the frame to show.
     pub fn finish(&mut self, now: Instant) -> Frame {
         self.tracks.retain(|_, track| track.is_seen);
         self.uplinks.note(self.second, now, &self.own);
@@ -160,7 +160,8 @@ impl Overview {
     }
 }
 
-/// A process without its transfers, then these, and the number of transfers that it does not tell.
+/// Splits a process into its figures without transfers, the transfers, and the number of transfers
+/// that it leaves out.
 fn process(socket: &str, told: ToldProcess) -> (ProcessFigures, Vec<ToldTransfer>, usize) {
     let figures = ProcessFigures {
         id: Text::from(socket),

@@ -1,5 +1,5 @@
-//! What the page's server answers: the files of the page, frames as they come, and figures of the
-//! past. It answers GET alone, and whoever has the session alone.
+//! The replies of the page's server: the files of the page, frames as they come, and figures of the
+//! past. It answers only GET, and only requests with the session's cookie.
 
 use crate::feed::Feed;
 use crate::messages::{NO_SESSION, NOT_FOUND, READ_ONLY, USED_TOKEN, Words};
@@ -29,8 +29,7 @@ pub const PAGE_FILES: [(&str, &str, &str); 6] = [
     ("icon.svg", "image/svg+xml", include_str!("../assets/icon.svg")),
 ];
 
-/// Header fields of every answer, beside those of the server. The page loads nothing from
-/// elsewhere.
+/// Header fields of every reply, besides the server's. The page loads nothing from other sites.
 const HEADER_FIELDS: [(&str, &str); 2] = [
     (
         "content-security-policy",
@@ -39,7 +38,7 @@ const HEADER_FIELDS: [(&str, &str); 2] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// What the answers are made of.
+/// The sources of replies.
 pub struct Shown {
     pub visitors: Arc<Visitors>,
     pub feed: Arc<Feed>,
@@ -70,7 +69,7 @@ pub fn router(shown: Arc<Shown>) -> Router {
         .with_state(shown)
 }
 
-/// Lets through what may be answered, and adds the header fields.
+/// Refuses requests that are not allowed, and adds the header fields.
 async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let mut response = match refusal(&shown, &request) {
         Some(refusal) => refusal,

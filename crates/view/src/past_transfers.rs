@@ -32,7 +32,7 @@ pub struct PastTransfers {
     pub quarters: Vec<(u64, u64, u32, u32)>,
     /// The newest first.
     pub newest: Vec<PastTransfer>,
-    /// Why it cannot be read.
+    /// Why the history cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct PastTransfer {
     pub error: Option<Text>,
 }
 
-/// Reads the history. `has_failed` tells a failure from an end by a limit or a signal.
+/// Reads the history. `has_failed` distinguishes a failure from an end by a limit or a signal.
 pub fn read(history: &History, now: u64, has_failed: fn(&HistoryEntry) -> bool) -> PastTransfers {
     let mut past = PastTransfers { version: history.version().to_string(), ..PastTransfers::default() };
     let entries = match history.read(now) {
@@ -107,7 +107,7 @@ pub struct KeptPast(Arc<Mutex<Option<Kept>>>);
 struct Kept {
     text: Bytes,
     version: u64,
-    /// Until when it is shown, also if the history has changed.
+    /// The time until which the result is shown, even if the history has changed.
     until: Instant,
 }
 

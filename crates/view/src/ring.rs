@@ -42,7 +42,7 @@ impl Ring {
         self.newest = second;
     }
 
-    /// The values up to `second`, the newest last, at most [`KEPT_SECONDS`] of them.
+    /// Returns the values up to `second`, the newest last, at most [`KEPT_SECONDS`] of them.
     pub fn until(&self, second: u64) -> Vec<Option<f32>> {
         let mut copy = self.clone();
         if second > self.newest && !self.values.is_empty() {

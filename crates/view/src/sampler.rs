@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long all processes together have to answer.
+/// Time that all processes together have to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time between two looks, if they cost much.
+/// The longest time between two samples, if they are expensive.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// The share of a core that looks may take.
 const MAX_PROCESSOR_SHARE: f64 = 0.017;
 
-/// Tells where the processes have their status sockets.
+/// A function that returns the directories of the processes' status sockets.
 pub type Directories = Box<dyn Fn() -> Vec<RuntimeDirectory> + Send>;
 
-/// What is looked at.
+/// The sources of samples.
 pub struct Sampling {
     pub directories: Directories,
     pub history: History,
@@ -37,7 +37,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts the thread. It gives `feed` its frames.
+    /// Starts the thread, which passes its frames to `feed`.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -48,7 +48,7 @@ impl Sampler {
         Ok(Self { feed, overview, thread: Some(thread) })
     }
 
-    /// What is known now.
+    /// Returns the present overview.
     pub fn overview(&self) -> Arc<Mutex<Overview>> {
         Arc::clone(&self.overview)
     }
@@ -63,7 +63,8 @@ impl Drop for Sampler {
     }
 }
 
-/// The overview. What is noted is whole after any panic.
+/// Locks the overview, even if a thread panicked while it held the lock: no update leaves the
+/// overview half made.
 pub fn locked(overview: &Mutex<Overview>) -> MutexGuard<'_, Overview> {
     overview.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! What processes tell on their status sockets, as far as the page shows it. Texts and lists are
-//! cut, whatever a process answers. Texts have their invisible characters spelled out.
+//! The replies of processes on their status sockets, as far as the page shows them. Texts and lists
+//! are cut, whatever a process answers. Texts have their invisible characters spelled out.
 
 use byway_transfer::{PauseReason, Printable};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
@@ -9,16 +9,16 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// The largest figure that is believed: more bits per second than any line has, and more
-/// milliseconds than a life has. Sums of such figures are still numbers.
+/// The largest figure that is accepted: more bits per second than any line has, and more
+/// milliseconds than a life. Sums of such figures are still finite.
 pub const MAX_FIGURE: f64 = 1e15;
 /// Letters of the longest text that is shown.
 const MAX_TEXT_CHARS: usize = 200;
-/// Transfers of one process that are looked at.
+/// The most transfers of one process that are read.
 pub const MAX_TRANSFERS: usize = 128;
-/// Paths of one transfer that are looked at, in each direction.
+/// The most paths of one transfer that are read, in each direction.
 pub const MAX_PATHS: usize = 256;
-/// Addresses that a process listens on of which the page tells.
+/// The most listening addresses of a process that the page shows.
 const MAX_ADDRESSES: usize = 16;
 
 /// A process, as it describes itself.
@@ -35,7 +35,7 @@ pub struct ToldProcess {
 }
 
 impl ToldProcess {
-    /// Reads an answer. `None`: it makes no sense.
+    /// Reads a reply. `None`: it is not valid.
     pub fn read(answer: &[u8]) -> Option<Self> {
         // A list could stand for an object without the fields' names.
         let is_object = answer.trim_ascii_start().first() == Some(&b'{');
@@ -59,7 +59,7 @@ pub struct ToldAway {
     pub reason: Option<Text>,
 }
 
-/// What a forward has carried.
+/// The counters of a forward.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToldForward {
@@ -68,7 +68,7 @@ pub struct ToldForward {
     pub received_bytes: u64,
 }
 
-/// What a relay has carried.
+/// The counters of a relay.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToldRelay {
@@ -78,7 +78,7 @@ pub struct ToldRelay {
     pub grants: u64,
 }
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ToldTransfer {
@@ -204,7 +204,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Few<T, N> {
     }
 }
 
-/// A figure that can be one. What cannot be is left out.
+/// Reads a figure. `None`: it is missing, or not possible.
 fn figure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let told = Option::<f64>::deserialize(deserializer)?;
     Ok(told.filter(|told| (0.0..=MAX_FIGURE).contains(told)))
@@ -214,7 +214,7 @@ fn figure_or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     figure(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A reason by its code. One that a later version has is none.
+/// Reads a reason from its code. `None`: only later versions know it.
 fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PauseReason>, D::Error> {
     struct Code(PauseReason);
     impl FromStr for Code {
@@ -226,7 +226,7 @@ fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PauseReas
     Ok(lenient::<D, Code>(deserializer)?.map(|Code(reason)| reason))
 }
 
-/// What is written in a text. `None`: there is none, or it is something else.
+/// Reads a value from a text. `None`: it is missing, or of another kind.
 fn lenient<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Option<T>, D::Error> {
     struct Written<T>(PhantomData<T>);
     impl<'de, T: FromStr> Visitor<'de> for Written<T> {

@@ -1,4 +1,4 @@
-//! What is remembered of a transfer and its paths between two looks, and their last ten minutes.
+//! The state of a transfer and its paths between two samples, and their last ten minutes.
 
 use crate::frame::{PathFigures, Tenths};
 use crate::ring::Ring;
@@ -9,17 +9,17 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Paths of a transfer that are shown and remembered: those that carry most.
+/// The most paths of a transfer that are shown and remembered: the fastest.
 pub const MAX_SHOWN_PATHS: usize = 8;
-/// A path takes another's place if it carries so many times as much.
+/// The factor by which a path must be faster to take another's place.
 const REPLACING_FACTOR: f64 = 1.5;
-/// How fast the figure by which paths are chosen follows their rates.
+/// The weight of a path's new rate in the average by which paths are chosen.
 const RANK_WEIGHT: f64 = 0.2;
 /// Seconds after which figures that a process does not renew are no longer shown.
 const MAX_SILENT_SECONDS: u64 = 4;
-/// Loss is told in parts of so many.
+/// The unit of loss: one part in this number.
 const LOSS_SCALE: f64 = 10_000.0;
-/// How much of what was counted before still counts at the next look.
+/// The share of the earlier counts that still counts at the next sample.
 const LOSS_MEMORY: f64 = 0.7;
 
 /// A transfer between two looks.
@@ -27,9 +27,9 @@ const LOSS_MEMORY: f64 = 0.7;
 pub struct Track {
     /// The number by which the page knows the transfer.
     pub id: u32,
-    /// Whether it was there at the last look.
+    /// Whether the transfer was present at the last sample.
     pub is_seen: bool,
-    /// The transfer's own clock at its newest figures, and the second in which they came.
+    /// The transfer's own time at its newest figures. The next field: the second of their arrival.
     seconds: f64,
     told: u64,
     bytes: u64,
@@ -76,11 +76,11 @@ pub struct TransferPast {
 pub struct PathPast {
     pub bps: Vec<Option<f32>>,
     pub queue_ms: Vec<Option<f32>>,
-    /// Of 10,000 packets, how many were lost.
+    /// Packets lost, of 10,000.
     pub loss: Vec<Option<f32>>,
 }
 
-/// A path at one look, with what is known from before.
+/// A path in one sample, with its earlier counts.
 pub struct SeenPath {
     key: PathKey,
     path: ToldPath,
@@ -98,11 +98,11 @@ impl SeenPath {
     }
 }
 
-/// What a look at a path found out.
+/// The result of a sample of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathRate {
     pub bps: Option<f64>,
-    /// Whether it makes a queue or loses packets, and nothing but the line holds it back.
+    /// Whether the path makes a queue or loses packets, and only the line limits it.
     pub fills: bool,
 }
 
@@ -126,13 +126,13 @@ impl Track {
         }
     }
 
-    /// Whether the figures are of another transfer than those before.
+    /// Whether the figures are of another transfer than the earlier ones.
     pub fn is_another(&self, told: &ToldTransfer) -> bool {
         told.seconds < self.seconds || told.bytes < self.bytes
     }
 
-    /// Notes the newest figures of the transfer. Returns the seconds of its own clock since those
-    /// before. `None`: these are the first, or there are none newer.
+    /// Notes the newest figures of the transfer. Returns the seconds since the earlier ones, on its
+    /// own clock. `None`: these are the first, or no newer.
     pub fn note(&mut self, second: u64, told: &ToldTransfer) -> Option<f64> {
         self.is_seen = true;
         let passed = told.seconds - self.seconds;
@@ -151,7 +151,7 @@ impl Track {
         (is_newer && !is_first).then_some(passed)
     }
 
-    /// Bits per second. `None`: nothing was told for seconds.
+    /// Returns the bits per second. `None`: no progress was reported for seconds.
     pub const fn bps(&self) -> Option<f64> {
         self.bps
     }
@@ -180,8 +180,8 @@ impl Track {
         PathRate { bps: track.bps, fills }
     }
 
-    /// Chooses the paths that are shown, after all were noted, and remembers the figures. Returns
-    /// those of the paths, then the number and the rate of the others.
+    /// Chooses the paths to show, after all were noted, and stores the figures. Returns the shown
+    /// paths, and the number and rate of the rest.
     pub fn shown(&mut self, second: u64, seen: Vec<SeenPath>) -> (Vec<PathFigures>, usize, u64) {
         self.paths.retain(|_, track| std::mem::take(&mut track.is_seen));
         // Bytes that an earlier try had brought count at once, and travel over no path.
@@ -246,7 +246,7 @@ impl Track {
     }
 }
 
-/// Packets of the last seconds, and how many of them were lost.
+/// Packets of the last seconds, and the lost ones among them.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentLoss {
     sent: f64,
@@ -254,8 +254,8 @@ struct RecentLoss {
 }
 
 impl RecentLoss {
-    /// Notes the counters of two looks. Returns how many of 10,000 packets were lost lately.
-    /// `None`: nobody knows, or none were sent.
+    /// Notes the counters of two samples. Returns the packets lost lately, of 10,000. `None`: not
+    /// known, or no packet was sent.
     fn note(
         &mut self,
         [packets_before, packets]: [Option<u64>; 2],

@@ -1,5 +1,5 @@
-//! What each network interface carries: in all by the kernel's counters, byway's part by what its
-//! paths carry, and the rest for others.
+//! The traffic of each network interface: its total by the kernel's counters, byway's part by its
+//! paths' counters, and the rest of others.
 
 use crate::ring::{KEPT_SECONDS, Ring};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const COUNTERS_FILE: &str = "/proc/self/net/dev";
 /// Interfaces that are kept at most.
 const MAX_INTERFACES: usize = 64;
-/// Interfaces that are shown, those with most bytes first.
+/// The most interfaces that are shown, those with most bytes first.
 const MAX_SHOWN: usize = 16;
 /// Letters of an interface's name in Linux.
 const MAX_NAME_LEN: usize = 15;
@@ -20,15 +20,15 @@ const MAX_NAME_LEN: usize = 15;
 const SMOOTHING_SECONDS: f64 = 2.0;
 /// A pause after which counters tell no rate.
 const MAX_PAUSE: Duration = Duration::from_secs(20);
-/// Bits per second from which an interface counts as used by somebody.
+/// Bits per second from which an interface counts as used by others.
 const USED_BPS: f64 = 1_000.0;
-/// What byway's headers and acknowledgements may be of what its paths carry. The kernel counts
-/// them, and the paths do not. Acknowledgements come back by whichever line is fastest.
+/// The largest share of byway's headers and acknowledgements. The kernel counts these, and the
+/// paths do not. Acknowledgements return by the fastest line.
 const OVERHEAD_SHARE: f64 = 0.08;
 /// Seconds after which a smaller rate of a full line replaces the capacity.
 const CAPACITY_SECONDS: u64 = 60;
 
-/// What the paths of byway carry over an interface in one direction.
+/// The traffic of byway's paths over an interface in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnTraffic {
     pub bps: f64,
@@ -56,7 +56,7 @@ struct Uplink {
     up: Direction,
     down: Direction,
     has_paths: bool,
-    /// The second in which it last carried something.
+    /// The second in which the interface last carried data.
     used: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ struct Capacity {
     second: u64,
 }
 
-/// An interface, as it is shown.
+/// The figures of an interface, for the page.
 #[derive(Debug, Serialize)]
 pub struct UplinkFigures {
     pub name: String,
@@ -93,7 +93,8 @@ pub struct DirectionFigures {
     pub total_bps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_bps: Option<u64>,
-    /// Others have less than this, which byway's own headers and acknowledgements may be.
+    /// A bound of others' traffic, below which byway's own headers and acknowledgements may account
+    /// for all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_below_bps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +144,7 @@ impl Uplinks {
         }
     }
 
-    /// What is shown now.
+    /// Returns the figures to show.
     pub fn figures(&self, second: u64) -> Vec<UplinkFigures> {
         let is_used =
             |uplink: &Uplink| uplink.used.is_some_and(|at| second.saturating_sub(at) < KEPT_SECONDS);
@@ -166,7 +167,7 @@ impl Uplinks {
         shown.into_iter().map(figures).collect()
     }
 
-    /// The last ten minutes of an interface. `None`: there is no such interface.
+    /// Returns the last ten minutes of an interface. `None`: there is no such interface.
     pub fn past(&self, name: &str, second: u64) -> Option<UplinkPast> {
         let uplink = self.known.get(name)?;
         Some(UplinkPast { up: uplink.up.past(second), down: uplink.down.past(second) })
@@ -203,7 +204,7 @@ impl Uplink {
         }
     }
 
-    /// Which interfaces are shown if there are many.
+    /// Returns the weight by which interfaces are chosen, if there are many.
     fn weight(&self) -> f64 {
         let carried = self.up.total.unwrap_or_default() + self.down.total.unwrap_or_default();
         if self.has_paths { f64::MAX } else { carried }
@@ -261,7 +262,7 @@ pub fn whole(bps: f64) -> u64 {
     bps.max(0.0) as u64
 }
 
-/// The interfaces in the kernel's table, each with its bytes received and sent.
+/// Reads the interfaces in the kernel's table, each with its bytes received and sent.
 fn counters(text: &str) -> Vec<(&str, [u64; 2])> {
     let line = |line| -> Option<(_, _)> {
         let (name, counts): (&str, &str) = str::rsplit_once(line, ':')?;
@@ -333,7 +334,8 @@ mod tests {
         assert!(after.capacity_age >= Some(20), "{after:?}");
     }
 
-    /// Acknowledgements of what leaves by one line may come back by another.
+    /// Acknowledgements of data on one line may return by another, and do not count as others'
+    /// traffic.
     #[test]
     fn acknowledgements_are_nobody_elses() {
         let (mut uplinks, begun) = (Uplinks::default(), Instant::now());

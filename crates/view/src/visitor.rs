@@ -1,4 +1,5 @@
-//! Who may look: whoever opened the address with the token, once. From then on a cookie tells them.
+//! Decides who may see the page: the browser that opened the URL with the token first, which then
+//! has a cookie.
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
@@ -13,9 +14,9 @@ const SECRET_LEN: usize = 24;
 /// Bytes of the folder's name, which no other server of this host knows.
 const FOLDER_LEN: usize = 12;
 
-/// What lets a browser in.
+/// The secrets that admit one browser.
 pub struct Visitors {
-    /// `None`: it was used.
+    /// The one-time secret of the URL. `None`: it was used.
     token: Mutex<Option<String>>,
     session: String,
     folder: String,
@@ -53,12 +54,12 @@ impl Visitors {
         is_right
     }
 
-    /// The field `Set-Cookie` for whoever was admitted.
+    /// Returns the field `Set-Cookie` for the admitted browser.
     pub fn cookie(&self) -> String {
         format!("{COOKIE_NAME}={}; Path=/{}/; HttpOnly; SameSite=Strict", self.session, self.folder)
     }
 
-    /// Whether the browser that was admitted makes a request with these fields.
+    /// Whether a request with these fields comes from the admitted browser.
     pub fn knows(&self, fields: &HeaderMap) -> bool {
         // In one field are the cookies of all servers of this host, of any bytes.
         let cookies = fields.get_all(COOKIE).iter();
@@ -74,7 +75,7 @@ impl Visitors {
 /// The cookie's name.
 const COOKIE_NAME: &str = "byway-view";
 
-/// Whether two secrets are the same, in a time that tells nothing of where they differ.
+/// Compares two secrets in constant time.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let pairs = one.iter().zip(other);
     one.len() == other.len() && pairs.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
