@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 pub const CHECKSUM_LEN: usize = 4;
 /// The checksum at the end of a text, which reveals a wrong copy.
 pub type Checksum = [u8; CHECKSUM_LEN];
-/// How many characters of a text are read at most.
+/// The most characters of a text that are read.
 pub const MAX_LEN: usize = 8192;
 
 const BASE32_ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -38,8 +38,7 @@ fn base32() -> Encoding {
 pub enum TextError {
     /// The text begins with another prefix, or with none.
     Prefix,
-    /// A character that such a text never contains, and its place in the whole text, counted from
-    /// 1.
+    /// A character that the encoding does not use, and its place in the whole text, counted from 1.
     Character {
         /// The character that was found.
         found: char,
@@ -73,7 +72,8 @@ pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, TextError> {
     decode_with(prefix, text, |payload| checksum(&[prefix.as_bytes(), payload]))
 }
 
-/// The payload of a text that begins with `prefix` and whose checksum is the `sum` of its payload.
+/// Returns the payload of a text that begins with `prefix`, if its checksum is the `sum` of the
+/// payload.
 pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) -> Result<Vec<u8>, TextError> {
     let text = Zeroizing::new(unfolded(text).ok_or(TextError::TooLong)?);
     let body = strip_prefix(prefix, &text).ok_or(TextError::Prefix)?;

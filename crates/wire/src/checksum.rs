@@ -4,8 +4,8 @@
 
 use core::net::IpAddr;
 
-/// The sum of `bytes` as big-endian words, an odd last byte being the upper half of a word. Not
-/// folded; sums may be added.
+/// Returns the sum of `bytes` as big-endian words, where an odd last byte is the upper half of a
+/// word. It is not folded, so sums may be added.
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u64 {
     // Words of four bytes: 2^16 is 1 modulo 2^16 - 1, so that halves may be added later. No packet
@@ -37,7 +37,7 @@ pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: 
     address(source) + address(destination) + u64::from(protocol) + length as u64
 }
 
-/// The checksum after a word that it covers changed from `old` to `new`: `HC' = ~(~HC + ~m + m')`,
+/// Returns the checksum after a covered word changed from `old` to `new`: `HC' = ~(~HC + ~m + m')`,
 /// RFC 1624, equation 3.
 #[must_use]
 pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {

@@ -39,7 +39,7 @@ impl Prefix {
         self.0.addr()
     }
 
-    /// The number of bits that its addresses share.
+    /// Returns the number of bits that all addresses of the network share.
     #[must_use]
     pub fn length(&self) -> u8 {
         self.0.prefix_len()
@@ -63,7 +63,8 @@ impl Prefix {
         (bits(self.0.network()), bits(self.0.broadcast()))
     }
 
-    /// Writes the length, with `V6_LENGTHS` added for IPv6, and as many bytes as it needs.
+    /// Writes the length, with `V6_LENGTHS` added for IPv6, and the bytes of the address that the
+    /// length covers.
     pub fn write(&self, writer: &mut Writer<'_>) {
         let length = self.length();
         match self.address() {
@@ -117,8 +118,8 @@ const fn bits(address: IpAddr) -> u128 {
 impl FromStr for Prefix {
     type Err = PrefixError;
 
-    /// `ADDRESS/LENGTH`, or a single `ADDRESS`. An IPv4 address that is written as one of IPv6 is
-    /// taken as what it is.
+    /// Reads `ADDRESS/LENGTH`, or a single `ADDRESS`. An IPv4-mapped IPv6 address is read as the
+    /// IPv4 address.
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (address, length) =
             text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));

@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok((word & VARINT_MAX) >> (64 - 8 * length))
     }
 
-    /// Reads a variable-length integer that must fit 32 bits. `what` names it in the error.
+    /// Reads a variable-length integer of at most 32 bits. `what` is its name for the error.
     pub fn varint_u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         u32::try_from(self.varint()?).map_err(|_| DecodeError::Range(what))
     }
@@ -247,8 +247,8 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// Writes a variable-length integer in its shortest form. Values above [`VARINT_MAX`] are
-    /// clamped to it.
+    /// Writes a variable-length integer in its shortest form. Larger values are clamped to
+    /// [`VARINT_MAX`].
     pub fn varint(&mut self, value: u64) {
         let value = value.min(VARINT_MAX);
         match varint_len(value) {

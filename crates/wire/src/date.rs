@@ -27,8 +27,8 @@ pub fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
-/// Days of the month that this day since 1970-01-01 is in, which begin with it: 1 on the last of a
-/// month.
+/// Returns the days left in the month of the day `days` since 1970-01-01, that day included: 1 on
+/// the last day.
 #[must_use]
 pub fn left_of_month(days: u64) -> u64 {
     let (year, month, day) = civil(days);

@@ -16,7 +16,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    /// How many places each gets, if all take in turn until nobody may.
+    /// Returns the places of each party, if all take places in turn until none may take more.
     fn greedy(parties: usize, places: usize) -> Vec<usize> {
         let mut held = vec![0; parties];
         loop {

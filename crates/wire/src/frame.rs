@@ -61,11 +61,11 @@ pub enum Frame<'a> {
     Padding,
     /// Asks for an acknowledgment.
     Ping,
-    /// What arrived on the peer's paths (ACK).
+    /// The packets that arrived on the peer's paths (ACK).
     Ack(AckEntries<'a>),
     /// Packet numbers that the receiver misses on one path, and believes lost (PNACK).
     Pnack {
-        /// The path, by the number that its sender gave it.
+        /// The path, by its sender's number.
         path: PathId,
         /// Missing packet numbers, ascending.
         missing: Ranges<'a>,
@@ -90,8 +90,8 @@ pub enum Frame<'a> {
     Object(Object<'a>),
     /// A message that is sent once and never again.
     Datagram(&'a [u8]),
-    /// The peer may have opened this many streams in all: those whose number, counted from 0, is
-    /// below it.
+    /// The peer may have opened this many streams in all, namely those with a lower number, counted
+    /// from 0.
     MaxStreams(u64),
     /// The most distinct stream and object bytes that the connection may send in all.
     MaxData(u64),
@@ -109,7 +109,7 @@ pub enum Frame<'a> {
         /// The application's code for the reason.
         code: u64,
     },
-    /// The receiver of a stream wants no more of its bytes.
+    /// The receiver of a stream does not want more of its bytes.
     StopSending {
         /// The number of the stream.
         id: StreamId,
@@ -129,11 +129,11 @@ pub enum Frame<'a> {
     PathResponse([u8; 8]),
     /// The sender of this frame will not use its path with this number again.
     PathDropped(PathId),
-    /// What the sender of a path tells the receiver about it.
+    /// A hint of a path's sender for the receiver.
     PathHint(PathHint),
     /// The sender would like to use a relay.
     RelayOffer(RelayOffer),
-    /// The receiver greeted the relay, and this is its consent to be reached through it.
+    /// The receiver greeted the relay, and consents to be reached through it.
     RelayConsent(RelayConsent<'a>),
     /// The receiver could not greet the relay.
     RelayRefused(u32),
@@ -167,7 +167,7 @@ pub struct Object<'a> {
     pub fin: bool,
 }
 
-/// What the sender of a path tells the receiver about it.
+/// A hint of a path's sender for the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHint {
     /// The path that the hint is about.
@@ -185,7 +185,7 @@ pub struct PathHint {
 pub struct RelayOffer {
     /// The sender's number for the offer.
     pub offer: u32,
-    /// Where the relay listens.
+    /// The address of the relay.
     pub relay: SocketAddr,
     /// The id of the grant under which the sender will use the relay. The consent is good for this
     /// grant only.
@@ -206,15 +206,15 @@ pub struct RelayConsent<'a> {
 /// The most addresses in a frame ADDRESSES.
 pub const MAX_LISTED_ADDRESSES: usize = 8;
 
-/// Addresses at which others see the host. Both sides send to the other's at about the same time,
-/// so that NATs and firewalls of both let packets in.
+/// Addresses at which relays see the host. Both hosts send to the peer's at about the same time, so
+/// that the NATs and firewalls of both let packets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressList<'a> {
     /// Whether this answers a list of the peer.
     pub is_answer: bool,
-    /// Stands in the packets that open the way to these addresses.
+    /// The token in the packets that open a NAT for these addresses.
     pub token: [u8; 8],
-    /// The addresses as they stand in the frame, behind their number.
+    /// The encoded addresses of the frame, behind their number.
     encoded: &'a [u8],
 }
 
@@ -270,8 +270,8 @@ impl<'a> Frames<'a> {
         Self { reader: Reader::new(payload), phantom: None, failed: false }
     }
 
-    /// The frames of a packet where the bytes of objects, `phantom` in all, are only a length
-    /// ([`Writer::skip`]). They read as zeros.
+    /// Reads the frames of a packet in which the bytes of objects, `phantom` in all, are only a
+    /// length ([`Writer::skip`]). They read as zeros.
     #[must_use]
     pub const fn with_phantom(payload: &'a [u8], phantom: usize) -> Self {
         Self { reader: Reader::new(payload), phantom: Some(phantom), failed: false }
@@ -571,8 +571,8 @@ fn read_data<'a>(reader: &mut Reader<'a>, kind: u8, offset: u64) -> Result<&'a [
     }
 }
 
-/// Data of which only the length is here: `left` is what is not read yet of all that the packet
-/// lacks.
+/// Reads data of which only the length is in the packet. `left` is the number of missing bytes that
+/// are not read yet.
 fn read_phantom(
     reader: &mut Reader<'_>,
     kind: u8,
@@ -612,7 +612,7 @@ pub fn read_address(reader: &mut Reader<'_>) -> Result<SocketAddr, DecodeError> 
     Ok(SocketAddr::new(ip, reader.u16()?))
 }
 
-/// Writes an address as [`read_address`] reads it.
+/// Writes an address in the form that [`read_address`] reads.
 pub fn write_address(writer: &mut Writer<'_>, address: SocketAddr) {
     match address.ip() {
         IpAddr::V4(ip) => {

@@ -24,8 +24,8 @@ pub fn prefix(payload: usize) -> Option<[u8; LENGTH_PREFIX_LEN]> {
     u16::try_from(payload).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
 }
 
-/// Cuts what a connection brings into datagrams. It holds what came of one frame, so at most 65,537
-/// bytes.
+/// Cuts the bytes of a connection into datagrams. It holds the received part of one frame, at most
+/// 65,537 bytes.
 #[derive(Debug)]
 pub struct TcpFrames {
     /// The beginning of a frame whose rest has yet to come.
@@ -46,7 +46,8 @@ impl TcpFrames {
         self.longest = longest;
     }
 
-    /// The length of the frame's payload. `None`: its two bytes have not both arrived.
+    /// Returns the length of the frame's payload. `None`: its two length bytes have not both
+    /// arrived.
     fn length(&self, bytes: &[u8]) -> Result<Option<usize>, NoFrame> {
         match bytes {
             [high, low, ..] => match usize::from(u16::from_be_bytes([*high, *low])) {
@@ -147,7 +148,7 @@ mod tests {
         }
     }
 
-    /// The length of a frame is known before any of it is kept.
+    /// A frame that is too long is refused by its length, before any of its bytes are kept.
     #[test]
     fn a_frame_that_is_too_long_ends_it() {
         let mut frames = TcpFrames::default();

@@ -24,7 +24,7 @@ pub const BEAT_TYPE: u8 = 0x70;
 pub const ANSWERED_TYPE: u8 = 0x71;
 /// Bytes of a beat.
 pub const BEAT_LEN: usize = BEAT_BODY_LEN + 8;
-/// Bytes of an answer. It is shorter than a beat.
+/// Bytes of an answer, which is shorter than a heartbeat.
 pub const ANSWERED_LEN: usize = ANSWERED_BODY_LEN + 8;
 
 const BEAT_BODY_LEN: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
@@ -45,14 +45,14 @@ pub struct HeartbeatReport {
     pub epoch: u32,
     /// Bytes per second that the relay forwards.
     pub rate: u64,
-    /// How many grants are in use.
+    /// Number of grants in use.
     pub grants: u32,
     /// Bytes that the relay forwarded on this day (UTC).
     pub today: u64,
     /// Bytes that the relay forwarded in this month (UTC).
     pub month: u64,
-    /// Bytes that it forwards before it has to wait for another day or month; [`u64::MAX`]: any
-    /// number.
+    /// Bytes that the relay forwards before it must wait for another day or month. [`u64::MAX`]: no
+    /// limit.
     pub left: u64,
     /// [`DRAINING`](Self::DRAINING) and [`BUSY`](Self::BUSY), or nothing. Other bits mean nothing
     /// yet.
@@ -66,7 +66,7 @@ impl HeartbeatReport {
     /// own.
     pub const BUSY: u8 = 2;
 
-    /// Whether the relay has a transfer of its own, which has priority over what it forwards.
+    /// Whether the relay's host has a transfer of its own, which has priority over forwarding.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.flags & Self::BUSY != 0
@@ -108,7 +108,7 @@ pub struct HeartbeatOrders {
     pub next_millis: u32,
     /// The number of the present epoch of the relay's range.
     pub epoch: u32,
-    /// How many more seconds the previous epoch is valid. 0: it has ended.
+    /// Seconds for which the previous epoch is still valid. 0: it has ended.
     pub last_holds: u32,
     /// [`LISTED`](Self::LISTED), or nothing. Other bits mean nothing yet.
     pub flags: u8,
@@ -143,7 +143,7 @@ impl HeartbeatOrders {
 /// A heartbeat of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// What the relay reports.
+    /// The relay's report.
     pub report: HeartbeatReport,
     mac: u64,
 }
@@ -194,7 +194,7 @@ impl Heartbeat {
 /// A registry's answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatAnswer {
-    /// What the registry orders.
+    /// The registry's orders.
     pub orders: HeartbeatOrders,
     mac: u64,
 }

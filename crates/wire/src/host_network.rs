@@ -1,4 +1,4 @@
-//! Whose addresses are taken for one host's.
+//! The networks whose addresses count as one host's.
 
 use core::net::IpAddr;
 

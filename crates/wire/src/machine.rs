@@ -19,7 +19,7 @@ pub trait Machine {
     /// Handles one input. `now` never decreases.
     fn handle(&mut self, now: Instant, input: Input<'_>);
 
-    /// Does what is due at `now`. A call before the deadline changes nothing.
+    /// Runs the work due at `now`. A call before the deadline changes nothing.
     fn wake(&mut self, now: Instant);
 
     /// Writes the next datagram into `out`, or several datagrams of equal size to one address,
@@ -130,10 +130,10 @@ pub enum SendErrorKind {
 /// A local socket was opened or closed, or changed its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkChange {
-    /// The socket that came, changed or went.
+    /// The local socket that came, changed or went.
     pub local: Local,
-    /// The address it is bound to (may be the unspecified address: the system then picks the
-    /// source).
+    /// The address to which the socket is bound. The unspecified address lets the system choose the
+    /// source address.
     pub address: SocketAddr,
     /// Whether the socket can be used from now on.
     pub up: bool,
@@ -183,7 +183,7 @@ pub enum Ecn {
 /// points of arriving packets, because networks change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dscp {
-    /// As most traffic: the default forwarding of RFC 2474, code point 000000.
+    /// The default forwarding of most traffic (RFC 2474), code point 000000.
     #[default]
     BestEffort,
     /// Lower effort: sent only when best effort leaves capacity (LE of RFC 8622, code point
@@ -205,7 +205,8 @@ impl Dscp {
 /// The buffer into which a machine writes datagrams to send.
 #[derive(Debug)]
 pub struct TransmitBuffer<'a> {
-    /// Room for datagrams: at least for one of the largest size that the machine was told.
+    /// A buffer for datagrams. It has room for at least one of the largest size that the machine
+    /// knows.
     pub buffer: &'a mut [u8],
     /// The most datagrams in one run. 1: the driver cannot segment.
     pub max_segments: usize,

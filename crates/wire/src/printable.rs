@@ -26,7 +26,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Whether a character drives a terminal, reorders the text around it, or cannot be seen.
+/// Whether a character controls a terminal, reorders the text around it, or is invisible.
 fn is_unsafe(character: char) -> bool {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator};
     if character.is_ascii() {
@@ -52,8 +52,8 @@ mod tests {
         assert_eq!(Printable("übel".as_bytes()).to_string(), "übel");
     }
 
-    /// C1 controls alone begin a sequence on terminals that take 8 bits. Overlong forms, surrogates
-    /// and what lies past the last character are bytes that are not UTF-8.
+    /// A C1 control alone begins a sequence on 8-bit terminals. Overlong forms, surrogates and
+    /// values past the last character are not UTF-8.
     #[test]
     fn no_byte_of_a_name_begins_a_sequence() {
         for control in ('\0'..'\u{20}').chain('\u{7f}'..'\u{a0}') {
@@ -68,7 +68,7 @@ mod tests {
         }
     }
 
-    /// Of these nothing is drawn, and most terminals give them no width.
+    /// Characters without a glyph, to most of which terminals give no width.
     #[test]
     fn what_no_category_tells_is_spelled_out_too() {
         for hidden in "\u{2065}\u{2800}\u{17b4}\u{17b5}\u{180b}\u{180f}\u{fff0}\u{fff8}\u{e0000}\u{e0100}\u{e01ef}\u{e0fff}\u{1d173}".chars() {

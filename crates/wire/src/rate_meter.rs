@@ -16,13 +16,14 @@ impl Meter {
     /// A bucket of which nothing is lent.
     pub const FULL: Self = Self { full_at: Instant::ZERO };
 
-    /// How long it takes until the bucket is full again.
+    /// Returns the time until the bucket is full again.
     #[must_use]
     pub const fn debt(&self, now: Instant) -> Duration {
         self.full_at.since(now)
     }
 
-    /// How long until no more than `burst` nanoseconds' worth is lent; 0: there is room now.
+    /// Returns the nanoseconds until at most `burst` nanoseconds' worth is borrowed. 0: there is
+    /// room now.
     #[must_use]
     pub const fn wait(&self, now: Instant, burst: u64) -> u64 {
         self.full_at.as_nanos().saturating_sub(now.as_nanos()).saturating_sub(burst)

@@ -14,7 +14,7 @@ impl<T: Zeroize> Secret<T> {
         Self(value)
     }
 
-    /// The secret value, for its use.
+    /// Returns the secret value, for its use.
     pub const fn expose(&self) -> &T {
         &self.0
     }
@@ -33,7 +33,7 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
 }
 
 impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
-    /// Compares all bytes, so that the time does not tell where they differ.
+    /// Compares in constant time, so that the time does not show where the values differ.
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.0.as_ref(), other.0.as_ref());
         let difference = mine.iter().zip(theirs).fold(0, |all, (a, b)| all | (a ^ b));

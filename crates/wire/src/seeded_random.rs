@@ -30,8 +30,8 @@ impl Random {
     }
 }
 
-/// Mixes a number so that each bit of the result depends on all its bits: the finalizer of
-/// SplitMix64.
+/// Mixes a number so that each bit of the result depends on all bits of the number: the finalizer
+/// of SplitMix64.
 #[must_use]
 pub const fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

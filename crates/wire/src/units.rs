@@ -18,8 +18,8 @@ const UNIT_BYTES: [(&str, u64); 14] = [
     ("", 1),
 ];
 
-/// The number of bytes in the unit `name`, in letters of either case. The empty name is one byte.
-/// `None` if there is no such unit.
+/// Returns the number of bytes in the unit `name`, in either case. The empty name is one byte.
+/// `None`: there is no such unit.
 #[must_use]
 pub fn bytes(name: &str) -> Option<u64> {
     UNIT_BYTES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, bytes)| *bytes)

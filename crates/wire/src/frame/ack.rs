@@ -25,16 +25,16 @@ pub const MAX_ENTRIES: u64 = 256;
 pub struct AckEntries<'a> {
     count: u64,
     bytes: &'a [u8],
-    /// The first entry as it was checked, and the bytes of the others: most ACKs have one, which is
-    /// so read once.
+    /// The first entry, already parsed, and the bytes of the others. Most ACKs have one entry,
+    /// which is thus parsed once.
     first: AckEntry<'a>,
     others: &'a [u8],
 }
 
-/// What arrived on one path: one entry of an ACK frame.
+/// The packets that arrived on one path: one entry of an ACK frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AckEntry<'a> {
-    /// The path, by the number that the reader of the ACK gave it.
+    /// The path, by the number of its sender, who reads the ACK.
     pub path: PathId,
     /// The largest packet number that arrived.
     pub largest: u64,
@@ -46,7 +46,7 @@ pub struct AckEntry<'a> {
     pub arrival: u32,
     /// µs between that arrival and the making of this ACK, to be taken off an RTT sample.
     pub held_micros: u64,
-    /// How many numbers below the largest are in its range.
+    /// Number of packet numbers below the largest in its range.
     first: u64,
     ranges: &'a [u8],
     stamps: &'a [u8],
@@ -151,7 +151,7 @@ impl<'a> AckEntry<'a> {
 /// The counts that [`AckWriter::entry`] writes.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryParts<'a> {
-    /// The path, by the number that the reader of the ACK gave it.
+    /// The path, by the number of its sender, who reads the ACK.
     pub path: PathId,
     /// Packets believed lost since the path began.
     pub lost: u64,
@@ -261,7 +261,7 @@ impl AckWriter {
     }
 }
 
-/// How many leading items fit into `room` bytes, and the bytes they take.
+/// Returns the number of leading items that fit into `room` bytes, and their bytes.
 fn affordable<T>(
     items: impl Iterator<Item = T>,
     room: usize,

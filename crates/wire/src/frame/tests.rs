@@ -267,8 +267,8 @@ proptest! {
         prop_assert_eq!(only(&written), Frame::Stream(stream));
     }
 
-    /// What is written without its bytes reads as the same frame over zeros, and no longer than
-    /// what is missing.
+    /// A frame that was written without its bytes is read as the same frame with zeros, and cannot
+    /// be longer than the missing bytes.
     #[test]
     fn objects_may_be_only_a_length(id in 0..=MAX_OBJECT_ID, offset in 0..(1u64 << 61), first in 0usize..900, last in 0usize..900, fin: bool) {
         let (id, end) = (ObjectId(id), offset + 1000);

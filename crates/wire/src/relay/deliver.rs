@@ -53,7 +53,7 @@ pub struct Delivered {
     pub from: SocketAddr,
     /// The tag that permits the receiver's answers to the sender.
     pub tag: ReturnTag,
-    /// Where the inner packet begins.
+    /// The place of the inner packet.
     pub inner: usize,
 }
 
@@ -78,14 +78,14 @@ impl Delivered {
     }
 }
 
-/// A packet that a receiver asks a relay to carry back, as the relay reads it.
+/// A request of a receiver to a relay to carry a packet back, as the relay reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Return {
     /// The sender's address, from [`Delivered`].
     pub to: SocketAddr,
     /// The return tag for the sender's address.
     pub tag: ReturnTag,
-    /// Where the inner packet begins.
+    /// The place of the inner packet.
     pub inner: usize,
 }
 
@@ -110,7 +110,7 @@ impl Return {
 pub struct ReturnedPacket {
     /// The receiver's address as the relay saw it.
     pub from: SocketAddr,
-    /// Where the inner packet begins.
+    /// The place of the inner packet.
     pub inner: usize,
 }
 

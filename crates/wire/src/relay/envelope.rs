@@ -35,9 +35,9 @@ use core::net::SocketAddr;
 pub const ENVELOPE_V4: usize = FIXED_LEN + 6;
 /// Bytes of the envelope to an IPv6 destination.
 pub const ENVELOPE_V6: usize = FIXED_LEN + 18;
-/// Bytes of the envelope to an IPv4 destination under a narrowed word.
+/// Bytes of the envelope to an IPv4 destination under a narrowed relay word.
 pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + CAVEAT_LEN;
-/// Bytes of the envelope to an IPv6 destination under a narrowed word.
+/// Bytes of the envelope to an IPv6 destination under a narrowed relay word.
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
@@ -57,15 +57,15 @@ const FIXED_LEN: usize = TIME_AT + 2 + GRANT_LEN + CONSENT_LEN;
 pub struct Forward {
     /// The grant under which the packet is sent.
     pub grant: Grant,
-    /// The caveat that narrows the grant. `None`: it is not narrowed.
+    /// The caveat that narrows the grant. `None`: the grant is not narrowed.
     pub caveat: Option<Caveat>,
     /// The low 16 bits of the relay's time in Unix seconds.
     pub time: u16,
-    /// Where the inner packet shall go.
+    /// The destination of the inner packet.
     pub destination: SocketAddr,
     /// The consent of the destination.
     pub consent: Consent,
-    /// Where the inner packet begins.
+    /// The place of the inner packet.
     pub inner: usize,
     mac: u64,
 }
@@ -90,7 +90,8 @@ impl Forward {
         Ok(Self { grant, caveat, time, destination, consent, inner, mac })
     }
 
-    /// The packet's time in Unix seconds, restored from its low bits by the relay's own time `now`.
+    /// Returns the packet's time in Unix seconds, restored from its low bits with the relay's own
+    /// time `now`.
     #[must_use]
     pub const fn unix(&self, now: u64) -> u64 {
         restore(self.time, now)
@@ -220,8 +221,8 @@ impl Hop {
         self.cookie = cookie;
     }
 
-    /// How far a notice from [`relay`](Self::relay) is to be believed. `None`: it is about another
-    /// hop, or forged.
+    /// Returns the trust in a notice from [`relay`](Self::relay). `None`: the notice is forged, or
+    /// about another hop.
     #[must_use]
     pub fn judge(&self, notice: &Notice, now: Instant) -> Option<NoticeTrust> {
         if notice.grant != self.grant || notice.echo != self.consent.tag.to_be_bytes() {
@@ -235,7 +236,7 @@ impl Hop {
     }
 }
 
-/// How far a [`Notice`] can be trusted.
+/// The trust in a [`Notice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeTrust {
     /// The notice is authentic. Act on it.

@@ -1,4 +1,4 @@
-//! What a relay word allows: [`Grant`], and the [`Caveat`] with which its holder passes on a
+//! The permissions of a relay word: [`Grant`], and the [`Caveat`] with which its holder passes on a
 //! narrower word.
 //!
 //! ```text
@@ -130,7 +130,7 @@ impl fmt::Debug for QuotaClass {
     }
 }
 
-/// What a grant may be used for, as a set of bits. Unknown bits permit nothing.
+/// The permitted uses of a grant, as a set of bits. Unknown bits permit no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope(pub u8);
 
@@ -169,12 +169,12 @@ pub struct Terms {
     pub rate: RateClass,
     /// The limit in bytes per day.
     pub quota: QuotaClass,
-    /// What the grant may be used for.
+    /// The permitted uses of the grant.
     pub scope: Scope,
 }
 
 impl Terms {
-    /// Whether these terms permit nothing that `wider` forbids.
+    /// Whether these terms permit only what `wider` permits.
     #[must_use]
     pub fn within(&self, wider: &Self) -> bool {
         self.expiry <= wider.expiry
@@ -199,13 +199,14 @@ impl Terms {
     }
 }
 
-/// What an operator or a registry allows the holder of a relay word. The relay counts use per grant
-/// id. So words with the same id share one rate and one quota, even if their terms differ.
+/// The permissions that an operator or a registry gives the holder of a relay word. The relay
+/// counts use per grant id. So words with the same id share one rate and one quota, even if their
+/// terms differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The number of the account.
     pub id: u32,
-    /// What the grant allows.
+    /// The terms of the grant.
     pub terms: Terms,
 }
 
@@ -239,7 +240,7 @@ pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot
     /// claim many accounts.
     pub branch: u8,
-    /// What the holder may do. Refused if it is more than the grant permits.
+    /// The terms for the holder. A relay refuses terms beyond those of the grant.
     pub terms: Terms,
 }
 

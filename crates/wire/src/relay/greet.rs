@@ -98,7 +98,7 @@ impl Greet {
 pub struct Greeted {
     /// The nonce of the greeting.
     pub nonce: [u8; 8],
-    /// The greeter's address as the relay saw it: what a sender must name as the destination.
+    /// The greeter's address as the relay saw it, which senders must name as the destination.
     pub address: SocketAddr,
     /// The consent of that address for the grant of the greeting.
     pub consent: Consent,

@@ -28,7 +28,7 @@ use core::net::{IpAddr, SocketAddr};
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroize;
 
-/// Seconds in a unit of the coarse expiries of consents and return tags. Sixteen bits of them are
+/// Seconds in a unit of the expiries of consents and return tags. Sixteen bits of such units are
 /// six days.
 pub const EXPIRY_UNIT: u64 = 8;
 
@@ -115,8 +115,8 @@ impl RelayKey {
         Consent { expiry: units as u16, tag: self.consent_tag(grant, address, units) }
     }
 
-    /// When a consent ends (Unix seconds), if it is this relay's for this grant and address. `now`
-    /// in Unix seconds.
+    /// Returns when a consent expires (Unix seconds), if this relay made it for this grant and
+    /// address. `now` is in Unix seconds.
     #[must_use]
     pub fn check_consent(&self, consent: &Consent, grant: u32, address: SocketAddr, now: u64) -> Option<u64> {
         let units = restore(consent.expiry, now / EXPIRY_UNIT);
@@ -139,8 +139,8 @@ impl RelayKey {
         ReturnTag { grant, branch, expiry: units as u16, tag }
     }
 
-    /// When a return tag ends (Unix seconds), if it is this relay's for these addresses. `now` in
-    /// Unix seconds.
+    /// Returns when a return tag expires (Unix seconds), if this relay made it for these addresses.
+    /// `now` is in Unix seconds.
     #[must_use]
     pub fn check_return(
         &self,
@@ -168,14 +168,14 @@ impl RelayKey {
         self.cookies(grant, address, now).any(|good| good == cookie)
     }
 
-    /// The cookies of `address` that are valid now: those of today and of yesterday (UTC).
+    /// Returns the cookies of `address` that are valid now: those of today and of yesterday (UTC).
     pub fn cookies(&self, grant: u32, address: SocketAddr, now: u64) -> impl Iterator<Item = u64> {
         let today = now / 86_400;
         [today, today.wrapping_sub(1)].into_iter().map(move |day| self.cookie_of_day(grant, address, day))
     }
 
-    /// Whether the cookie is one of this relay for `grant`, whatever its address and day. The last
-    /// two bytes tell: 1 of 65,536 other numbers passes.
+    /// Whether this relay made the cookie for `grant`, for any address and day. The last two bytes
+    /// decide: 1 of 65,536 random numbers passes.
     #[must_use]
     pub fn made_cookie(&self, cookie: u64, grant: u32) -> bool {
         cookie & COOKIE_MARK == self.cookie_mark(grant)
@@ -300,7 +300,8 @@ mod tests {
         Grant { id: 1, terms }
     }
 
-    /// Words that were handed out must stay good: these values are as frozen as the formats.
+    /// Relay words that were handed out must stay valid, so these values are as frozen as the
+    /// formats.
     #[test]
     fn derived_values_are_frozen() {
         let key = RelayKey::new(&KEY);

@@ -37,7 +37,7 @@ use core::net::SocketAddr;
 pub const LOCATION_MAX: usize = 1 + 8 + 1 + 16 + 2 + 10 + 8 + 2 + 8;
 
 const MAC_AT: usize = GREET_LEN - 8;
-/// Where the action stands in a greeting: after type, nonce and grant.
+/// The place of the action in a greeting: after type, nonce and grant.
 const ACTION_AT: usize = 1 + 8 + 10;
 
 /// The name of a receiver at one relay, for one grant. It follows from the secret in the receiver's
@@ -67,34 +67,34 @@ impl fmt::Debug for ReceiverTag {
     }
 }
 
-/// What a host wants to have done about a location.
+/// The action on a location that a host requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationAction {
     /// The relay is to remember the address that the greeting came from.
     Register = 1,
-    /// The relay is to tell the address that it remembers.
+    /// To look up the address that the relay remembers.
     LookUp = 2,
 }
 
-/// A request about a location, as a relay reads it. Nothing in it is proven until
+/// A request about a location, as a relay reads it. Its fields are not proved until
 /// [`is_authentic`](Self::is_authentic) returns true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocationRequest {
-    /// What is to be done.
+    /// The requested action.
     pub action: LocationAction,
-    /// The grant of the word under which the host asks.
+    /// The grant of the relay word under which the host asks.
     pub grant: Grant,
-    /// The caveat that narrows the grant. `None`: it is not narrowed.
+    /// The caveat that narrows the grant. `None`: the grant is not narrowed.
     pub caveat: Option<Caveat>,
     /// The receiver.
     pub tag: ReceiverTag,
-    /// The relay's time in Unix seconds, as the host knows it.
+    /// The relay's time in Unix seconds, as far as the host knows it.
     pub sequence: u32,
     mac: u64,
 }
 
 impl LocationRequest {
-    /// Reads the request in a greeting. `None`: it has none.
+    /// Reads the request in a greeting. `None`: the greeting has none.
     pub fn read(packet: &[u8]) -> Result<Option<Self>, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
@@ -123,8 +123,8 @@ impl LocationRequest {
         Ok(Some(Self { action, grant, caveat, tag, sequence, mac: reader.u64()? }))
     }
 
-    /// Whether the holder of the word with this key made the request in `packet`, at the address to
-    /// which the relay gave `cookie`.
+    /// Whether a holder of the relay word with this key made the request in `packet`, at the
+    /// address to which the relay gave `cookie`.
     #[must_use]
     pub fn is_authentic(&self, packet: &[u8], key: &MacKey, cookie: u64) -> bool {
         packet.get(..MAC_AT).is_some_and(|covered| key.mac(MESSAGE_GREET, cookie, covered) == self.mac)
@@ -141,7 +141,8 @@ pub struct LocationKey {
 }
 
 impl LocationKey {
-    /// For the receiver whose tickets contain `secret`, at the relay of this word.
+    /// Makes the key for the receiver whose tickets contain `secret`, at the relay of this relay
+    /// word.
     #[must_use]
     pub fn new(word: &Word, secret: &[u8; 16]) -> Self {
         let (grant, caveat) = (*word.grant(), word.caveat().copied());
@@ -173,7 +174,7 @@ impl LocationKey {
         mac.copy_from_slice(&self.key.mac(MESSAGE_GREET, cookie, covered).to_be_bytes());
     }
 
-    /// Reads the relay's answer, and checks that it was made with the word's key.
+    /// Reads the relay's answer, and checks that it was made with the relay word's key.
     pub fn read(&self, packet: &[u8]) -> Result<Location, DecodeError> {
         let location = Location::read(packet)?;
         let (covered, mac) = packet.split_last_chunk::<8>().ok_or(DecodeError::Truncated)?;
@@ -184,14 +185,14 @@ impl LocationKey {
         }
     }
 
-    /// The key of the word.
+    /// Returns the key of the relay word.
     #[must_use]
     pub const fn mac_key(&self) -> &MacKey {
         &self.key
     }
 }
 
-/// Where a relay last heard a receiver: the answer to a request.
+/// The location of a receiver: the relay's answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The nonce of the greeting.
@@ -207,7 +208,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Reads an answer without checking who made it.
+    /// Reads an answer without authenticating it.
     fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
@@ -225,13 +226,14 @@ impl Location {
         if reader.is_empty() { Ok(location) } else { Err(DecodeError::Range("length")) }
     }
 
-    /// Whether a packet with this nonce is an answer to the greeting that has it.
+    /// Whether a packet answers the greeting with this nonce.
     #[must_use]
     pub fn answers(packet: &[u8], nonce: [u8; 8]) -> bool {
         packet.first() == Some(&MESSAGE_LOCATION) && packet.get(1..9) == Some(&nonce)
     }
 
-    /// Writes at most [`LOCATION_MAX`] bytes, with the MAC of the word's key. Returns how many.
+    /// Writes at most [`LOCATION_MAX`] bytes, with the MAC of the relay word's key. Returns the
+    /// number of bytes.
     pub fn write(&self, buffer: &mut [u8; LOCATION_MAX], key: &MacKey) -> usize {
         let mut writer = Writer::new(buffer);
         writer.u8(MESSAGE_LOCATION);

@@ -39,18 +39,18 @@ pub const PAGE_COUNT: usize = 2;
 pub const MAILBOX_TYPE: u8 = 0x72;
 
 const MAILED_TYPE: u8 = 0x73;
-/// Where the letter stands in a request. What stands before it is in the order of the table.
+/// The place of the letter in a request. The fields before it are in the order of the table.
 const LETTER_AT: usize = 1 + 8 + GRANT_LEN + CAVEAT_LEN + 8 + 2 + 1 + 2;
 const MAC_AT: usize = MAILBOX_LEN - 8;
 
-/// What a host wants of a mailbox. Nothing in it is proven until
+/// A host's request at a mailbox. Its fields are not proved until
 /// [`is_authentic`](Self::is_authentic) returns true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailboxRequest<'a> {
     /// A random number for each request, which the answer repeats.
     pub nonce: [u8; 8],
-    /// The grant of the word under which the host asks, and the caveat that narrows it. `None`: a
-    /// stranger asks.
+    /// The grant of the relay word under which the host asks, and the caveat that narrows it.
+    /// `None`: a host without a relay word asks.
     pub word: Option<(Grant, Option<Caveat>)>,
     /// The host's own random name at this mailbox.
     pub seat: [u8; 8],
@@ -58,7 +58,7 @@ pub struct MailboxRequest<'a> {
     pub number: Option<u16>,
     /// The page to write on and to read, less than [`PAGE_COUNT`].
     pub page: u8,
-    /// What the host leaves. Empty: nothing.
+    /// The letter that the host leaves. Empty: none.
     pub letter: &'a [u8],
     mac: u64,
 }
@@ -93,15 +93,15 @@ impl<'a> MailboxRequest<'a> {
         Ok(Self { nonce, word, seat, number, page, letter, mac: reader.u64()? })
     }
 
-    /// Whether the holder of the word with this key made the request in `packet`, at the address to
-    /// which the relay gave `cookie`.
+    /// Whether a holder of the relay word with this key made the request in `packet`, at the
+    /// address to which the relay gave `cookie`.
     #[must_use]
     pub fn is_authentic(&self, packet: &[u8], key: &MacKey, cookie: u64) -> bool {
         packet.get(..MAC_AT).is_some_and(|covered| key.mac(MAILBOX_TYPE, cookie, covered) == self.mac)
     }
 }
 
-/// One host at mailboxes of the relay of a word: writes requests, and checks the answers.
+/// A host at the mailboxes of a relay: writes requests, and checks the answers.
 #[derive(Clone, Debug)]
 pub struct MailboxKey {
     word: Option<(Grant, Option<Caveat>)>,
@@ -110,7 +110,7 @@ pub struct MailboxKey {
 }
 
 impl MailboxKey {
-    /// Of a host with a word, or of a stranger to the relay. `seat`: a random name, which the host
+    /// Makes the key of a host with or without a relay word. `seat`: a random name, which the host
     /// keeps for all its requests about a mailbox.
     #[must_use]
     pub fn new(word: Option<&Word>, seat: [u8; 8]) -> Self {
@@ -156,7 +156,7 @@ impl MailboxKey {
         mac.copy_from_slice(&self.key.mac(MAILBOX_TYPE, cookie, covered).to_be_bytes());
     }
 
-    /// Reads the relay's answer, and checks that it was made with the word's key.
+    /// Reads the relay's answer, and checks that it was made with the relay word's key.
     pub fn read<'a>(&self, packet: &'a [u8]) -> Result<MailboxAnswer<'a>, DecodeError> {
         let answer = MailboxAnswer::read(packet)?;
         let (covered, mac) = packet.split_last_chunk::<8>().ok_or(DecodeError::Truncated)?;
@@ -167,24 +167,24 @@ impl MailboxKey {
         }
     }
 
-    /// The key of the word.
+    /// Returns the key of the relay word.
     #[must_use]
     pub const fn mac_key(&self) -> &MacKey {
         &self.key
     }
 }
 
-/// How a request about a mailbox went.
+/// The result of a request about a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailboxState {
-    /// The host has a seat, and its letter is kept. The other's letter of this page is in the
-    /// answer, or is empty as long as there is none.
+    /// The host has a seat, and its letter is kept. The answer has the other host's letter of this
+    /// page, or none if there is none yet.
     Seated = 0,
-    /// There is no such mailbox, or its time is over.
+    /// There is no such mailbox, or it has expired.
     Missing = 1,
     /// Two other hosts have the seats.
     Taken = 2,
-    /// The relay has no room for another mailbox, or the grant has as many as it may.
+    /// The relay has no room for another mailbox, or the grant has the most that it may have.
     Full = 3,
 }
 
@@ -195,14 +195,14 @@ pub struct MailboxAnswer<'a> {
     pub nonce: [u8; 8],
     /// The mailbox.
     pub number: u16,
-    /// How the request went.
+    /// The result of the request.
     pub state: MailboxState,
-    /// What the other host left on the page.
+    /// The letter of the other host on the page.
     pub letter: &'a [u8],
 }
 
 impl<'a> MailboxAnswer<'a> {
-    /// Reads an answer without checking who made it.
+    /// Reads an answer without authenticating it.
     fn read(packet: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
@@ -225,13 +225,14 @@ impl<'a> MailboxAnswer<'a> {
         }
     }
 
-    /// Whether a packet with this nonce is an answer to the request that has it.
+    /// Whether a packet answers the request with this nonce.
     #[must_use]
     pub fn answers(packet: &[u8], nonce: [u8; 8]) -> bool {
         packet.first() == Some(&MAILED_TYPE) && packet.get(1..9) == Some(&nonce)
     }
 
-    /// Writes at most [`MAILED_MAX`] bytes, with the MAC of the word's key. Returns how many.
+    /// Writes at most [`MAILED_MAX`] bytes, with the MAC of the relay word's key. Returns the
+    /// number of bytes.
     pub fn write(&self, buffer: &mut [u8; MAILED_MAX], key: &MacKey) -> usize {
         let letter = self.letter.get(..LETTER_MAX).unwrap_or(self.letter);
         let mut writer = Writer::new(buffer);
@@ -251,7 +252,7 @@ impl<'a> MailboxAnswer<'a> {
     }
 }
 
-/// What `read` finds in a field. `None`: the field is zeros.
+/// Reads a field with `read`. `None`: the field is zeros.
 fn unless_zeros<T>(
     field: &[u8],
     read: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,

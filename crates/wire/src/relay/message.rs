@@ -1,5 +1,4 @@
-//! What the packets of the relay protocol share: their first bytes, and addresses as they stand in
-//! them.
+//! The common parts of relay packets: their first bytes, and the form of addresses.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};

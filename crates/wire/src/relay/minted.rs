@@ -26,7 +26,7 @@ use zeroize::Zeroize;
 
 /// The number of ranges of a relay. Each registry gets its own range.
 pub const RANGE_COUNT: usize = 128;
-/// How many serials a range has in an epoch.
+/// Number of serials of a range in an epoch.
 pub const SERIAL_COUNT: u32 = 1 << 23;
 
 const MINTED_BIT: u32 = 1 << 31;
@@ -90,7 +90,7 @@ impl Minted {
         Some(Self { range, odd: id & EPOCH_PARITY_BIT != 0, serial: id & (SERIAL_COUNT - 1) })
     }
 
-    /// The id of the grant, by which the relay keeps its account.
+    /// Returns the id of the grant, under which the relay keeps its account.
     #[must_use]
     pub const fn id(self) -> u32 {
         let parity = if self.odd { EPOCH_PARITY_BIT } else { 0 };
@@ -107,18 +107,18 @@ impl Minted {
 }
 
 /// The key from which a registry derives all grants of its range, and no others. It is never shown,
-/// and wiped when dropped.
+/// and is erased when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RangeKey([u8; 32]);
 
 impl RangeKey {
-    /// The key with these bytes, as the relay gave them to the registry.
+    /// Makes the key from these bytes, as the relay gave them to the registry.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, **to be sent to the registry or stored by it** and to be shown nowhere.
+    /// Returns the bytes, **only to be sent to the registry or stored by it**.
     #[must_use]
     pub const fn reveal(&self) -> &[u8; 32] {
         &self.0
@@ -156,12 +156,13 @@ impl Drop for RangeKey {
     }
 }
 
-/// The key of what is minted in one range and epoch. Never shown, and wiped when dropped.
+/// The key of the grants minted in one range and epoch. It is never shown, and is erased when
+/// dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EpochKey([u8; 32]);
 
 impl EpochKey {
-    /// The secret of a grant: with it and the relay's addresses a registry makes a
+    /// Returns the secret of a grant. With it and the relay's addresses a registry makes a
     /// [`Word`](super::Word).
     #[must_use]
     pub fn secret(&self, grant: &Grant) -> GrantSecret {
@@ -216,7 +217,8 @@ mod tests {
         assert_eq!(minted(1).epoch(0), None);
     }
 
-    /// Words that were handed out must stay good: these values are as frozen as the formats.
+    /// Relay words that were handed out must stay valid, so these values are as frozen as the
+    /// formats.
     #[test]
     fn derived_values_are_frozen() {
         let range = RelayKey::new(&[7; 32]).range_key(5);

@@ -23,48 +23,49 @@ pub const NOTICE_LEN: usize = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// The MAC is wrong: the word was made under another key, or was revoked by rolling it. Never
-    /// authenticated.
+    /// The MAC is wrong: the relay word was made under another key, or was revoked by a new key.
+    /// Never authenticated.
     UnknownWord = 1,
-    /// The word has expired.
+    /// The relay word has expired.
     Expired = 2,
-    /// As much as the word allows for today was carried.
+    /// The relay word's quota for today is used up.
     OverQuota = 3,
-    /// Faster than the word allows.
+    /// The packets are faster than the relay word allows.
     OverRate = 4,
     /// The destination has not consented under this grant.
     NoConsent = 5,
     /// The destination's consent has run out.
     ConsentExpired = 6,
-    /// The relay does not send to such destinations.
+    /// The relay does not send to destinations of this kind.
     Destination = 7,
     /// The packet's time is too far from the relay's. The notice carries the relay's time: set the
     /// clock by it.
     Clock = 8,
-    /// The word does not permit this use.
+    /// The relay word does not permit this use.
     Scope = 9,
-    /// The narrowed word permits more than the word from which it was made.
+    /// The narrowed relay word permits more than the one from which it was made.
     Wider = 10,
     /// The relay has the largest number of accounts.
     Busy = 11,
     /// The relay has no socket of the destination's address family.
     Unreachable = 12,
-    /// The word was minted by a registry to which the relay gave no such range of grants. Never
-    /// authenticated.
+    /// The relay word was minted by a registry to which the relay gave no such range of grants.
+    /// Never authenticated.
     UnknownRange = 13,
-    /// The registry's epoch in which the word was minted is over: ask the registry for a new word.
+    /// The registry's epoch in which the relay word was minted is over: ask the registry for a new
+    /// one.
     EpochOver = 14,
-    /// The relay carried as much today, or in this month, as its operator lets it.
+    /// The relay has used up its operator's limit for today or for this month.
     RelayQuota = 15,
-    /// The relay ends soon, and takes no word that it does not carry for already.
+    /// The relay ends soon, and accepts only relay words that are already in use.
     Draining = 16,
-    /// The cookie is another address's, or was made before yesterday: greet the relay again, which
-    /// answers with one that holds. The word is good.
+    /// The cookie belongs to another address, or was made before yesterday: greet the relay again
+    /// for a valid one. The relay word is valid.
     StaleCookie = 17,
     /// The relay remembers no receiver with this tag: none greeted it in the last two days, or
     /// since it started.
     NoReceiver = 18,
-    /// The relay's operator revoked the word, which was given under a name.
+    /// The relay's operator revoked the named relay word.
     Revoked = 19,
 }
 
@@ -92,7 +93,7 @@ impl Reason {
         Self::Revoked,
     ];
 
-    /// Whether the word itself is of no use at this relay, whatever is sent, now and later.
+    /// Whether the relay word itself is useless at this relay, for any packet, now and later.
     #[must_use]
     pub const fn is_of_word(self) -> bool {
         matches!(
@@ -155,8 +156,8 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// A notice under the key of the word that the packet was proven to be sent under, or under
-    /// none.
+    /// Makes a notice under the key of the relay word that the packet was proved to be sent under.
+    /// `None`: it is not authenticated.
     #[must_use]
     pub fn new(
         reason: Reason,
@@ -198,8 +199,8 @@ impl Notice {
         writer.u64(self.mac);
     }
 
-    /// Whether the notice was made with this word's key. Its holders are the relay and all who have
-    /// the word.
+    /// Whether the notice was made with this relay word's key, which the relay and all holders of
+    /// the word have.
     #[must_use]
     pub fn is_authentic(&self, key: &MacKey) -> bool {
         self.mac == self.expected(key)

@@ -14,10 +14,10 @@ use crate::codec::{DecodeError, Reader, Writer};
 /// Bytes of an opening.
 pub const OPENING_LEN: usize = 9;
 
-/// A packet that opens the sender's NAT for the host that it goes to.
+/// A packet that opens the sender's NAT for its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The number that the peer asked for, which only the two of them know.
+    /// The token from the peer's request, which only the two hosts know.
     pub token: [u8; 8],
 }
 

@@ -7,19 +7,19 @@ use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroize;
 
-/// The secret of a grant, known to the holder of the word. It is never shown, and wiped when
+/// The secret of a grant, known to holders of the relay word. It is never shown, and is erased when
 /// dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GrantSecret([u8; 16]);
 
 impl GrantSecret {
-    /// A secret from its bytes.
+    /// Makes a secret from its bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The secret of the narrower word.
+    /// Returns the secret of the narrowed relay word.
     #[must_use]
     pub fn narrow(&self, caveat: &Caveat) -> Self {
         self.prf(b"caveat", &caveat.to_bytes())
@@ -60,7 +60,8 @@ impl Drop for GrantSecret {
     }
 }
 
-/// The key of the MACs under one word. Holders and relay keep it instead of deriving it per packet.
+/// The key of the MACs under one relay word. Holders and relay keep it instead of deriving it per
+/// packet.
 #[derive(Clone)]
 pub struct MacKey([u8; 16]);
 
@@ -69,8 +70,8 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// The key of hosts without a word: it is no secret, so its MACs prove no more than what they
-    /// cover, such as a cookie.
+    /// Returns the key of hosts without a relay word. It is public, so its MACs prove only the
+    /// fields that they cover, such as a cookie.
     #[must_use]
     pub const fn of_strangers() -> Self {
         Self([0; 16])

@@ -22,20 +22,20 @@ use zeroize::Zeroize;
 
 /// The beginning of every relay word's text.
 pub const WORD_PREFIX: &str = "byway-relay-";
-/// How many addresses a word has at most: an IPv4 and an IPv6 one, twice.
+/// The most addresses of a relay word: an IPv4 and an IPv6 one, twice.
 pub const MAX_ADDRESSES: usize = 4;
 
 const WORD_VERSION: u8 = 1;
 const NARROWED_FLAG: u8 = 1;
 const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
 
-/// Why a text or its fields are no relay word.
+/// Why a text or its fields are not a relay word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RelayWordError {
     /// The text does not begin with [`WORD_PREFIX`].
     #[error("a relay word begins with \"byway-relay-\"")]
     Prefix,
-    /// A character that no word contains.
+    /// A character that no relay word contains.
     #[error("this relay word was mistyped: character {at} is {found:?}, which no relay word contains")]
     Character {
         /// The character that was found.
@@ -55,10 +55,10 @@ pub enum RelayWordError {
     /// There is no address, there are more than [`MAX_ADDRESSES`], or one cannot be listened on.
     #[error("a relay word names one to four addresses, each with an IP and a port")]
     Addresses,
-    /// The operator issues no words of a registry's grants.
+    /// The grant belongs to a registry's range, so the operator makes no relay word of it.
     #[error("grants of this kind are minted by registries alone")]
     Minted,
-    /// Narrowing a narrowed word.
+    /// The relay word is already narrowed.
     #[error("this relay word was narrowed before, and cannot be narrowed again")]
     Narrowed,
     /// Narrowing that would widen.
@@ -66,8 +66,8 @@ pub enum RelayWordError {
     Wider,
 }
 
-/// A grant with its secret and the place to spend it. [`Debug`] and [`Display`](fmt::Display) leave
-/// the secret out; [`Word::reveal`] does not.
+/// A grant with its secret, and the relay's addresses. [`Debug`] and [`Display`](fmt::Display)
+/// leave the secret out; [`Word::reveal`] does not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Word {
     relays: Vec<SocketAddr>,
@@ -77,7 +77,7 @@ pub struct Word {
 }
 
 impl Word {
-    /// A word for the relay that listens at these addresses (all of them the same relay).
+    /// Makes a relay word for the relay that listens at these addresses (all of the same relay).
     pub fn new(relays: Vec<SocketAddr>, grant: Grant, secret: GrantSecret) -> Result<Self, RelayWordError> {
         Self::checked(Self { relays, grant, caveat: None, secret })
     }
@@ -94,31 +94,32 @@ impl Word {
         &self.relays
     }
 
-    /// The grant, as the operator made it.
+    /// Returns the grant, as the operator made it.
     #[must_use]
     pub const fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// The caveat that narrows the word. `None`: it is not narrowed.
+    /// Returns the caveat that narrows the relay word. `None`: it is not narrowed.
     #[must_use]
     pub const fn caveat(&self) -> Option<&Caveat> {
         self.caveat.as_ref()
     }
 
-    /// What the holder may do: the caveat's terms if the word is narrowed, or else the grant's.
+    /// Returns the terms for the holder: the caveat's if the relay word is narrowed, or else the
+    /// grant's.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
     }
 
-    /// The key of the MACs on packets under this word.
+    /// Returns the key of the MACs on packets under this relay word.
     #[must_use]
     pub fn mac_key(&self) -> MacKey {
         self.secret.mac_key()
     }
 
-    /// Makes a narrower word for another host. The relay need not be asked.
+    /// Makes a narrower relay word for another host, without the relay's help.
     pub fn narrow(&self, caveat: Caveat) -> Result<Self, RelayWordError> {
         if self.caveat.is_some() {
             return Err(RelayWordError::Narrowed);
@@ -134,7 +135,7 @@ impl Word {
         })
     }
 
-    /// Reads a word from exactly these bytes.
+    /// Reads a relay word from exactly these bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RelayWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -162,7 +163,7 @@ impl Word {
         Self::checked(Self { relays, grant, caveat, secret })
     }
 
-    /// The bytes of the word, secret included.
+    /// Returns the bytes of the relay word, secret included.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; MAX_LEN];
@@ -183,7 +184,7 @@ impl Word {
         bytes
     }
 
-    /// The text of the word, **secret included**: to be printed for its holder and nowhere else.
+    /// Returns the text of the relay word, **secret included**: to be printed only for its holder.
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
