@@ -34,7 +34,6 @@ mod input_limit;
 mod memory_budget;
 pub mod message;
 mod numbering;
-mod plan;
 mod rate;
 mod rate_limiter;
 pub mod record_buffer;
@@ -49,12 +48,13 @@ mod sink_file;
 mod sink_files;
 mod sink_plan;
 mod source;
+mod source_event;
 mod source_name;
+mod source_plan;
 mod source_status;
 mod told_once;
 
 pub use error::SourceError;
-pub use plan::{OverflowPolicy, SourceEvent, SourcePlan};
 pub use rate::{ControllerReading, PathRates, RateRule};
 pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::Sink;
@@ -62,7 +62,9 @@ pub use sink_access::AllowedSource;
 pub use sink_files::prepare;
 pub use sink_plan::{FileChange, SinkEvent, SinkPlan, SourceReport};
 pub use source::Source;
+pub use source_event::SourceEvent;
 pub use source_name::{Name, NameError};
+pub use source_plan::{OverflowPolicy, SourcePlan};
 pub use source_status::{PathStanding, SourceStatus};
 
 /// The name of the protocol that source and sink speak.

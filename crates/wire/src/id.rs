@@ -37,39 +37,6 @@ number!(
     /// sender from 0.
     ObjectId(u32), "object"
 );
-number!(
-    /// The number of a UDP socket or a TCP connection that carries datagrams. The driver of a
-    /// protocol state machine assigns the numbers: 0 to 32,767 to UDP sockets
-    /// ([`crate::LinkChange`]), and 32,768 to 65,535 to TCP connections
-    /// ([`crate::ConnectionChange`]).
-    Local(u16), "local"
-);
-
-impl Local {
-    /// The first number of a TCP connection.
-    const FIRST_CONNECTION: u16 = 1 << 15;
-
-    /// The number of a TCP connection, which are counted from 0. `None`: there are 32,768 numbers.
-    #[must_use]
-    pub fn connection(index: usize) -> Option<Self> {
-        u16::try_from(index)
-            .ok()
-            .filter(|index| *index < Self::FIRST_CONNECTION)
-            .map(|index| Self(index | Self::FIRST_CONNECTION))
-    }
-
-    /// Whether the number is that of a TCP connection, and not of a UDP socket.
-    #[must_use]
-    pub const fn is_connection(self) -> bool {
-        self.0 >= Self::FIRST_CONNECTION
-    }
-
-    /// The number of the TCP connection, counted from 0.
-    #[must_use]
-    pub const fn connection_index(self) -> Option<usize> {
-        if self.is_connection() { Some((self.0 - Self::FIRST_CONNECTION) as usize) } else { None }
-    }
-}
 
 /// The id in each data packet by which the receiver finds the path. Each path of a connection has a
 /// different id. So two relays that carry different paths cannot see that the paths belong to the

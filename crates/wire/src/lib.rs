@@ -38,17 +38,19 @@ pub mod rate_meter;
 pub mod relay;
 pub mod secret;
 pub mod seeded_random;
+pub mod socket_number;
 pub mod time;
 pub mod units;
 
 pub use cidr::{Prefix, PrefixError};
 pub use codec::{DecodeError, Reader, Writer};
 pub use host_network::NetworkPrefix;
-pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
+pub use id::{ConnectionId, ObjectId, PathId, StreamId};
 pub use machine::{
     ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,
 };
 pub use printable::Printable;
 pub use rate_meter::Meter;
+pub use socket_number::Local;
 pub use time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The interface between a protocol state machine (`Machine`) and its driver. The driver is the
 //! simulator (`byway-sim`) or uses real sockets (`byway-net`).
 
-use crate::id::Local;
+use crate::socket_number::Local;
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 

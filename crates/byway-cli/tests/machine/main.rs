@@ -43,7 +43,7 @@ mod process;
 mod redials;
 mod refusals;
 mod relay_crowd;
-mod search;
+mod relay_search;
 mod shares;
 mod sites;
 mod sources;
@@ -74,7 +74,7 @@ fn main() {
         nat::tests(),
         opened::tests(),
         redials::tests(),
-        search::tests(),
+        relay_search::tests(),
         newcomer::tests(),
         nights::tests(),
         shares::tests(),

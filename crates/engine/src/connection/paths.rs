@@ -1,7 +1,7 @@
 //! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is
 //! settled once the call is over.
 
-use super::ended_paths::{EndedPath, EndedPaths};
+use super::ended_path_counters::{EndedPath, EndedPaths};
 use super::full_sockets::FullSockets;
 use super::path::{ChangeMark, Path, PathState};
 use crate::numbered_map::NumberedMap;

@@ -1,8 +1,8 @@
 //! The paths that the peer sends on, as this side keeps them, and the connection ids by which they
 //! arrive.
 
-use super::closed_paths::RetiredIds;
-use super::ended_paths::{ArrivalStatus, EndedPaths};
+use super::ended_path_counters::{ArrivalStatus, EndedPaths};
+use super::retired_path_ids::RetiredIds;
 use super::timers::Armed;
 use crate::numbered_map::NumberedMap;
 use crate::path::receive::ReceivePath;

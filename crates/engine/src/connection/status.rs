@@ -1,7 +1,7 @@
 //! The status of a connection and its paths, for people and tests.
 
 use super::Connection;
-pub use super::ended_paths::{ArrivalStatus, EndedPath};
+pub use super::ended_path_counters::{ArrivalStatus, EndedPath};
 use super::path::PathState;
 use super::peer_paths::PeerPath;
 use crate::data::Blocked;

@@ -3,7 +3,7 @@
 //! bounded.
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
-use crate::search::{CLASSES, Kind, ONE_SEED, SEEDS, Search, build, bystander, misled};
+use crate::relay_search::{CLASSES, Kind, ONE_SEED, SEEDS, Search, build, bystander, misled};
 use byway_sim::TapVerdict;
 use byway_wire::relay::GREET_LEN;
 use core::ops::RangeInclusive;

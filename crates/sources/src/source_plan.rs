@@ -1,10 +1,9 @@
-//! The settings of a source, and its events.
+//! The settings of a source.
 
 use crate::rate::RateRule;
 use crate::record_input::Feed;
 use crate::source_name::Name;
-use crate::source_status::SourceStatus;
-use byway_transfer::{Identity, NameStep, Ticket};
+use byway_transfer::{Identity, Ticket};
 use byway_wire::relay::Word;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -54,22 +53,4 @@ pub struct SourcePlan {
     pub replay: bool,
     /// The records to send.
     pub feed: Feed,
-}
-
-/// An event of a source, for its program.
-#[derive(Debug)]
-pub enum SourceEvent {
-    /// The sink accepts records, and has this number of them so far.
-    Connected(u64),
-    /// The number of records at the sink from another run with the same name and key, which wrote
-    /// while this source was away. This source's records follow them.
-    ForeignRecords(u64),
-    /// The session is over, and is begun again: why.
-    Away(String),
-    /// Something that a person should know.
-    Warning(String),
-    /// A step in looking up a name of the sink.
-    Name(NameStep),
-    /// The source's state, about once a second.
-    Report(SourceStatus),
 }

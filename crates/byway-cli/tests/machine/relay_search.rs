@@ -27,7 +27,7 @@ const LISTED: Duration = Duration::from_millis((RELAYS as u64 + 13) * 250 + 5_00
 pub fn tests() -> Vec<Trial> {
     let lacks =
         missing(Spaces::possible(&["tc -V", "nft -v"]), "it needs root and the programs ip, tc and nft");
-    vec![slow("search::forty_relays_of_which_fourteen_are_good", lacks, forty_relays)]
+    vec![slow("relay_search::forty_relays_of_which_fourteen_are_good", lacks, forty_relays)]
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
