@@ -2,6 +2,7 @@
 //! or a configured limit, minus the rate of the host's own traffic. The relay drops at once what
 //! exceeds it.
 
+use byway_uplink::{CarriedRate, CounterLook, CounterReader, InterfaceCounters, UnseenBytes};
 use byway_wire::{Duration, Instant, Transmit};
 
 /// Time between two looks at the counters while strangers' datagrams come.
@@ -55,15 +56,6 @@ pub struct LendingConfig {
     pub measured: bool,
 }
 
-/// Byte counters of a network interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    /// Bytes that the host sent.
-    pub sent: u64,
-    /// Bytes that the host received.
-    pub received: u64,
-}
-
 /// Why nothing is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LendingTrouble {
@@ -94,9 +86,7 @@ pub struct LendingState {
 #[derive(Debug)]
 pub struct LendingControl {
     lend: LendingConfig,
-    looked: Option<Instant>,
-    /// The counters at that look.
-    counted: Option<InterfaceCounters>,
+    counters: CounterReader,
     trouble: Option<LendingTrouble>,
     distrusted_until: Instant,
     window: RefusalWindow,
@@ -116,8 +106,7 @@ impl LendingControl {
         let side = DirectionRate::new(lend.rate);
         Self {
             lend,
-            looked: None,
-            counted: None,
+            counters: CounterReader::new(MAX_RATE_WINDOW),
             trouble: None,
             distrusted_until: Instant::ZERO,
             window: RefusalWindow::default(),
@@ -150,7 +139,7 @@ impl LendingControl {
                 self.up.has(now, bytes) && self.up.take(bytes)
             });
         }
-        let fresh = self.looked.is_some_and(|looked| now.since(looked) <= MAX_COUNTER_AGE);
+        let fresh = self.counters.looked_at().is_some_and(|looked| now.since(looked) <= MAX_COUNTER_AGE);
         if self.trouble.is_some() || !fresh {
             return false;
         }
@@ -168,24 +157,15 @@ impl LendingControl {
     /// the arrived datagrams. If even [`COUNTER_READ_DEADLINE`] has passed, the driver calls this
     /// before it handles them.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
-        let before = core::mem::replace(&mut self.counted, counted);
-        let looked = self.looked.replace(now);
         self.trouble = counted.is_none().then_some(LendingTrouble::Unreadable);
-        let (Some(counted), time) = (counted, looked.map_or(Duration::MAX, |looked| now.since(looked)))
-        else {
-            return self.forget(now, 0);
-        };
-        let Some(before) = before.filter(|_| time <= MAX_RATE_WINDOW) else {
+        let (bytes, time) = match self.counters.look(now, counted) {
+            CounterLook::Passed { bytes, time } => (bytes, time),
             // The first look for a while: what the host sends now is told by the next one.
-            return self.forget(now, INITIAL_BUDGET_BYTES);
+            CounterLook::First => return self.forget(now, INITIAL_BUDGET_BYTES),
+            CounterLook::Unreadable | CounterLook::Reset => return self.forget(now, 0),
         };
-        let deltas = (counted.sent.checked_sub(before.sent), counted.received.checked_sub(before.received));
-        let ((Some(sent), Some(received)), false) = (deltas, time.is_zero()) else {
-            // Counters that wrapped or were reset: nothing is lent until the next look.
-            return self.forget(now, 0);
-        };
-        self.up.look(now, sent, time);
-        self.down.look(now, received, time);
+        self.up.look(now, bytes.sent, time);
+        self.down.look(now, bytes.received, time);
         let lasted = now.since(self.window.begun);
         if lasted >= RATE_WINDOW {
             if lasted <= MAX_RATE_WINDOW {
@@ -247,7 +227,7 @@ struct DirectionRate {
     /// The operator's limit in bytes per second.
     rate: Option<u64>,
     /// Strangers' bytes that the counter has not shown yet.
-    unseen: u64,
+    unseen: UnseenBytes,
     /// The host's own bytes between the last two looks, and the time.
     last: (u64, Duration),
     /// The host's own rate at the last look.
@@ -262,12 +242,8 @@ struct DirectionRate {
     /// Bytes that the interface counted in the present window.
     shown: u64,
     relayed: u64,
-    /// The line's rate in each of the last two windows.
-    carried: [u64; 2],
-    /// The most that the line carried for three windows. It falls slowly.
-    most: u64,
-    /// The most that the line carried for one window. It falls by 1/256 a window.
-    peak: u64,
+    /// What the line was seen to carry. The sustained rate falls slowly.
+    carried: CarriedRate,
     /// The rate to lend if the operator set none. It rises step by step while strangers' packets
     /// are refused.
     climb: u64,
@@ -277,10 +253,10 @@ struct DirectionRate {
 }
 
 impl DirectionRate {
-    const fn new(rate: Option<u64>) -> Self {
+    fn new(rate: Option<u64>) -> Self {
         Self {
             rate,
-            unseen: 0,
+            unseen: UnseenBytes::default(),
             last: (0, Duration::ZERO),
             now: 0,
             peaks: [0; 3],
@@ -288,9 +264,7 @@ impl DirectionRate {
             own: 0,
             shown: 0,
             relayed: 0,
-            carried: [0; 2],
-            most: MIN_LINE_RATE,
-            peak: MIN_LINE_RATE,
+            carried: CarriedRate::new(MIN_LINE_RATE),
             climb: INITIAL_CLIMB_RATE,
             budget: 0,
             tokens: 0,
@@ -301,7 +275,7 @@ impl DirectionRate {
     /// Strangers' datagrams pass the interface.
     const fn relayed(&mut self, bytes: u64, datagrams: u64) {
         let shown = bytes + HEADER_BYTES * datagrams;
-        self.unseen = self.unseen.saturating_add(shown);
+        self.unseen.on_sent(shown);
         self.relayed = self.relayed.saturating_add(shown);
     }
 
@@ -317,7 +291,7 @@ impl DirectionRate {
 
     /// Own rates above that are more than a chat.
     fn chat(&self) -> u64 {
-        (self.quiet().min(self.most) / 8).max(MIN_ACTIVE_RATE)
+        (self.quiet().min(self.carried.sustained()) / 8).max(MIN_ACTIVE_RATE)
     }
 
     /// Whether the host itself uses the line for more.
@@ -328,16 +302,17 @@ impl DirectionRate {
     /// The host's own bytes between two readings of the counters that count as a burst: more than a
     /// few packets.
     fn burst(&self) -> u64 {
-        MIN_OWN_BURST_BYTES.max(of_time(self.peak, Duration::from_millis(2)))
+        MIN_OWN_BURST_BYTES.max(of_time(self.carried.peak(), Duration::from_millis(2)))
     }
 
     /// Strangers' bytes that may wait at the interface.
     fn queue(&self) -> u64 {
-        of_time(self.peak, HOST_QUEUE_TIME).max(MIN_HOST_QUEUE_BYTES)
+        of_time(self.carried.peak(), HOST_QUEUE_TIME).max(MIN_HOST_QUEUE_BYTES)
     }
 
     fn forget(&mut self, now: Instant, first: u64) {
-        (self.unseen, self.last, self.shown, self.relayed) = (0, (0, Duration::ZERO), 0, 0);
+        self.unseen = UnseenBytes::default();
+        (self.last, self.shown, self.relayed) = ((0, Duration::ZERO), 0, 0);
         (self.now, self.peaks, self.active, self.own) = (0, [0; 3], [false; 3], 0);
         let budget = if first > 0 { INITIAL_BUDGET_RATE.min(self.quiet()) } else { 0 };
         (self.budget, self.tokens, self.filled) = (budget, first, now);
@@ -346,10 +321,9 @@ impl DirectionRate {
     fn look(&mut self, now: Instant, bytes: u64, time: Duration) {
         self.fill(now);
         self.shown = self.shown.saturating_add(bytes);
-        let seen = self.unseen.min(bytes);
+        let own = self.unseen.split(bytes);
         // What stands in the interface's queue comes by and by; what was dropped there never does.
-        self.unseen = (self.unseen - seen).min(self.queue());
-        let own = bytes - seen;
+        self.unseen.limit(self.queue());
         let (before, earlier) = self.last;
         let over_both = per_second(own + before, time + earlier);
         let bursts = own >= self.burst();
@@ -372,19 +346,14 @@ impl DirectionRate {
     fn learn(&mut self, lasted: Duration, refused: bool) {
         let carried = per_second(self.shown, lasted);
         self.active[0] |= per_second(self.own, lasted) > self.chat();
-        let sustained = self.carried.into_iter().fold(carried, u64::min);
-        self.carried = [self.carried[1], carried];
         // Room that nobody took although somebody sent: the line may have less.
-        if !refused && carried > MIN_LINE_RATE / 4 {
-            self.most -= self.most / if self.is_active() { 64 } else { 1_024 };
-        }
-        self.most = self.most.max(sustained).max(MIN_LINE_RATE);
+        let is_unused = !refused && carried > MIN_LINE_RATE / 4;
+        self.carried.on_window(carried, is_unused.then_some(if self.is_active() { 64 } else { 1_024 }));
         // Whoever sends at a policer fills no more than a part of it, and less the slower it is.
         if refused && !self.is_active() && carried >= self.climb / 8 {
             self.climb += self.climb / 5;
         }
-        self.peak = carried.max(self.peak - self.peak / 256);
-        self.climb = self.climb.min(self.peak * 2).max(INITIAL_CLIMB_RATE);
+        self.climb = self.climb.min(self.carried.peak() * 2).max(INITIAL_CLIMB_RATE);
     }
 
     const fn turn(&mut self) {
@@ -397,7 +366,8 @@ impl DirectionRate {
     /// seconds.
     fn lend(&mut self, now: Instant) {
         let quiet = self.quiet();
-        let rate = if self.is_active() { quiet.min(self.most - self.most / 16) } else { quiet };
+        let most = self.carried.sustained();
+        let rate = if self.is_active() { quiet.min(most - most / 16) } else { quiet };
         self.budget = rate.saturating_sub(self.own());
         self.fill(now);
     }
@@ -577,7 +547,7 @@ mod tests {
         world.run(60_000, 0, 100 * MEBI, MEBI);
         let state = world.lending.state();
         assert!((MEBI * 3 / 4..=4 * MEBI).contains(&state.up), "{state:?}");
-        assert!(world.lending.up.most <= MEBI + MEBI / 3, "{:?}", world.lending);
+        assert!(world.lending.up.carried.sustained() <= MEBI + MEBI / 3, "{:?}", world.lending);
         // Another line: from the beginning.
         world.lending.move_on();
         assert!(world.run(500, 0, MEBI, MEBI) <= INITIAL_CLIMB_RATE);

@@ -39,8 +39,7 @@ pub use config::Config;
 pub use destination_policy::Policy;
 pub use heartbeats::RegistryStatus;
 pub use lending_control::{
-    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, InterfaceCounters, LendingConfig, LendingControl,
-    LendingState, LendingTrouble,
+    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, LendingConfig, LendingControl, LendingState, LendingTrouble,
 };
 pub use named_words::NamedWord;
 pub use operator_report::{Dropped, LogEvent, RelayCounters};

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 28] = [
+const FLOORS: [(&str, &[&str]); 29] = [
     ("byway-wire", &[]),
+    ("byway-uplink", &["byway-wire"]),
     ("byway-control", &["byway-wire"]),
-    ("byway-relay", &["byway-wire"]),
+    ("byway-relay", &["byway-wire", "byway-uplink"]),
     ("byway-net", &["byway-wire"]),
     ("byway-sim", &["byway-wire", "byway-control"]),
     ("byway-engine", &["byway-wire", "byway-control"]),
@@ -20,7 +21,15 @@ const FLOORS: [(&str, &[&str]); 28] = [
     ("byway-forward-host", &["byway-wire", "byway-net", "byway-engine", "byway-forward"]),
     (
         "byway-lane",
-        &["byway-wire", "byway-control", "byway-net", "byway-engine", "byway-forward", "byway-forward-host"],
+        &[
+            "byway-wire",
+            "byway-uplink",
+            "byway-control",
+            "byway-net",
+            "byway-engine",
+            "byway-forward",
+            "byway-forward-host",
+        ],
     ),
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
@@ -35,6 +44,7 @@ const FLOORS: [(&str, &[&str]); 28] = [
         "byway-lab",
         &[
             "byway-wire",
+            "byway-uplink",
             "byway-control",
             "byway-qlog",
             "byway-relay",
@@ -48,6 +58,7 @@ const FLOORS: [(&str, &[&str]); 28] = [
         "byway-transfer",
         &[
             "byway-wire",
+            "byway-uplink",
             "byway-control",
             "byway-qlog",
             "byway-relay",
@@ -134,7 +145,7 @@ const FLOORS: [(&str, &[&str]); 28] = [
 ];
 
 /// Crates without clock, socket, thread and random hash order, because they do not have `std`.
-const WITHOUT_STD: [&str; 6] = ["wire", "control", "relay", "engine", "gateway", "registry"];
+const WITHOUT_STD: [&str; 7] = ["wire", "uplink", "control", "relay", "engine", "gateway", "registry"];
 
 /// What a pure crate must not depend on, directly: the system by another door.
 const SYSTEM: [&str; 8] =

@@ -2,9 +2,10 @@
 //! the host's own traffic. The relay sees this traffic in the byte counters of the node's only
 //! line.
 
-use byway_relay::{COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, InterfaceCounters, Relay};
+use byway_relay::{COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Relay};
 use byway_sim::world::LinkEvent;
 use byway_sim::{LinkId, World};
+use byway_uplink::InterfaceCounters;
 use byway_wire::{Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
 use std::cell::Cell;
 use std::rc::Rc;

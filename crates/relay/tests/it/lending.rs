@@ -1,7 +1,8 @@
 //! An end host that lends its line: what passes, how it is marked, and what registries are told.
 
 use crate::common::*;
-use byway_relay::{COUNTER_READ_INTERVAL, Config, Dropped, InterfaceCounters, LendingConfig};
+use byway_relay::{COUNTER_READ_INTERVAL, Config, Dropped, LendingConfig};
+use byway_uplink::InterfaceCounters;
 use byway_wire::heartbeat::{Heartbeat, HeartbeatReport};
 use byway_wire::relay::*;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Local, Machine, TransmitBuffer};
