@@ -18,6 +18,7 @@
 //!
 //! | module with I/O | what it is |
 //! |---|---|
+//! | `interface_watch` | the counters of the interface by which connections leave |
 //! | `kernel_stamps` | the kernel's time stamps of segments and ACKs |
 //! | `program_dialog` | how a program names its target, on its socket |
 //! | `paced_target` | the connection to a target, as a stream that a program's connection is joined with |
@@ -29,6 +30,7 @@
 mod active_bases;
 pub mod base_rtts;
 mod connect_request;
+mod interface_watch;
 mod kernel_stamps;
 mod paced_target;
 pub mod pacer;

@@ -28,6 +28,8 @@ pub(crate) struct PacedTarget {
     ledger: WriteLedger,
     /// Bytes that the full socket refused.
     refused: Vec<u8>,
+    /// Whether the latest segment is the first of two, of which the second has its ACK at once.
+    is_mid_pair: bool,
     /// Whether the stream ends after `refused`.
     ends: bool,
 }
@@ -52,7 +54,15 @@ impl PacedTarget {
         kernel_stamps::begin(&tcp)?;
         let segment = kernel_stamps::segment_len(&tcp)?.max(MIN_SEGMENT_LEN);
         let address = tcp.peer().ok_or(io::ErrorKind::NotConnected)?.ip().to_canonical();
-        Ok(Self { tcp, address, segment, ledger: WriteLedger::default(), refused: Vec::new(), ends: false })
+        Ok(Self {
+            tcp,
+            address,
+            segment,
+            ledger: WriteLedger::default(),
+            refused: Vec::new(),
+            is_mid_pair: false,
+            ends: false,
+        })
     }
 
     /// Reads the kernel's stamps. What was acknowledged is added to `runs`.
@@ -62,15 +72,25 @@ impl PacedTarget {
             Some(LedgerEvent::Acknowledged(acknowledged)) => {
                 runs.push(TargetAcknowledged { target, segment, acknowledged });
             }
-            Some(LedgerEvent::Sent(bytes)) => uplink.on_sent(bytes, now),
+            Some(LedgerEvent::Sent(bytes)) => uplink.on_sent(bytes, segment, now),
             Some(LedgerEvent::Lost { bytes, written_at }) => uplink.on_lost(bytes, written_at, now),
             None => {}
         });
     }
 
+    /// The target's address.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Bytes of a full segment.
     pub const fn segment(&self) -> usize {
         self.segment
+    }
+
+    /// Whether the next run is the second of two that belong together.
+    pub const fn is_mid_pair(&self) -> bool {
+        self.is_mid_pair
     }
 
     /// When the connection must be [looked at](Self::on_time) again.
@@ -101,6 +121,7 @@ impl PacedTarget {
             self.refused.extend_from_slice(bytes);
             return;
         };
+        self.is_mid_pair = length == self.segment && !self.is_mid_pair;
         if length > 0 {
             self.ledger.on_written(length, uplink.written_context(now));
         }

@@ -32,6 +32,12 @@ impl Pacer {
         self.rate = rate;
     }
 
+    /// Has the rate bring nothing from now until this time.
+    pub fn pause(&mut self, now: Instant, until: Instant) {
+        self.advance(now);
+        self.at = self.at.max(until);
+    }
+
     fn advance(&mut self, now: Instant) {
         self.credit += now.since(self.at).as_secs_f64() * self.rate;
         self.at = self.at.max(now);

@@ -1,5 +1,6 @@
 //! Listens on loopback, dials the targets of programs, and joins their connections.
 
+use crate::interface_watch::InterfaceWatch;
 use crate::paced_target::{PacedStream, PacedTarget, WriteLimit};
 use crate::program_dialog::{AnswerLanguage, ProgramDialog, answer};
 use crate::uplink::{TargetAcknowledged, Uplink, UplinkFigures};
@@ -34,6 +35,8 @@ const MAX_ACCEPTS_PER_TURN: usize = 64;
 const SCRATCH_LEN: usize = 64 << 10;
 /// Time between two updates of the figures for people.
 const FIGURES_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at the interface's counters while somebody waits for a lease.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// Added to the numbers of listeners, so that their tokens differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;
 /// All names are asked for by one host: this one.
@@ -111,6 +114,8 @@ struct Connection {
     state: LaneState,
     /// Whether the connection is in the queue of those that wait for a lease.
     waits_for_lease: bool,
+    /// The interface by which the connection to the target leaves, once there is one.
+    interface: Option<Option<u32>>,
     /// Bytes that were counted among all.
     counted: [u64; 2],
 }
@@ -123,6 +128,7 @@ pub struct Proxy {
     watch: Watch,
     resolver: Resolver,
     uplink: Uplink,
+    interfaces: InterfaceWatch,
     slots: Slots<Connection>,
     /// Connections that wait for a lease, in the order of their turns.
     lease_queue: VecDeque<Number>,
@@ -171,6 +177,7 @@ impl Proxy {
             watch: control.watch().clone(),
             resolver: Resolver::new(control.waker().clone()),
             uplink: Uplink::new(now),
+            interfaces: InterfaceWatch::default(),
             slots: Slots::default(),
             lease_queue: VecDeque::new(),
             most: plan.most,
@@ -233,6 +240,7 @@ impl Proxy {
             awaits: None,
             state: LaneState::Asking(ProgramDialog::default()),
             waits_for_lease: false,
+            interface: None,
             counted: [0; 2],
         });
         let watched = self.slots.get_mut(number).map(|it| self.watch.add(&it.program, Token(number)));
@@ -326,6 +334,7 @@ impl Proxy {
                 if let Some(language) = connection.awaits.take() {
                     answer(&mut connection.program, language, Ok(()));
                 }
+                connection.interface = Some(self.interfaces.on_opened(paced.address()));
                 connection.state = LaneState::Open(target, Box::new(paced), Splice::default());
                 self.figures.opened += 1;
                 self.slots.set_end(number, None);
@@ -349,6 +358,9 @@ impl Proxy {
     fn end(&mut self, number: Number) -> Option<Connection> {
         let mut connection = self.slots.remove(number)?;
         self.accepts |= std::mem::take(&mut self.is_full);
+        if let Some(interface) = connection.interface {
+            self.interfaces.on_over(interface);
+        }
         match std::mem::replace(&mut connection.state, LaneState::Asking(ProgramDialog::default())) {
             LaneState::Open(_, target, _) | LaneState::Flushing(target) => target.leave(&mut self.uplink),
             LaneState::Resolving(_) => {
@@ -469,8 +481,28 @@ impl Proxy {
         // A turn that is used up waits for the next lease, as one that got none.
         if waits.room && limit == WriteLimit::Uplink && !connection.waits_for_lease {
             connection.waits_for_lease = true;
-            self.lease_queue.push_back(number);
+            match &connection.state {
+                LaneState::Open(_, target, _) if target.is_mid_pair() => self.lease_queue.push_front(number),
+                _ => self.lease_queue.push_back(number),
+            }
         }
+    }
+
+    /// Reads the counters of the uplink's interface, if somebody waits for a lease.
+    fn look(&mut self, now: Instant) {
+        if self.lease_queue.is_empty() || self.next_look().is_some_and(|next| now < next) {
+            return;
+        }
+        let look = self.interfaces.look(now);
+        if look.is_new {
+            self.uplink.move_on(now);
+        }
+        self.uplink.look(look.shown, now);
+    }
+
+    /// When the counters are read again at the latest, if they were read.
+    fn next_look(&self) -> Option<Instant> {
+        self.uplink.looked_at().map(|looked| looked + LOOK_INTERVAL)
     }
 
     /// Gives leases to those who wait, in turn.
@@ -548,6 +580,7 @@ impl Owner for Proxy {
         while let Some(number) = self.slots.next_end(now) {
             self.time_is_up(number, now);
         }
+        self.look(now);
         self.lease_out(now);
         for _ in 0..self.slots.count_due() {
             let Some(number) = self.slots.next_due() else { break };
@@ -561,7 +594,8 @@ impl Owner for Proxy {
         let soon = (self.slots.count_due() > 0 || !self.runs.is_empty()).then_some(now);
         let shown = (!self.slots.is_empty()).then_some(self.shown_at + FIGURES_INTERVAL);
         let accept = self.accept_at.or_else(|| (self.accepts && self.slots.len() < self.most).then_some(now));
-        let all = [timeout, lease, soon, shown, accept, self.slots.first_end()];
+        let look = self.next_look().filter(|_| !self.lease_queue.is_empty());
+        let all = [timeout, lease, soon, shown, accept, look, self.slots.first_end()];
         self.next_turn = all.into_iter().flatten().min();
         LoopControl::Continue
     }

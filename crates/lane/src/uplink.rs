@@ -11,10 +11,12 @@
 //! that is told already says nothing of the queue now.
 
 use crate::active_bases::ActiveBases;
-use crate::base_rtts::BaseRtts;
+use crate::base_rtts::{BaseRtts, RttReading};
 use crate::pacer::Pacer;
-use crate::write_ledger::{RunAcknowledged, WrittenContext};
+use crate::write_ledger::{MIN_HELD_BACK, RunAcknowledged, WrittenContext};
 use byway_control::{Acked, Background, Congested, Controller as _, Delay, Opened, Sent, Trigger};
+use byway_uplink::{HostTraffic, InterfaceCounters, LineRate, Way};
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant, PathId};
 use std::net::IpAddr;
 
@@ -31,6 +33,9 @@ const RUN_SEGMENTS: usize = 2;
 /// 4 to 16 it uses .85 to .87. At 3 Mbit/s it costs: requests take 1.80 times as long as alone,
 /// where they took 1.54.
 const GROWTH_FLOWS: f64 = 8.0;
+/// On a line of a lower known rate, in bytes per second, a run is one segment, and two of them in
+/// a row are one connection's: whatever the host sends then waits for one segment at most.
+const MAX_THIN_RATE: u64 = 2_000_000;
 /// At high rates a run is what is sent in this time, so that the processor keeps up.
 const RUN_TIME: Duration = Duration::from_micros(250);
 /// Bytes of a run at most, if two segments are not more: what a network card cuts into segments.
@@ -44,6 +49,12 @@ const MAX_BASE_RISE: u32 = 2;
 const SRTT_WEIGHT: f64 = 0.125;
 /// If nothing at all is acknowledged for this time and four RTTs, the uplink has a timeout.
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes of the headers of Ethernet, IPv4 and TCP with a time stamp.
+const HEADER_BYTES: u64 = 14 + 20 + 32;
+/// The law has seen a queue of its own if its level falls by this part at once.
+const MIN_FALL_SHARE: f64 = 0.03;
+/// The law's rate may grow to this multiple of what the line's rate allows.
+const HELD_LEVEL: f64 = 1.02;
 
 /// What all connections together may write, and when.
 #[derive(Debug)]
@@ -60,10 +71,19 @@ pub struct Uplink {
     in_flight: u64,
     delivered: u64,
     delivered_at: Instant,
+    /// What the host itself sends by the uplink.
+    host: HostTraffic,
+    /// The host's bytes that were on the uplink before the latest acknowledged run.
+    host_delivered: u64,
+    line: LineRate,
     /// When a timeout was counted, or the first byte was written after a time without any.
     silent_since: Instant,
     /// Whether there was credit that nobody used when connections were last asked.
     app_limited: bool,
+    /// The level of the law when it was last asked, in bytes per second of one flow.
+    law_level: f64,
+    /// Whether the line's rate limits what is written, and not the law.
+    is_held: bool,
     figures: UplinkFigures,
 }
 
@@ -107,8 +127,13 @@ impl Uplink {
             in_flight: 0,
             delivered: 0,
             delivered_at: now,
+            host: HostTraffic::new(now),
+            host_delivered: 0,
+            line: LineRate::new(now),
             silent_since: now,
             app_limited: true,
+            law_level: 0.0,
+            is_held: false,
             figures: UplinkFigures { rate, ..UplinkFigures::default() },
         }
     }
@@ -127,11 +152,21 @@ impl Uplink {
 
     /// Leases a run to a connection whose full segment has `segment` bytes. 0: not yet.
     pub fn lease(&mut self, segment: usize, now: Instant) -> usize {
-        if self.may_write(segment, now) { self.pacer.lease(self.run_len(segment), now) } else { 0 }
+        if !self.may_write(segment, now) {
+            return 0;
+        }
+        if self.host.way(now) == Way::Trial {
+            self.host.on_trial(now);
+        }
+        self.pacer.lease(self.run_len(segment), now)
     }
 
     /// Whether a connection with these segments may write a run now.
     pub fn may_write(&mut self, segment: usize, now: Instant) -> bool {
+        if let Way::BusyUntil(until) = self.host.way(now) {
+            self.pacer.pause(now, until);
+            return false;
+        }
         self.in_flight < self.window(segment) && self.pacer.has_credit(self.run_len(segment), now)
     }
 
@@ -169,12 +204,38 @@ impl Uplink {
     #[must_use]
     pub fn written_context(&self, now: Instant) -> WrittenContext {
         // Before the first of a row of bytes, the line was idle.
-        let delivered_at = if self.in_flight == 0 { now } else { self.delivered_at };
-        WrittenContext { at: now, delivered: self.delivered, delivered_at, app_limited: self.app_limited }
+        let is_first = self.in_flight == 0;
+        let host_sent = self.host.total();
+        WrittenContext {
+            at: now,
+            delivered: self.delivered + if is_first { host_sent } else { self.host_delivered },
+            delivered_at: if is_first { now } else { self.delivered_at },
+            host_sent,
+            host_backlog: self.host.backlog(),
+            app_limited: self.app_limited || self.is_held,
+        }
     }
 
-    /// Notes that a kernel sent bytes for the first time.
-    pub fn on_sent(&mut self, bytes: u64, now: Instant) {
+    /// Takes in what the counters of the uplink's interface show. `None`: they cannot be read.
+    pub fn look(&mut self, shown: Option<InterfaceCounters>, now: Instant) {
+        self.host.look(shown, now);
+    }
+
+    /// The uplink's interface is another from now on.
+    pub fn move_on(&mut self, now: Instant) {
+        self.host.move_on(now);
+        self.line = LineRate::new(now);
+    }
+
+    /// When the counters were looked at last.
+    #[must_use]
+    pub const fn looked_at(&self) -> Option<Instant> {
+        self.host.looked_at()
+    }
+
+    /// Notes that a kernel sent bytes for the first time, in segments of `segment` bytes.
+    pub fn on_sent(&mut self, bytes: u64, segment: usize, now: Instant) {
+        self.host.on_sent(bytes + bytes.div_ceil(segment as u64) * HEADER_BYTES, now);
         if self.in_flight == 0 {
             self.delivered_at = now;
             self.silent_since = now;
@@ -201,33 +262,46 @@ impl Uplink {
     }
 
     fn take(&mut self, told: &TargetAcknowledged, now: Instant) {
-        let RunAcknowledged { bytes, sent_bytes, context, run, rtt } = told.acknowledged;
+        let RunAcknowledged { bytes, sent_bytes, context, covered, is_followed, rtt } = told.acknowledged;
         let segment = told.segment;
         self.in_flight = self.in_flight.saturating_sub(sent_bytes);
+        let host = context.host_sent.saturating_sub(self.host_delivered);
+        self.host_delivered += host;
         self.delivered += bytes;
         self.delivered_at = now;
         self.silent_since = now;
-        // A short run takes less time on the line, and its ACK may be held back.
-        let reading =
-            rtt.filter(|_| run >= RUN_SEGMENTS * segment).map(|rtt| self.bases.sample(told.target, rtt, now));
+        // A short segment takes less time on the line. The ACK of less than two segments may have
+        // been held back.
+        let is_pair = covered >= (RUN_SEGMENTS * segment) as u64;
+        let is_told_at_once =
+            |reading: &RttReading| is_pair || is_followed || reading.waited < signed_nanos(MIN_HELD_BACK);
+        let reading = rtt
+            .filter(|_| bytes >= segment as u64)
+            .map(|rtt| self.bases.sample(told.target, rtt, now))
+            .filter(is_told_at_once);
         if let Some(reading) = reading {
             self.active_bases.sample(reading.base, now);
         }
         let reading = reading.filter(|_| context.at >= self.latest_written);
         let rtt = reading.map(|reading| {
             self.latest_written = context.at;
-            let wait = Duration::from_nanos(reading.waited.unsigned_abs());
+            let whole = Duration::from_nanos(reading.waited.unsigned_abs());
+            self.host.on_waited(context.host_backlog, whole, now);
+            // What waited behind the host's own bytes is no news.
+            let wait = whole.saturating_sub(context.host_backlog);
             self.figures.wait = wait;
+            self.line.on_delivered(context.at + reading.base + whole, self.delivered + self.host_delivered);
             self.follow_base(reading.base, now);
             let rtt = reading.base + wait;
             self.srtt = self.srtt.mul_f64(1.0 - SRTT_WEIGHT) + rtt.mul_f64(SRTT_WEIGHT);
             rtt
         });
         let taken = now.since(context.delivered_at).as_secs_f64();
-        let rate = (self.delivered - context.delivered) as f64 / taken.max(1e-6);
+        let delivered = self.delivered + self.host_delivered;
+        let rate = delivered.saturating_sub(context.delivered) as f64 / taken.max(1e-6);
         let delay = reading.map(|reading| Delay {
             sent_at: context.at,
-            one_way: reading.waited,
+            one_way: reading.waited.saturating_sub(signed_nanos(context.host_backlog)).max(0),
             // What waits may stand behind a full segment of anybody.
             bytes: of_one_flow(USUAL_SEGMENT_LEN as u64) as u32,
         });
@@ -235,7 +309,7 @@ impl Uplink {
             UPLINK_PATH,
             &Acked {
                 now,
-                bytes: of_one_flow(bytes),
+                bytes: of_one_flow(bytes + host),
                 packets: bytes.div_ceil(segment as u64) as u32,
                 sent_at: context.at,
                 rtt,
@@ -293,11 +367,21 @@ impl Uplink {
     fn run_len(&self, segment: usize) -> usize {
         let in_time = self.figures.rate as f64 * RUN_TIME.as_secs_f64() / segment as f64;
         let most = (MAX_RUN_LEN / segment).max(RUN_SEGMENTS);
-        (in_time as usize).clamp(RUN_SEGMENTS, most) * segment
+        let is_thin = self.line.rate().is_some_and(|rate| rate < MAX_THIN_RATE);
+        (in_time as usize).clamp(if is_thin { 1 } else { RUN_SEGMENTS }, most) * segment
     }
 
     fn follow_law(&mut self, now: Instant) {
-        self.figures.rate = allowed_rate(&self.law);
+        let rate = allowed_rate(&self.law);
+        let level = self.law.level();
+        if level < self.law_level * (1.0 - MIN_FALL_SHARE) {
+            self.line.on_queue(self.is_held, now);
+            self.host.set_rate(self.line.drain(), now);
+        }
+        self.law_level = level;
+        let limit = self.line.limit(now).unwrap_or(u64::MAX);
+        self.is_held = level * GROWTH_FLOWS >= limit as f64 * HELD_LEVEL;
+        self.figures.rate = rate.min(limit);
         self.pacer.set_rate(self.figures.rate as f64, now);
     }
 }

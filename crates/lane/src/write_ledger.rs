@@ -2,8 +2,14 @@
 //! kernel's time stamps name a byte of the stream. So each sample is exact, however late it is
 //! read.
 
-use byway_wire::Instant;
+use byway_wire::{Duration, Instant};
 use std::collections::VecDeque;
+
+/// A receiver that holds back the ACK of less than two segments holds it back for longer than this:
+/// Linux for 40 ms.
+pub(crate) const MIN_HELD_BACK: Duration = Duration::from_millis(30);
+/// Stamps nearer to each other than this, in nanoseconds, are of one ACK.
+const ACK_TIME: i64 = 100_000;
 
 /// What a stamp of the kernel tells of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,10 @@ pub struct WrittenContext {
     pub delivered: u64,
     /// When the last of `delivered` was acknowledged.
     pub delivered_at: Instant,
+    /// The host's own bytes on the uplink until then.
+    pub host_sent: u64,
+    /// How long the uplink needed then for what the host itself had sent.
+    pub host_backlog: Duration,
     /// Whether the programs, and not the pacer, limited what was written.
     pub app_limited: bool,
 }
@@ -59,8 +69,11 @@ pub struct RunAcknowledged {
     pub sent_bytes: u64,
     /// What was true when the last of them was written.
     pub context: WrittenContext,
-    /// Bytes of the last run.
-    pub run: usize,
+    /// Bytes that the same ACK acknowledged, up to the last run.
+    pub covered: u64,
+    /// Whether another run was written so soon after the last that no receiver's timer expired
+    /// between them.
+    pub is_followed: bool,
     /// Round-trip time of the last run in nanoseconds. `None`: it was sent twice, or the kernel did
     /// not tell.
     pub rtt: Option<i64>,
@@ -88,6 +101,8 @@ pub struct WriteLedger {
     written: u64,
     acknowledged: u64,
     runs: VecDeque<Run>,
+    /// When the latest ACK came, and the bytes that it acknowledged.
+    latest_ack: Option<(i64, u64)>,
 }
 
 impl WriteLedger {
@@ -174,8 +189,15 @@ impl WriteLedger {
                 self.acknowledged = last.end;
                 let sent = last.sent_wall.filter(|_| last.end == end && !last.sent_again);
                 let rtt = sent.map(|sent| stamp.wall_nanos.saturating_sub(sent)).filter(|rtt| *rtt > 0);
-                let (context, run) = (last.context, last.bytes);
-                Some(LedgerEvent::Acknowledged(RunAcknowledged { bytes, sent_bytes, context, run, rtt }))
+                // An ACK of several runs has a stamp for each.
+                let same = self.latest_ack.filter(|(at, _)| stamp.wall_nanos.saturating_sub(*at) < ACK_TIME);
+                let covered = bytes + same.map_or(0, |(_, before)| before);
+                self.latest_ack = Some((stamp.wall_nanos, covered));
+                let context = last.context;
+                let next = self.runs.front().map(|next| next.context.at.since(context.at));
+                let is_followed = next.is_some_and(|next| next < MIN_HELD_BACK);
+                let acknowledged = RunAcknowledged { bytes, sent_bytes, context, covered, is_followed, rtt };
+                Some(LedgerEvent::Acknowledged(acknowledged))
             }
         }
     }
@@ -187,7 +209,14 @@ mod tests {
 
     fn context(millis: u64) -> WrittenContext {
         let at = Instant::from_millis(millis);
-        WrittenContext { at, delivered: 0, delivered_at: at, app_limited: false }
+        WrittenContext {
+            at,
+            delivered: 0,
+            delivered_at: at,
+            host_sent: 0,
+            host_backlog: Duration::ZERO,
+            app_limited: false,
+        }
     }
 
     fn sent(byte: u32, wall_nanos: i64) -> Stamp {
@@ -216,7 +245,7 @@ mod tests {
         ledger.on_stamp(sent(2_999, 150));
         // One ACK for both: the first has no stamp of its own.
         let told = told(ledger.on_stamp(acknowledged(2_999, 350)));
-        assert_eq!((told.bytes, told.run, told.rtt), (3_000, 1_000, Some(200)));
+        assert_eq!((told.bytes, told.covered, told.rtt), (3_000, 3_000, Some(200)));
         assert_eq!((ledger.in_flight(), ledger.oldest()), (0, None));
     }
 

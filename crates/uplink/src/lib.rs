@@ -5,13 +5,22 @@
 //! |---|---|
 //! | [`interface_counters`] | the counters, and what passed between two looks at them |
 //! | [`unseen_bytes`] | what byway sent and the counters have yet to show; so, what the host itself sends |
-//! | [`carried_rate`] | the rate that the line was seen to carry |
+//! | [`recent_unseen`] | the same, for whoever does not know how the interface counts headers |
+//! | [`host_traffic`] | what the host sends, and how long the line needs for it |
+//! | [`carried_rate`] | the rate that the line was seen to carry in a window |
+//! | [`line_rate`] | the line's rate, learnt from queues, and how near byway goes to it |
 #![no_std]
 
 pub mod carried_rate;
+pub mod host_traffic;
 pub mod interface_counters;
+pub mod line_rate;
+pub mod recent_unseen;
 pub mod unseen_bytes;
 
 pub use carried_rate::CarriedRate;
+pub use host_traffic::{HostTraffic, Way};
 pub use interface_counters::{CounterLook, CounterReader, InterfaceCounters};
+pub use line_rate::LineRate;
+pub use recent_unseen::RecentUnseen;
 pub use unseen_bytes::UnseenBytes;

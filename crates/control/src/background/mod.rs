@@ -89,8 +89,9 @@ impl Background {
         }
     }
 
-    /// The bundle's rate, in bytes per second.
-    fn level(&self) -> f64 {
+    /// The bundle's rate without a queue, in bytes per second.
+    #[must_use]
+    pub fn level(&self) -> f64 {
         self.paths.iter().filter(|(_, path)| !path.is_out()).map(|(_, path)| path.level).sum()
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::write_ledger::{LedgerEvent, Stamp, StampKind, WriteLedger};
+use byway_wire::seeded_random::mixed;
 use std::collections::VecDeque;
 
 const STEP: Duration = Duration::from_micros(100);
@@ -48,6 +49,12 @@ struct Line {
     uploads: Vec<Upload>,
     turn: usize,
     longest_wait: Duration,
+    /// Bytes that the interface has sent, as it counts them.
+    sent: u64,
+    /// Whether somebody looks at the interface's counters.
+    is_watched: bool,
+    /// How long the host's own requests took on the line, in seconds.
+    requests: Vec<f64>,
 }
 
 impl Line {
@@ -71,7 +78,52 @@ impl Line {
             uploads: uploads.collect(),
             turn: 0,
             longest_wait: Duration::ZERO,
+            sent: 0,
+            is_watched: false,
+            requests: Vec::new(),
         }
+    }
+
+    /// The host answers a request of 20 kB: ten segments, and four an RTT of 20 ms later.
+    fn answer(&mut self) {
+        let begun = self.now;
+        for (segments, rtts) in [(10, 0), (4, 1)] {
+            let at = begun + Duration::from_millis(20) * rtts;
+            let mut left = at;
+            while self.now < at {
+                self.step();
+            }
+            for _ in 0..segments {
+                left = self.queue(SEGMENT);
+                self.sent += SEGMENT as u64 + HEADER_BYTES;
+            }
+            if rtts == 1 {
+                self.requests.push(left.since(begun).as_secs_f64());
+            }
+        }
+    }
+
+    /// Requests come for this time, five a second on average. Returns what the host's own requests
+    /// take, as multiples of what they take alone: median and 90 of 100. And the uploads' part of
+    /// the rest.
+    fn beside_requests(&mut self, millis: u64) -> ([f64; 2], f64) {
+        self.requests.clear();
+        let (begun, mut seed) = (self.now, 1);
+        let acknowledged = |line: &Self| line.uploads.iter().map(|it| it.acknowledged).sum::<u64>();
+        let before = acknowledged(self);
+        while self.now.since(begun) < Duration::from_millis(millis) {
+            seed = mixed(seed);
+            self.run(50 + seed % 250);
+            self.answer();
+        }
+        let time = self.now.since(begun).as_secs_f64();
+        let [first, second] = [10.0, 4.0].map(|segments| segments * SEGMENT as f64 / self.rate);
+        let alone = first.max(0.02) + second;
+        let count = self.requests.len();
+        let rest = self.rate * time - (count * 14 * SEGMENT) as f64;
+        let share = (acknowledged(self) - before) as f64 / rest;
+        self.requests.sort_by(f64::total_cmp);
+        ([count / 2, count * 9 / 10].map(|at| self.requests[at] / alone), share)
     }
 
     /// Puts bytes of anybody into the queue. Returns when they have left it.
@@ -102,6 +154,9 @@ impl Line {
         }
         self.uplink.on_acknowledged(&mut runs, now);
         self.uplink.on_time(now);
+        if self.is_watched && now.as_nanos().is_multiple_of(1_000_000) {
+            self.uplink.look(Some(InterfaceCounters { sent: self.sent, received: 0 }), now);
+        }
         while !self.uploads.is_empty() {
             let turn = self.turn % self.uploads.len();
             let segment = self.uploads[turn].segment;
@@ -111,13 +166,14 @@ impl Line {
             }
             self.turn += 1;
             let left = self.queue(lease);
+            self.sent += lease as u64 + lease.div_ceil(segment) as u64 * HEADER_BYTES;
             let upload = &mut self.uploads[turn];
             upload.ledger.on_written(lease, self.uplink.written_context(now));
             upload.written += lease as u64;
             let byte = (upload.written - 1) as u32;
             let sent = Stamp { kind: StampKind::Sent, byte, wall_nanos: Self::wall(now) };
             assert_eq!(upload.ledger.on_stamp(sent), Some(LedgerEvent::Sent(lease as u64)));
-            self.uplink.on_sent(lease as u64, now);
+            self.uplink.on_sent(lease as u64, segment, now);
             upload.acknowledge(left + upload.rtt, byte, lease);
         }
         self.uplink.on_turn_over(true, now);
@@ -228,5 +284,51 @@ fn connections_that_are_over_leave_no_bytes_in_flight() {
     line.uplink.on_forgotten(gone.ledger.in_flight());
     assert_eq!(line.uplink.in_flight(), line.uploads[0].ledger.in_flight());
     let share = line.share(4_000);
+    assert!(share > 0.9, "{share}");
+}
+
+/// What requests take and the uploads' part of the rest, with counters and without, after the
+/// line's rate changed by this factor.
+fn with_and_without(mbit: f64, uploads: usize, factor: f64) -> [([f64; 2], f64); 2] {
+    [true, false].map(|is_watched| {
+        let mut line = Line::new(mbit, &vec![20; uploads]);
+        line.is_watched = is_watched;
+        line.run(12_000);
+        line.rate *= factor;
+        line.beside_requests(15_000)
+    })
+}
+
+#[test]
+fn the_hosts_own_requests_hardly_wait_and_all_else_is_used() {
+    for (mbit, uploads) in [(2.0, 1), (4.0, 2), (10.0, 1), (10.0, 4), (50.0, 1)] {
+        let [(waits, share), (without, _)] = with_and_without(mbit, uploads, 1.0);
+        let told = format!("{mbit} Mbit/s, {uploads} uploads: {waits:?}, {share}; without {without:?}");
+        assert!(waits[0] < 1.07 && waits[1] < 1.12 && share > 0.93, "{told}");
+        assert!(waits[0] < without[0] && waits[1] < without[1], "{told}");
+    }
+}
+
+/// The line gets slower after its rate was learnt. So the rate is believed too high.
+#[test]
+fn a_rate_that_is_believed_too_high_makes_no_standing_queue() {
+    for (mbit, slower) in [(2.0, 0.97), (10.0, 0.97), (50.0, 0.97), (10.0, 0.94), (10.0, 0.5)] {
+        let [(waits, share), (without, _)] = with_and_without(mbit, 1, slower);
+        let told = format!("{mbit} Mbit/s, {slower}: {waits:?}, {share}; without {without:?}");
+        // A rate that was halved is believed for half a minute more. The law governs meanwhile.
+        let most = if slower < 0.9 { [1.7, 2.0] } else { [1.1, 1.2] };
+        assert!(waits[0] < most[0] && waits[1] < most[1] && share > 0.8, "{told}");
+        assert!(waits[0] < without[0] && waits[1] < without[1], "{told}");
+    }
+}
+
+#[test]
+fn a_line_that_gets_faster_is_used_again_soon() {
+    let mut line = Line::new(10.0, &[20]);
+    line.is_watched = true;
+    line.run(12_000);
+    line.rate *= 2.0;
+    line.run(15_000);
+    let share = line.share(10_000);
     assert!(share > 0.9, "{share}");
 }

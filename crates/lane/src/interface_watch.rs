@@ -1,0 +1,63 @@
+//! The counters of the interface by which all of the lane's connections leave.
+
+use byway_net::{RouteTraffic, source_for, way_out};
+use byway_uplink::InterfaceCounters;
+use byway_wire::Instant;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Knows by which interfaces connections leave, and reads the counters if it is only one.
+#[derive(Debug, Default)]
+pub(crate) struct InterfaceWatch {
+    /// Connections by interface. Those without an interface stay in this host, or have no route.
+    connections: BTreeMap<Option<u32>, usize>,
+    traffic: Option<RouteTraffic>,
+}
+
+/// What a look at the counters gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WatchLook {
+    /// Whether the counters are another interface's than at the look before.
+    pub is_new: bool,
+    /// What they show. `None`: connections leave by several interfaces, or nothing can be read.
+    pub shown: Option<InterfaceCounters>,
+}
+
+impl InterfaceWatch {
+    /// A connection to this address is there. Returns the interface by which it leaves.
+    pub fn on_opened(&mut self, target: IpAddr) -> Option<u32> {
+        let interface = if target.is_loopback() {
+            None
+        } else {
+            source_for(target).and_then(|source| way_out(source, target).ok()?)
+        };
+        *self.connections.entry(interface).or_default() += 1;
+        if interface.is_some() {
+            self.traffic.get_or_insert_with(|| RouteTraffic::new(target)).turn(target);
+        }
+        interface
+    }
+
+    /// A connection that left by this interface is over.
+    pub fn on_over(&mut self, interface: Option<u32>) {
+        if let Some(count) = self.connections.get_mut(&interface) {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&interface);
+            }
+        }
+    }
+
+    /// Reads the counters.
+    pub fn look(&mut self, now: Instant) -> WatchLook {
+        let Some(traffic) = self.traffic.as_mut().filter(|_| self.connections.len() == 1) else {
+            return WatchLook { is_new: false, shown: None };
+        };
+        let look = traffic.look(now);
+        let shown = look.bytes.filter(|_| self.connections.contains_key(&traffic.interface()));
+        WatchLook {
+            is_new: look.is_new,
+            shown: shown.map(|(sent, received)| InterfaceCounters { sent, received }),
+        }
+    }
+}
