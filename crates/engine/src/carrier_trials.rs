@@ -33,7 +33,7 @@ const CHECKS_PER_QUEUE: u32 = 4;
 pub struct Sight {
     /// Bytes acknowledged on direct paths over UDP.
     pub udp: u64,
-    /// Bytes lost on the paths over UDP.
+    /// Bytes lost on direct paths over UDP.
     pub lost: u64,
     /// Bytes acknowledged on direct paths over TCP.
     pub tcp: u64,

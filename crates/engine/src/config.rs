@@ -86,15 +86,15 @@ pub enum AckPathRule {
 /// τ: when a hole in a stream or object is named to the sender (SNACK).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tau {
-    /// After twice the RTT of the direct path, but at least the delay of the slowest path in use,
-    /// and at least 60 ms.
+    /// After twice the RTT of the direct path, but at least 1.5 times the longest RTT of the paths
+    /// in use, and at least 60 ms.
     #[default]
     Adaptive,
     /// After this percentage of the RTT of the direct path (mPath, section 2.2: 200), whatever the
-    /// delay of other paths.
+    /// RTT of other paths.
     Direct(u32),
-    /// As [`Adaptive`](Self::Adaptive), but at least this time: where packets are lost only when
-    /// their path ends, a hole means a slow path.
+    /// As [`Adaptive`](Self::Adaptive), with this minimum instead of 60 ms: where packets are lost
+    /// only when their path ends, a hole means a slow path.
     AtLeast(Duration),
 }
 

@@ -89,7 +89,7 @@ pub struct Source {
     kept: u64,
     /// Bytes that are not sent: those in `kept`, and holes.
     skipped: u64,
-    /// Whether the receiver knows the total size.
+    /// Whether the total size was sent by [`tell_total`](Self::tell_total).
     told: bool,
 }
 

@@ -67,7 +67,7 @@ impl FlowId {
 pub enum FlowState {
     /// SYNs go to and fro.
     Opening,
-    /// The opener has acknowledged the peer's SYN.
+    /// The opener has acknowledged the acceptor's SYN.
     Open,
     /// Both sides have sent a FIN, or one side a RST.
     Closed,

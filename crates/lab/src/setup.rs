@@ -60,8 +60,8 @@ pub struct RegistrySetup {
     pub at: String,
     /// The nodes of the registry's relays: [`PathChoice::Through`] and [`PathChoice::Any`].
     pub relays: Vec<PathChoice>,
-    /// The lending of relays on end hosts, behind their own traffic on their only line. `None`: the
-    /// relays forward all that comes.
+    /// The part of its host's only line that each relay lends, behind the traffic of that host.
+    /// `None`: the relays are not on end hosts, and forward all that comes.
     pub lend: Option<LendLimit>,
 }
 
@@ -362,7 +362,8 @@ pub enum Demand {
     Unlimited,
     /// A number of bytes.
     Size(u64),
-    /// A source's rate in bits per second of payload, with the time from which it applies.
+    /// A source's highest rates in bits per second of payload, each with the time from which it
+    /// applies.
     Rate(Vec<(Duration, u64)>),
 }
 

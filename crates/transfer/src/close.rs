@@ -118,8 +118,8 @@ pub(crate) fn goodbye(outcome: &Result<(), TransferError>) -> (u64, String) {
     }
 }
 
-/// Returns the error for a connection that ended too early, from the code and reason of its CLOSE.
-/// `by_peer`: the peer closed it.
+/// Returns the error for a connection that ended too early, from the code and reason of its end.
+/// `by_peer`: the peer closed it. Otherwise this host ended it, perhaps without a CLOSE.
 pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError {
     // It may be the peer's text: one line, whatever that holds.
     let reason = Printable(reason.as_bytes()).to_string();

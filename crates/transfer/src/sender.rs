@@ -123,7 +123,8 @@ pub struct SentTransfer {
     /// Number of files that were not sent, because the receiver reports files of the same size and
     /// time.
     pub unchanged: u64,
-    /// Number of files that were not sent, because the receiver keeps its newer ones.
+    /// Number of files that were not sent, because the receiver keeps its newer ones, as the sender
+    /// expected. Unexpected ones count as failed.
     pub newer: u64,
     /// Number of files, directories and links in place.
     pub entries: u64,
@@ -277,7 +278,8 @@ struct SendEnd {
     seconds: f64,
     /// The reply on each path, if the receiver did not answer.
     tried: Vec<AttemptResult>,
-    /// The time at which the sender leaves, set once the receiver knows of the end.
+    /// The time at which the sender leaves at the latest. `None`: it has not sent the receiver the
+    /// CLOSE yet.
     leave_at: Option<Instant>,
 }
 

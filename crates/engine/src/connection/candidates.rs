@@ -15,8 +15,8 @@ use byway_wire::{Duration, Instant, Local};
 const MAX_SPARE_RELAYS: usize = 16;
 /// The most spare relays that have answered and are kept.
 const MAX_KEPT_RELAYS: usize = 6;
-/// Time after which a failed candidate is tried again. Each failure doubles the time, up to
-/// `MAX_RETRY_DELAY`.
+/// Time after which a failed candidate is tried again, unless it is given up. Each failure doubles
+/// the time, up to `MAX_RETRY_DELAY`.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Time after which a candidate that has worked is tried again after its first failure. It is
 /// sooner than `RETRY_DELAY` because an outage may be short.
@@ -719,8 +719,8 @@ mod tests {
         candidates.relays(now).find(|it| it.relay == relay).unwrap().standing
     }
 
-    /// Tries the next relay, which answers its probe after `rtt`. Returns whether the relay is
-    /// kept.
+    /// Tries the next relay, which answers its probe after `rtt`. Returns the relay, the origin of
+    /// its path, and whether it is kept.
     fn probe(
         candidates: &mut Candidates,
         random: &mut Random,

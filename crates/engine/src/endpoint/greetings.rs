@@ -28,7 +28,8 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time between two greetings for the silence of peers. A host with many silent peers
 /// greets its relays no more often.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
-/// The largest error in seconds of a relay's clock, compared with its earlier replies.
+/// A relay's clock counts as stepped if it differs from its earlier replies by this many seconds or
+/// more.
 const MAX_CLOCK_STEP_SECONDS: u64 = 5;
 /// Seconds of a day. A cookie is good on its day (UTC) and on the next.
 const DAY_SECONDS: u64 = 86_400;
@@ -74,7 +75,7 @@ pub(super) enum GreetingPurpose {
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
     /// To be reached through the relay, as a peer asked.
     Receive { handle: Handle, offer: u32 },
-    /// To register, so that others reach this host through the relay. `word`: the number of the
+    /// To be reached through the relay by every peer that learns of it. `word`: the number of the
     /// relay word to check there first, if any.
     Standing { word: Option<usize> },
 }
@@ -124,8 +125,8 @@ pub(super) struct Greeting {
     has_asked: bool,
     /// Whether the relay answered the last request with a location.
     pub is_located: bool,
-    /// Whether this greeting registers this host's location. Of all greetings of this host at one
-    /// relay, one does.
+    /// Whether this greeting registers this host's location. Of this host's standing greetings at
+    /// one relay, one does.
     registers: bool,
     nonce: [u8; 8],
     sent_at: Instant,
@@ -140,7 +141,8 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    /// Returns the relay word of the relay that is to remember this host's location.
+    /// Returns the number of the relay word of the relay that is to remember this host's location.
+    /// `None`: the greeting registers no location.
     fn standing_word(&self) -> Option<usize> {
         match self.purpose {
             GreetingPurpose::Standing { word } if self.location_key.is_some() => word,
@@ -406,8 +408,8 @@ impl Greetings {
         self.all.iter().any(|greeting| greeting.local == local && greeting.known.is_some())
     }
 
-    /// Returns the greetings of a relay that were not answered yet: the grant of each, its purpose,
-    /// and the key with which it asks for a location.
+    /// Returns the greetings of a relay that were not answered yet, except those to send: the grant
+    /// of each, its purpose, and the key with which it asks about a location.
     pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose, Option<Arc<LocationKey>>)> {
         let wanted = |it: &&Greeting| {
             it.address == relay && it.known.is_none() && !matches!(it.purpose, GreetingPurpose::Send { .. })
@@ -421,7 +423,8 @@ impl Greetings {
         over_udp.filter_map(|greeting| Some(greeting.known?.address))
     }
 
-    /// Whether other hosts can reach this host through the relay, by its last answer.
+    /// Whether the relay has answered a greeting by which every peer that learns of the relay may
+    /// reach this host.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
         let stands =
             |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing { .. });

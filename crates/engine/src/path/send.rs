@@ -240,8 +240,8 @@ impl SendPath {
         self.rate
     }
 
-    /// Whether the bytes in flight are those of the unacknowledged packets. With many packets, it
-    /// checks only whether there are any. For assertions.
+    /// Whether the bytes in flight are those of the outstanding packets that count. With many
+    /// packets, it checks only whether there are any. For assertions.
     #[must_use]
     pub fn balances(&self) -> bool {
         const MAX_COUNTED_PACKETS: u64 = 64;

@@ -62,7 +62,8 @@ pub(super) struct GoneEntry {
 pub(super) enum EntryFate {
     /// The whole entry is moved. The value counts the entry and all that it holds.
     Goes(u64),
-    /// The directory holds a protected entry. The value lists its entries.
+    /// The entry is a directory that has changed, or that may hold an entry that stays. The value
+    /// lists the directory's own entries.
     GoesInPart(Vec<Vec<u8>>),
     /// The entry stays: patterns exclude it, or it is byway's own.
     Stays,

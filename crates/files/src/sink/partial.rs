@@ -321,7 +321,8 @@ impl Partials {
         rustix::fs::fstat(&*self.directory)
     }
 
-    /// Removes all files of this transfer, and the common directory if no other transfer uses it.
+    /// Removes all partial files and journals of this transfer, and the common directory if no
+    /// other transfer uses it.
     pub(super) fn clean(&mut self) -> Result<()> {
         for entry in Dir::read_from(&*self.directory)? {
             let entry = entry?;

@@ -170,7 +170,7 @@ impl Tunnel {
     }
 
     /// Handles the map of a peer's packet, and queues reports of missing packets. Returns whether
-    /// any is missing.
+    /// any report was queued.
     pub fn on_map(&mut self, label: Label, sequence: u32, map: u32) -> bool {
         let returned = &mut self.returned;
         let before = returned.len();

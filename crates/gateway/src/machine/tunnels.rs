@@ -304,7 +304,7 @@ impl PeerSessions {
         self.note_waiting(place);
     }
 
-    /// Sets the announcement of the hosts served here, and sends it to all peers.
+    /// Sets the announcement of the hosts served here, and has it sent to peers with a session.
     pub fn set_announcement(&mut self, now: Instant, announcement: Vec<Vec<u8>>) {
         self.announcement = announcement;
         for index in self.peers.numbers() {

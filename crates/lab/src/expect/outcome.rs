@@ -167,7 +167,8 @@ pub struct ColumnResult {
     pub at: Vec<Measured>,
 }
 
-/// The results of judging records, which depend only on the records.
+/// The results of judging records, without what an [`Outcome`] adds, such as the commit and the
+/// date.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The worst of the claims.

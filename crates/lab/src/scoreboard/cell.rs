@@ -29,7 +29,7 @@ pub enum CellError {
     /// The plan of the scene is none, so the board is wrong.
     #[error("{0}")]
     Plan(String),
-    /// The plan of the scene is not valid, or its run was cancelled.
+    /// The world of the scene cannot be made or run, or the run was cancelled.
     #[error("{scene}, {law}: {error}")]
     Run {
         /// The scene that failed.
@@ -118,7 +118,7 @@ fn hash(text: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// The program that runs cells, and its options.
+/// The identity of the program that runs cells, and its processor clock.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// See [`CellRow::commit`].

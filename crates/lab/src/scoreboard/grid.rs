@@ -81,7 +81,7 @@ impl Paths {
         }
     }
 
-    /// Whether several paths share one line.
+    /// Whether there are several paths that together have no more capacity than one of them.
     #[must_use]
     pub const fn share_a_line(self) -> bool {
         matches!(self, Self::TwoOverOne | Self::ThreeOverOne)
@@ -331,8 +331,8 @@ impl Foreground {
         }
     }
 
-    /// Whether the foreground waits for replies, one after the other, so that it has a median and a
-    /// 90th percentile.
+    /// Whether the foreground waits for replies or packets, one after the other, so that it has a
+    /// median and a 90th percentile.
     #[must_use]
     pub const fn waits(self) -> bool {
         matches!(self, Self::Requests | Self::Page | Self::Call | Self::Video)

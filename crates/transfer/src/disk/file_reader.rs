@@ -96,7 +96,8 @@ pub(crate) struct TreeDone {
     pub kept: u64,
     /// Number of files that were not sent, because the receiver reports equal ones.
     pub unchanged: u64,
-    /// Number of files that were not sent, because the receiver keeps its newer ones.
+    /// Number of files that were not sent, because the receiver keeps its newer ones, as the sender
+    /// expected. Unexpected ones count as failed.
     pub newer: u64,
     /// Number of files, directories and links that are in place.
     pub entries: u64,

@@ -85,7 +85,7 @@ impl Value {
     }
 }
 
-/// A mistake in the text, and its line.
+/// A mistake in the text, and its line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub(super) struct Mistake {

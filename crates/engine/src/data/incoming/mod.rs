@@ -454,8 +454,8 @@ impl Incoming {
         !self.events.is_empty()
     }
 
-    /// Reads a stream in order. `None`: there is no such stream. If no byte was read,
-    /// [`InEvent::StreamReadable`] follows when bytes arrive.
+    /// Reads a stream in order. `None`: there is no such stream. If no byte was read and the stream
+    /// is not finished, [`InEvent::StreamReadable`] follows when bytes arrive.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
         let (read, over) = self.streams.read(id, buffer)?;
         self.window.take(read.length as u64);

@@ -70,7 +70,8 @@ impl WriteLimits {
         taken
     }
 
-    /// Returns the next stream that waits for memory, if it takes bytes now. `None`: none waits.
+    /// Removes the next stream that waits for memory. Returns the stream, or `Some(None)` if it
+    /// takes no bytes now. `None`: none waits.
     pub fn next(
         &mut self,
         streams: &mut BTreeMap<StreamId, OutStream>,
