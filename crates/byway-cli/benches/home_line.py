@@ -72,21 +72,30 @@ def must(command, **options):
     return done.stdout
 
 
+def link(one, other, rate, delay, queue):
+    """A link of a plan: Mbit/s, ms and packets."""
+    return f'[[link]]\nbetween = ["{one}", "{other}"]\nrate = "{rate} Mbit/s"\ndelay = "{delay} ms"\nqueue = "{queue} packets"\n'
+
+
 class Line:
     """A home, a server, and an emulated line between them: Mbit/s, round trip in ms, packets of queue. `begin` starts what runs there."""
 
     def __init__(self, byway, directory, line, server, environment):
-        rate, rtt, queue = line
         self.byway, self.directory, self.server, self.running = byway, directory, server, []
         self.environment = {**os.environ, "BYWAY_LABS": str(directory / "labs"), **environment}
-        plan = f'[[link]]\nbetween = ["home", "{server}"]\nrate = "{rate} Mbit/s"\ndelay = "{rtt / 2} ms"\nqueue = "{queue} packets"\n'
-        (directory / "line.toml").write_text(plan)
+        (directory / "line.toml").write_text(self.plan(*line))
         must([byway, "lab", "up", directory / "line.toml"], env=self.environment)
         try:
             self.begin()
         except BaseException:
             self.end()
             raise
+
+    # The address of who answers requests.
+    asked = "10.66.0.1"
+
+    def plan(self, rate, rtt, queue):
+        return link("home", self.server, rate, rtt / 2, queue)
 
     def use_cubic(self, version, home, server):
         """All TCP between these addresses uses CUBIC. By the route: not every kernel lets a namespace choose it for all."""
@@ -100,7 +109,7 @@ class Line:
 
     def requests(self):
         """Starts who asks home from the server, until its input ends."""
-        return self.start(self.server, "/usr/bin/python3", "-c", CLIENT, "10.66.0.1", str(REQUEST_PAUSE), str(REQUEST_BYTES),
+        return self.start(self.server, "/usr/bin/python3", "-c", CLIENT, self.asked, str(REQUEST_PAUSE), str(REQUEST_BYTES),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def on(self, host, *command):

@@ -5,8 +5,8 @@
 
 The line is emulated: `byway lab up`. Somebody at home uploads to a server: by plain sockets without an end, by rsync, or by restic over
 REST. Somebody else fetches 20 kB from home, five times a second on average, at times that chance sets. So what is fetched travels as the
-uploads do. All of them use the kernel's CUBIC. Each row is a network of its own, with five runs: the requests alone, and the uploads plainly and
-through a lane, each on the idle line and beside the requests.
+uploads do. With `--neighbours` another host behind the same router has it. All of them use the kernel's CUBIC. Each row is a network of its
+own, with five runs: the requests alone, and the uploads plainly and through a lane, each on the idle line and beside the requests.
 
 Columns: what requests take, as multiples of what they take alone (median, p90); and what uploads carry: through the lane on the idle line, as
 a part of what they carry plainly there; and through the lane beside requests, as a part of what is left of the latter by the requests.
@@ -21,7 +21,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from home_line import REQUEST_BYTES, Line, be_punctual, measured, must, parser, print_rows, times, tree_of
+from home_line import REQUEST_BYTES, SERVER, Line, be_punctual, link, measured, must, parser, print_rows, times, tree_of
 
 # Mbit/s, round trip in ms, packets of queue.
 LINES = [(2, 20, 25), (2, 60, 25), (10, 20, 50), (10, 60, 50), (50, 20, 150), (50, 60, 150)]
@@ -61,12 +61,14 @@ while True:
 class Home(Line):
     """A server has what takes uploads."""
 
+    home, store = "10.66.0.1", "10.66.0.2"
+
     def __init__(self, byway, directory, line):
         (directory / "there").mkdir()
         super().__init__(byway, directory, line, "store", {"HOME": str(directory), "RESTIC_PASSWORD": "x"})
 
     def begin(self):
-        self.use_cubic("-4", "10.66.0.1", "10.66.0.2")
+        self.use_cubic("-4", self.home, self.store)
         there = self.directory / "there"
         settings = f"use chroot = no\nuid = 0\ngid = 0\n[store]\npath = {there}\nread only = no\n"
         (self.directory / "rsyncd.conf").write_text(settings)
@@ -74,8 +76,8 @@ class Home(Line):
         self.start("store", "rclone", "serve", "restic", there, "--addr", ":8000")
         self.sink = self.start("store", "/usr/bin/python3", "-c", SINK, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         ports = {"sockets": (7100, 17100), "rsync": (873, 10873), "restic": (8000, 18000)}
-        self.doors = {tool: [("10.66.0.2", far), ("127.0.0.1", here)] for tool, (far, here) in ports.items()}
-        lane = self.start("home", self.byway, "--json", "lane", *(f"{here}:10.66.0.2:{far}" for far, here in ports.values()),
+        self.doors = {tool: [(self.store, far), ("127.0.0.1", here)] for tool, (far, here) in ports.items()}
+        lane = self.start("home", self.byway, "--json", "lane", *(f"{here}:{self.store}:{far}" for far, here in ports.values()),
                           stdout=subprocess.PIPE)
         for process in [self.sink, lane]:
             process.stdout.readline()
@@ -124,14 +126,27 @@ class Home(Line):
         return begun, ended, sum(file.stat().st_size for file in tree.rglob("*.jpg"))
 
 
-def cell(byway, line, tool, count, seconds):
+class Neighbours(Home):
+    """Home has a neighbour who answers the requests. Both share a router, whose uplink is the line."""
+
+    home, asked, store = "10.66.0.2", "10.66.0.3", "10.66.0.4"
+
+    def plan(self, rate, rtt, queue):
+        near = link("home", "gate", 1000, 0.1, 1000) + link("next", "gate", 1000, 0.1, 1000)
+        return near + link("gate", "store", rate, rtt / 2 - 0.1, queue)
+
+    def answer_requests(self):
+        self.start("next", "/usr/bin/python3", "-c", SERVER, str(REQUEST_BYTES), stdout=subprocess.PIPE).stdout.readline()
+
+
+def cell(home, byway, line, tool, count, seconds):
     """What came of a line and uploads, as a dictionary."""
 
     def of(home):
         tree = tree_of(home.directory, seconds, line[0], FILE_BYTES) if tool != "sockets" else None
         return runs(home, tool, count, tree, seconds)
 
-    return measured(lambda directory: Home(byway, directory, line), of)
+    return measured(lambda directory: home(byway, directory, line), of)
 
 
 def runs(lab, tool, count, tree, seconds):
@@ -176,6 +191,7 @@ def row(line, tool, count, result):
 def main():
     options = parser(__doc__.splitlines()[0], TOOLS)
     options.add_argument("--quick", action="store_true", help="one upload over one line: --line 10,20,50 --uploads 1")
+    options.add_argument("--neighbours", action="store_true", help="another host answers the requests, behind the same router")
     options.add_argument("--uploads", type=int, action="append", help="uploads at once [default: 1 and 4]")
     options.add_argument("--seconds", type=float, default=30, help="what each run takes, about")
     options.add_argument("--at-once", type=int, default=3, help="rows at once")
@@ -187,7 +203,7 @@ def main():
         print(HEAD, flush=True)
 
     def measure(line, tool, count):
-        result = cell(arguments.byway, line, tool, count, arguments.seconds)
+        result = cell(Neighbours if arguments.neighbours else Home, arguments.byway, line, tool, count, arguments.seconds)
         if arguments.json:
             return json.dumps({"line": line, "tool": tool, "uploads": count, "result": result})
         return row(line, tool, count, result)

@@ -61,3 +61,32 @@ impl InterfaceWatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn what_stays_in_this_host_and_what_leaves_by_two_interfaces_is_not_read() {
+        let now = Instant::from_millis(1);
+        let mut watch = InterfaceWatch::default();
+        assert_eq!(watch.look(now).shown, None, "nobody is connected");
+        let here = watch.on_opened(Ipv4Addr::LOCALHOST.into());
+        assert_eq!((here, watch.look(now).shown), (None, None));
+        watch.on_over(here);
+        assert!(watch.connections.is_empty());
+        // An interface that is there in every host stands for an uplink.
+        let mut traffic = RouteTraffic::new(Ipv4Addr::LOCALHOST.into());
+        traffic.look(now);
+        let one = traffic.interface();
+        assert!(one.is_some());
+        watch.traffic = Some(traffic);
+        watch.connections.insert(one, 1);
+        assert!(watch.look(now).shown.is_some());
+        watch.connections.insert(Some(u32::MAX), 1);
+        assert_eq!(watch.look(now).shown, None, "connections leave by two");
+        watch.on_over(Some(u32::MAX));
+        assert!(watch.look(now).shown.is_some());
+    }
+}

@@ -37,6 +37,8 @@ const SCRATCH_LEN: usize = 64 << 10;
 const FIGURES_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at the interface's counters while somebody waits for a lease.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+/// Time between two looks if the counters cannot be read, or are several interfaces'.
+const BLIND_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Added to the numbers of listeners, so that their tokens differ from those of connections.
 const LISTENER_TOKEN_BASE: u32 = 1 << 31;
 /// All names are asked for by one host: this one.
@@ -129,6 +131,7 @@ pub struct Proxy {
     resolver: Resolver,
     uplink: Uplink,
     interfaces: InterfaceWatch,
+    next_look: Instant,
     slots: Slots<Connection>,
     /// Connections that wait for a lease, in the order of their turns.
     lease_queue: VecDeque<Number>,
@@ -178,6 +181,7 @@ impl Proxy {
             resolver: Resolver::new(control.waker().clone()),
             uplink: Uplink::new(now),
             interfaces: InterfaceWatch::default(),
+            next_look: now,
             slots: Slots::default(),
             lease_queue: VecDeque::new(),
             most: plan.most,
@@ -490,7 +494,7 @@ impl Proxy {
 
     /// Reads the counters of the uplink's interface, if somebody waits for a lease.
     fn look(&mut self, now: Instant) {
-        if self.lease_queue.is_empty() || self.next_look().is_some_and(|next| now < next) {
+        if self.lease_queue.is_empty() || now < self.next_look {
             return;
         }
         let look = self.interfaces.look(now);
@@ -498,11 +502,7 @@ impl Proxy {
             self.uplink.move_on(now);
         }
         self.uplink.look(look.shown, now);
-    }
-
-    /// When the counters are read again at the latest, if they were read.
-    fn next_look(&self) -> Option<Instant> {
-        self.uplink.looked_at().map(|looked| looked + LOOK_INTERVAL)
+        self.next_look = now + if look.shown.is_some() { LOOK_INTERVAL } else { BLIND_LOOK_INTERVAL };
     }
 
     /// Gives leases to those who wait, in turn.
@@ -594,7 +594,7 @@ impl Owner for Proxy {
         let soon = (self.slots.count_due() > 0 || !self.runs.is_empty()).then_some(now);
         let shown = (!self.slots.is_empty()).then_some(self.shown_at + FIGURES_INTERVAL);
         let accept = self.accept_at.or_else(|| (self.accepts && self.slots.len() < self.most).then_some(now));
-        let look = self.next_look().filter(|_| !self.lease_queue.is_empty());
+        let look = (!self.lease_queue.is_empty()).then_some(self.next_look);
         let all = [timeout, lease, soon, shown, accept, look, self.slots.first_end()];
         self.next_turn = all.into_iter().flatten().min();
         LoopControl::Continue

@@ -227,12 +227,6 @@ impl Uplink {
         self.line = LineRate::new(now);
     }
 
-    /// When the counters were looked at last.
-    #[must_use]
-    pub const fn looked_at(&self) -> Option<Instant> {
-        self.host.looked_at()
-    }
-
     /// Notes that a kernel sent bytes for the first time, in segments of `segment` bytes.
     pub fn on_sent(&mut self, bytes: u64, segment: usize, now: Instant) {
         self.host.on_sent(bytes + bytes.div_ceil(segment as u64) * HEADER_BYTES, now);

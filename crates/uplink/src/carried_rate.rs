@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the line carries: neither rate exceeds what it carried, and a rate that lasts is
+        /// Whatever the line carries: neither rate exceeds what it carried. A rate that lasts is
         /// found in three windows.
         #[test]
         fn no_rate_exceeds_what_was_carried(

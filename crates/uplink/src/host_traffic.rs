@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Not all that an interface sends goes by the line: a copy to a host next door does not. So byway
-//! sends a run at times during a long backlog. If that run waits for far less than the backlog says,
-//! the counters tell nothing of the line, and are not heeded for a while.
+//! sends a run at times during a long backlog. If that run waits for far less than the backlog
+//! says, the counters tell nothing of the line, and are not heeded for a while.
 
 use crate::interface_counters::{CounterLook, CounterReader, InterfaceCounters};
 use crate::recent_unseen::RecentUnseen;
@@ -91,12 +91,6 @@ impl HostTraffic {
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.total as u64
-    }
-
-    /// When the counters were looked at last.
-    #[must_use]
-    pub const fn looked_at(&self) -> Option<Instant> {
-        self.counters.looked_at()
     }
 
     /// Sets the line's rate, in bytes of payload per second. `None`: it is not known.
@@ -201,7 +195,7 @@ mod tests {
     const STEP: Duration = Duration::from_millis(1);
     const PACKET: f64 = 1_448.0;
 
-    /// A host that sends bursts at times that chance sets, by an interface that counts them at once,
+    /// A host that sends bursts at times that chance sets, an interface that counts them at once,
     /// and a line with a queue.
     struct World {
         seed: u64,

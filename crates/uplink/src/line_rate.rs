@@ -25,7 +25,7 @@ const MIN_QUEUES: u32 = 2;
 /// Of all queues in this time, the greatest rate is kept.
 const SAMPLE_TIME: Duration = Duration::from_secs(8);
 /// The line's rate is the greatest of so many: of the last 24 to 32 seconds.
-const SAMPLES: usize = 4;
+const MAX_SAMPLES: usize = 4;
 /// The part of the line's rate at which byway stays: the queue of a burst drains, and an error of
 /// the rate makes no queue.
 const HELD_SHARE: f64 = 0.97;
@@ -45,7 +45,7 @@ pub struct LineRate {
     points: [(Instant, u64); MAX_POINTS],
     point_count: usize,
     /// The most that was delivered at queues, the latest first, and since when the first counts.
-    samples: [u64; SAMPLES],
+    samples: [u64; MAX_SAMPLES],
     sampled_since: Instant,
     /// What was delivered at the latest queue.
     latest: u64,
@@ -62,7 +62,7 @@ impl LineRate {
         Self {
             points: [(now, 0); MAX_POINTS],
             point_count: 0,
-            samples: [0; SAMPLES],
+            samples: [0; MAX_SAMPLES],
             sampled_since: now,
             latest: 0,
             queues: 0,
@@ -159,8 +159,8 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(5);
 
-    /// A line, and who goes on growing by a tenth per second, up to the limit, and falls to .9 of the
-    /// line's rate when it finds a queue.
+    /// A line, and a sender that grows by a tenth per second, up to the limit. It falls to .9 of
+    /// the line's rate when it finds a queue.
     struct World {
         seed: u64,
         now: Instant,
