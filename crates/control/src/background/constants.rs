@@ -121,6 +121,9 @@ pub(super) const ACK_INTERVAL_RTTS: f64 = 0.25;
 pub(super) const MIN_RATE_PACKETS: f64 = 1.0;
 /// The rate of the start in packets per second: 2.4 Mbit/s, the ten packets of RFC 6928 in 50 ms.
 pub(super) const INITIAL_RATE_PACKETS: f64 = 200.0;
+/// The packets per RTT with which a relay's start begins at most (RFC 6928). A bundle opens eight
+/// relays at once, whose lines may be narrow, and hears nothing of them for an RTT.
+pub(super) const INITIAL_RELAY_PACKETS: f64 = 10.0;
 /// The factor by which the start sends faster than its level, so that the delivered rate can reach
 /// the level.
 pub(super) const START_GAIN: f64 = 1.2;

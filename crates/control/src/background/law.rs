@@ -18,9 +18,9 @@ mod vanished;
 
 use super::constants::{
     ACK_INTERVAL_RTTS, BURST_PACKETS, DECREASE_FACTOR, DRAIN_GAIN, FULL_SHARE, GROWTH_DOUBLING_TIME,
-    IN_FLIGHT_FACTOR, INITIAL_RATE_PACKETS, LEVEL_GROWTH, MAX_GROWTH_PER_RTT, MIN_QUEUE_DELAY,
-    MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS, RATE_RATIO_THRESHOLD,
-    STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
+    IN_FLIGHT_FACTOR, INITIAL_RATE_PACKETS, INITIAL_RELAY_PACKETS, LEVEL_GROWTH, MAX_GROWTH_PER_RTT,
+    MIN_QUEUE_DELAY, MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS,
+    RATE_RATIO_THRESHOLD, STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
 use super::load_aggregation::PathLoan;
 use super::loss_cause::LossRate;
@@ -100,6 +100,9 @@ pub(super) struct BackgroundPath {
     /// Packets in a row that waited, and by how much their wait grew at once.
     above: u32,
     grown: i64,
+    /// When the latest packet was sent that waited, and the latest that did not.
+    waited_at: Instant,
+    free_at: Instant,
     delivery_rate: Option<u64>,
     /// Bytes per second delivered, an average over the latest time, and when it was updated.
     delivered: f64,
@@ -122,9 +125,11 @@ impl BackgroundPath {
     pub fn new(opened: &Opened) -> Self {
         let rtt = opened.rtt.unwrap_or(MIN_STANDING_QUEUE_TIME);
         let packet = f64::from(opened.packet_size.max(1));
+        let relay_rtt = opened.rtt.filter(|_| opened.proxied);
+        let most = relay_rtt.map_or(f64::INFINITY, |rtt| INITIAL_RELAY_PACKETS / seconds(rtt));
         Self {
             packet,
-            level: INITIAL_RATE_PACKETS * packet,
+            level: INITIAL_RATE_PACKETS.min(most) * packet,
             start: true,
             choked_at: opened.now,
             proxied: opened.proxied,
@@ -140,6 +145,8 @@ impl BackgroundPath {
             growth: 0.0,
             above: 0,
             grown: 0,
+            waited_at: Instant::ZERO,
+            free_at: Instant::ZERO,
             delivery_rate: None,
             delivered: 0.0,
             delivered_at: opened.now,
@@ -161,9 +168,8 @@ impl BackgroundPath {
     // First: a delay comes in.
 
     /// Returns whether an ACK showed a queue that the path itself built. `share`: the path's part,
-    /// from 0 to 1, of all paths' rate. `company`: how many of the other paths' latest packets
-    /// waited in a queue, counted on each path since its last packet that did not wait.
-    pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
+    /// from 0 to 1, of all paths' rate.
+    pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
         self.on_delivered(acked);
@@ -172,12 +178,12 @@ impl BackgroundPath {
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
         for delay in acked.delays {
-            own |= self.on_delay(*delay, acked.now, false, share, company);
+            own |= self.on_delay(*delay, acked.now, false, share);
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             let delay =
                 Delay { sent_at: acked.sent_at, one_way: signed_nanos(rtt), bytes: self.packet as u32 };
-            own |= self.on_delay(delay, acked.now, true, share, company);
+            own |= self.on_delay(delay, acked.now, true, share);
         }
         if let Some(rtt) = acked.rtt {
             let new = self.queue_delay.has_risen();
@@ -208,7 +214,7 @@ impl BackgroundPath {
     }
 
     /// A packet met a delay: what is seen, and what follows from it.
-    fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
+    fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64) -> bool {
         let queued = self.queue.is_some();
         let Some(met) = self.queue_delay.sample(delay, now, self.srtt, round_trip, queued) else {
             return false;
@@ -218,7 +224,9 @@ impl BackgroundPath {
         // The time since the packet before counts up to `MIN_STANDING_QUEUE_TIME`, or up to a
         // longer least RTT.
         let time = met.speaks_for.min(self.min_rtt.max(MIN_STANDING_QUEUE_TIME)).as_secs_f64();
-        let seen = self.see(&met, answered, company);
+        let seen = self.see(&met, answered);
+        let latest = if seen == QueueSignal::Free { &mut self.free_at } else { &mut self.waited_at };
+        *latest = delay.sent_at;
         match seen {
             QueueSignal::Free => self.on_free(now, answered, time, share),
             QueueSignal::Waits => {}
@@ -232,7 +240,7 @@ impl BackgroundPath {
 
     // Second: a queue is seen.
 
-    fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
+    fn see(&mut self, met: &DelayReading, answered: bool) -> QueueSignal {
         let threshold = self.queue_delay.threshold();
         // Twice the threshold ends the start: the start fills the queue itself, and waiting for a
         // whole row of packets would take longer.
@@ -253,16 +261,23 @@ impl BackgroundPath {
         let packets = BURST_PACKETS * signed_nanos(self.queue_delay.packet_time()) as f64;
         if self.above >= burst && self.grown as f64 >= packets.max(FULL_SHARE * threshold as f64) {
             QueueSignal::Burst
-        } else if self.above + company >= OWN_QUEUE_PACKETS && !answered {
+        } else if self.above >= OWN_QUEUE_PACKETS && !answered {
             QueueSignal::Own
         } else {
             QueueSignal::Waits
         }
     }
 
-    /// Packets in a row that wait while it is not known for whom.
-    pub fn waits(&self) -> u32 {
-        if self.is_out() || self.start || self.queue.is_some() { 0 } else { self.above }
+    /// Packets in a row that wait while it is not known for whom, if the last of them was sent after
+    /// `free_at`, when another path's packet found no queue. An older one met another queue.
+    pub fn waits_since(&self, free_at: Instant) -> u32 {
+        let is_over = self.waited_at < free_at;
+        if is_over || self.is_out() || self.start || self.queue.is_some() { 0 } else { self.above }
+    }
+
+    /// When the latest packet was sent that did not wait.
+    pub const fn free_at(&self) -> Instant {
+        self.free_at
     }
 
     // Third: the path reacts.

@@ -101,12 +101,6 @@ impl Background {
         self.paths.get(id).map_or(1.0, |path| if total > 0.0 { (path.level / total).min(1.0) } else { 1.0 })
     }
 
-    /// Packets in a row that wait on other paths.
-    fn company(&self, id: PathId) -> u32 {
-        let others = self.paths.iter().filter(|(other, _)| *other != id);
-        others.fold(0, |sum, (_, path)| sum.saturating_add(path.waits()))
-    }
-
     /// Asks for more paths when the direct path met a queue of its own. Without a direct path, any
     /// path counts.
     fn wish_for_more(&mut self, id: PathId, now: Instant) {
@@ -276,17 +270,18 @@ impl Controller for Background {
     fn on_sent(&mut self, _: PathId, _: &Sent) {}
 
     fn on_acked(&mut self, id: PathId, acked: &Acked<'_>) {
-        let (share, company) = (self.share(id), self.company(id));
+        let share = self.share(id);
         let Some(path) = self.paths.get_mut(id) else { return };
-        let own = path.on_acked(acked, share, company);
+        let own = path.on_acked(acked, share);
         self.carried.add(acked.now, acked.bytes);
-        let futile = path.is_futile();
+        let (futile, free_at) = (path.is_futile(), path.free_at());
         self.judge_loan(acked.now);
         if own {
             self.note_company(id, acked.now);
             self.lend(acked.now);
             self.wake(acked.now);
-            let waiting = self.paths.iter_mut().filter(|(other, path)| *other != id && path.waits() > 0);
+            let others = self.paths.iter_mut().filter(|(other, _)| *other != id);
+            let waiting = others.filter(|(_, path)| path.waits_since(free_at) > 0);
             waiting.for_each(|(_, path)| path.answer(acked.now, 0));
             self.wish_for_more(id, acked.now);
         }

@@ -194,13 +194,36 @@ fn a_loss_by_chance_costs_nothing_a_mark_and_a_loss_in_a_queue_do() {
 fn paths_that_wait_together_lower_together_and_one_that_does_not_wait_stays() {
     let mut line = SimulatedLine::started(3);
     let before = [0, 1, 2].map(|path| line.path(path).level);
-    for packet in 0..2 {
+    for packet in 0..4 {
         line.wait(0, 2 * MS + packet * MS / 20);
         line.wait(1, 2 * MS + packet * MS / 20);
         line.wait(2, 0);
     }
     let after = [0, 1, 2].map(|path| line.path(path).level / before[path as usize]);
     assert!(after[0] < 0.95 && after[1] < 0.95 && after[2] >= 1.0, "{after:?}");
+}
+
+#[test]
+fn a_path_that_waited_before_another_found_no_queue_stays() {
+    let mut line = SimulatedLine::started(4);
+    let levels = |line: &SimulatedLine| [0, 1, 2, 3].map(|path| line.path(path).level);
+    let before = levels(&line);
+    (1..4).for_each(|path| line.wait(path, 2 * MS));
+    line.wait(0, 0);
+    (0..3).for_each(|_| line.wait(0, 2 * MS));
+    assert!(levels(&line)[0] >= before[0], "other paths' packets make no row with its own");
+    line.wait(0, 2 * MS);
+    assert!(levels(&line)[0] < 0.95 * before[0], "four of its own in a row");
+    assert_eq!(levels(&line)[1..], before[1..]);
+}
+
+#[test]
+fn a_relay_begins_with_ten_packets_in_the_first_round_trip() {
+    for (proxied, millis, expected) in [(true, 20, 200.0), (true, 500, 20.0), (false, 500, 200.0)] {
+        let rtt = Some(Duration::from_millis(millis));
+        let opened = Opened { now: Instant::from_millis(1), proxied, packet_size: PACKET, rtt };
+        near(BackgroundPath::new(&opened).level, expected * f64::from(PACKET), 1e-9);
+    }
 }
 
 #[test]

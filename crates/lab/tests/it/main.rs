@@ -9,5 +9,6 @@ mod plan_exchange;
 mod plan_text;
 mod readmes;
 mod registry;
+mod relay_paths;
 mod sweep;
 mod world;
