@@ -29,7 +29,7 @@ pub enum ConnectError {
     /// The connection could not begin on this side.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// No host answered, or a host with another key did.
+    /// No connection was made. For example, no host answered, or a host with another key did.
     #[error(transparent)]
     NotConnected(#[from] NotConnected),
     /// The listener does not admit this side. The text is its reason.

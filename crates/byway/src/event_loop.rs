@@ -35,7 +35,7 @@ pub struct EventLoop {
     attempts: BTreeMap<Handle, Attempt>,
     work: LoopWork,
     scratch: Vec<u8>,
-    /// Connections that have ended here, and whose peers have yet to learn it.
+    /// Connections that have ended here, and whose peers are still being told.
     leaving: BTreeSet<Handle>,
     /// Whether the listener has registered at its relays.
     stands: bool,
@@ -331,7 +331,7 @@ impl EventLoop {
         });
     }
 
-    /// Whether the last handle was dropped, and all peers know it.
+    /// Whether the last handle was dropped, and all peers were told.
     fn is_left(&self) -> bool {
         self.core.is_stopping() && self.sessions.is_empty() && self.leaving.is_empty()
     }

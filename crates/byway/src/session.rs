@@ -45,7 +45,7 @@ pub enum SessionStatus {
     Open,
     /// The session is open, and needs another turn.
     Again,
-    /// The session has ended, and all waiting handles know it.
+    /// The session has ended, and all waiting handles were told.
     Over,
 }
 
@@ -84,7 +84,7 @@ struct Closing {
 }
 
 impl Session {
-    /// Returns the time since the last packet from the peer, if something is awaited from the peer.
+    /// Returns how long nothing was heard of the peer, though something is awaited. Otherwise zero.
     pub fn silence(&self, now: Instant) -> Duration {
         self.sampler.silence(now)
     }

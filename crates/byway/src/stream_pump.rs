@@ -20,7 +20,7 @@ pub struct StreamPump {
     /// Bytes that the application wrote and the engine does not have yet.
     pending: Bytes,
     out: SendState,
-    /// Whether the receiving direction has ended, and the peer knows it.
+    /// Whether the receiving direction has ended, and the peer was told.
     received: bool,
     /// Whether the engine has reported the end of the receiving direction.
     ended: bool,

@@ -20,7 +20,7 @@ pub struct NewRenoOptions {
 impl NewRenoOptions {
     /// For byway's own receivers.
     pub const BYWAY: Self = Self { initial: 10.0, limit: 10.0 };
-    /// The options of TCP, as the simulator's reference hosts use them.
+    /// For a TCP receiver, as the simulator's reference hosts use them.
     pub const TCP: Self = Self { initial: 2.0, limit: 2.0 };
 }
 

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// The duration of a task in seconds from which a person is asked before it runs.
+/// The remaining seconds of a task above which a person is asked before the task continues.
 const LONG_TASK_SECONDS: f64 = 3_600.0;
-/// The number of completed runs from which the remaining time is estimated.
+/// The fewest completed runs that show how long the others take.
 const MIN_TIMED_RUNS: usize = 4;
 
 /// How experiments are run.

@@ -93,8 +93,8 @@ pub struct HarmRow {
     pub median: Option<f64>,
     /// Ninetieth percentile of ratios.
     pub p90: Option<f64>,
-    /// The share that the transfers took of the capacity left by the requests, from the first
-    /// request to the end of the last.
+    /// File bytes delivered from the first request to the end of the last, as a share of the
+    /// capacity that the requests left.
     pub share: Option<f64>,
     /// Seconds from the end of the last request until the transfers had 90 % of the link for a
     /// second; null: they never had.
@@ -174,7 +174,7 @@ impl HarmOptions {
 
 impl Prepared {
     /// Runs the measurements one after another, because they share the machine. Once `cancel` is
-    /// set, it returns soon, with the rows so far. `program` is the path of byway.
+    /// set, this function returns soon, with the rows so far. `program` is the path of byway.
     ///
     /// # Errors
     /// A program failed, or `tell` failed.

@@ -69,8 +69,8 @@ pub struct SinkOptions {
     /// Names the transfer: the same when it is tried again, another for any other into the same
     /// directory.
     pub transfer: [u8; 16],
-    /// The mode bits that are set on files. By default the umask 022 applies, so that others cannot
-    /// write.
+    /// The mode bits that are set on files and directories. By default the umask 022 applies, so
+    /// that others cannot write.
     pub modes: Modes,
     /// Put each file on stable storage before it gets its final name. This is slow. Without it, a
     /// file may be empty if the host crashes during the transfer. A repeated transfer replaces such
@@ -107,8 +107,8 @@ impl Default for SinkOptions {
 pub enum Written {
     /// The bytes are in the partial file.
     Stored,
-    /// The object or its size was not announced yet. Keep the bytes, and write them again after
-    /// more records.
+    /// The object was not announced yet, or it is not known yet which of its bytes are sent. Keep
+    /// the bytes, and write them again after more records.
     Pending,
     /// The object has already been verified or has failed, so the bytes are not needed.
     Ignored,
@@ -161,7 +161,7 @@ pub struct Summary {
     pub total: Option<u64>,
     /// Number of entries that were moved to the trash, because the sender no longer has them.
     pub deleted: u64,
-    /// Number of entries that could not be moved to the trash.
+    /// Number of entries that should have been moved to the trash, and were not.
     pub undeleted: u64,
     /// The folder of the trash with the deleted entries.
     pub trash: Option<TrashName>,

@@ -16,7 +16,7 @@ pub struct SourceOptions {
     /// Whether the receiver is to move entries to its trash that are below a sent directory and not
     /// at this host.
     pub deletes: bool,
-    /// Whether this is a dry run. The receiver must know that before the manifest.
+    /// Whether this is a dry run. The receiver must be told so before the manifest.
     pub looks: bool,
     /// Whether the entries of a named directory are sent without its name.
     pub into_root: bool,

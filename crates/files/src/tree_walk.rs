@@ -523,7 +523,7 @@ impl Walk {
     }
 }
 
-/// Changes the warning about an entry that a user named: an entry that is not sent is then missing.
+/// Changes the warning about an entry that a user named, so that the transfer counts as incomplete.
 fn named(entry: Entry) -> Entry {
     let Entry::Warning(Warning { path, kind }) = entry else { return entry };
     let kind = match kind {

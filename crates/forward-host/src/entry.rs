@@ -98,7 +98,7 @@ pub enum EntryEvent {
     NoSession(Target),
     /// A connection to this target waited for a free place until its timeout.
     NoPlace(Target),
-    /// A connection to this target was reset, by its program or by the peer.
+    /// A connection to this target was reset, by its program or at the far end.
     Reset(Target),
     /// The system gives no more descriptors.
     NoDescriptors,

@@ -89,7 +89,7 @@ pub struct GatewayConfig {
 pub struct GuestSection {
     /// The guest's name, for people.
     pub name: String,
-    /// The peer's public key.
+    /// The guest's public key.
     pub key: PublicKey,
     /// Networks in which the guest may be served. Empty: any address.
     pub hosts: Vec<Prefix>,
@@ -102,7 +102,7 @@ pub struct GuestSection {
 pub struct PeerSection {
     /// The peer's name, for people.
     pub name: String,
-    /// The guest's public key.
+    /// The peer's public key.
     pub key: PublicKey,
     /// The peer's addresses and ports. Empty: only the peer connects to this gateway.
     pub addresses: Vec<SocketAddr>,

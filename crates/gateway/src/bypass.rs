@@ -21,8 +21,8 @@ pub enum BypassReason {
     Jumbogram,
     /// The IPv6 packet has too many extension headers, or an unknown one.
     Extension,
-    /// The packet has an IPv4 option or a source route that is not at its end, so that its checksum
-    /// covers another address.
+    /// The packet has a source route: an option of IPv4, or a route of IPv6 that is not at its end.
+    /// Its checksum covers another address.
     SourceRoute,
     /// AH or ESP (RFC 4302, RFC 4303). A change would break the signature, and the content may be
     /// encrypted.

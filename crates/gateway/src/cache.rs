@@ -81,8 +81,8 @@ pub struct Ack {
 struct CachedPacket<P> {
     sent: DataPacket<P>,
     tries: u32,
-    /// The end of the time in which the loss is kept from the sender. `None`: the packet is not
-    /// being repaired.
+    /// The end of the time in which the loss is kept from the sender. `None`: the packet was not
+    /// sent again.
     mending: Option<Instant>,
 }
 

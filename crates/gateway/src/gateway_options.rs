@@ -76,7 +76,7 @@ pub struct GatewayOption {
     pub limit: bool,
     /// The kind of the option's value.
     pub kind: ValueKind,
-    /// The possible names, each with its meaning. The default has no meaning of its own.
+    /// The possible names, each with its meaning. The meaning of the default is empty.
     pub names: &'static [(&'static str, &'static str)],
     set: fn(&mut Settings, Value<'_>) -> Result<(), String>,
     get: fn(&Settings) -> Option<Value<'static>>,

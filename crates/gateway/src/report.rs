@@ -162,7 +162,8 @@ pub struct PeerReport {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was open until a moment ago. `None`: unknown.
+    /// Why no session is open, or why there was none until a moment ago. `None`: no trouble is
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// The paths to the peer in the session for all flows.

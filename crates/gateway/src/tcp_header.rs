@@ -80,7 +80,7 @@ pub struct Tcp {
     pub destination: u16,
     /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// The byte expected next from the peer, if [`Flags::ACK`] is set.
+    /// The byte expected next from the flow's other end, if [`Flags::ACK`] is set.
     pub acknowledgment: u32,
     /// The flags of the header.
     pub flags: Flags,

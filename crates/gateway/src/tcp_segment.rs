@@ -69,7 +69,7 @@ impl Segment {
         self.tcp.sequence.wrapping_add(self.sequence_len())
     }
 
-    /// Whether the segment only acknowledges: it has no data, SYN, FIN or RST.
+    /// Whether the segment only acknowledges: it has an ACK, but no data, SYN, FIN or RST.
     #[must_use]
     pub const fn only_acknowledges(&self) -> bool {
         let flags = self.tcp.flags;
@@ -101,7 +101,7 @@ impl Segment {
         true
     }
 
-    /// Completes a partial checksum, for a device that cannot do so. A complete one is left as it
+    /// Completes a partial checksum, if nothing else will do so later. A complete one is left as it
     /// is.
     pub fn complete(&mut self, packet: &mut [u8]) {
         if self.checksum == ChecksumState::Partial {

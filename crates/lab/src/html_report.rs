@@ -109,8 +109,8 @@ fn summary(entries: &[ReportEntry]) -> String {
     text + "</table>\n"
 }
 
-/// Returns sentences with the number of experiments in which every claim holds: those about a
-/// paper, and those about byway alone.
+/// Returns sentences with two numbers: experiments in which every claim of a paper holds, and
+/// experiments about byway alone in which every claim holds.
 #[must_use]
 pub fn whole(entries: &[ReportEntry]) -> String {
     let outcomes = || entries.iter().filter_map(|entry| entry.outcome.as_ref());
@@ -127,7 +127,7 @@ pub fn whole(entries: &[ReportEntry]) -> String {
 }
 
 /// Returns the numbers of an experiment's claims that hold as published, hold by a second reading,
-/// are missed, and hold with byway's own law. Empty: there are no such claims.
+/// are missed, and hold with byway's own law. A text is empty if there is nothing to count.
 #[must_use]
 pub fn counts(entry: &ReportEntry) -> [String; 4] {
     let Some(outcome) = &entry.outcome else { return Default::default() };

@@ -367,8 +367,8 @@ pub enum Demand {
     Rate(Vec<(Duration, u64)>),
 }
 
-/// Fetches by clients that wait for replies. The list of requests depends only on the seed and on
-/// this part of the plan.
+/// Fetches by clients that wait for replies. The list of requests depends only on the seed, on this
+/// part of the plan, and on the end of the run.
 #[derive(Clone, Debug)]
 pub struct Requests {
     /// The name of the requests.

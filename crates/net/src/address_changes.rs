@@ -13,7 +13,8 @@ const CHANGE_GROUPS_MASK: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 /// The most messages that are taken at once. The rest is taken next time.
 const MAX_MESSAGES: usize = 64;
 
-/// The kernel's messages about changes of the host's addresses. Only the fact of a change is used.
+/// The kernel's messages about changes of the host's links, addresses and routes. Only the fact of
+/// a change is used.
 #[derive(Debug)]
 pub struct AddressChanges(OwnedFd);
 

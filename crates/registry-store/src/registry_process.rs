@@ -177,7 +177,7 @@ impl Running {
         self.driver.is_finished()
     }
 
-    /// Stops the registry, after its data were written. Returns its counters.
+    /// Stops the registry, and writes its last data to the store. Returns its counters.
     ///
     /// # Errors
     /// The event loop broke before.

@@ -291,7 +291,8 @@ impl RelayDirectory {
         (relays.filter(|relay| relay.is_listed(now)).collect(), more)
     }
 
-    /// Returns the relays with a heartbeat since the last call. `unix` is the time of `now`.
+    /// Returns the relays that gave a sign of life since the last call. `unix` is the time of
+    /// `now`.
     pub fn take_seen(&mut self, now: Instant, unix: u64) -> Vec<LastHeartbeat> {
         let unsaved = core::mem::take(&mut self.unsaved).into_iter();
         unsaved

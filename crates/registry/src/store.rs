@@ -73,7 +73,7 @@ pub struct RelayRow {
     pub revoked: bool,
 }
 
-/// The time of a relay's last heartbeat.
+/// The last sign of life of a relay: a heartbeat, or a passed test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastHeartbeat {
     /// The name of the relay.
@@ -86,7 +86,7 @@ pub struct LastHeartbeat {
     pub load: u64,
 }
 
-/// The epoch of valid grants.
+/// The present epoch of grants, and the time at which those of the previous epoch expire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epoch {
     /// The epoch's number, from 1.

@@ -518,8 +518,8 @@ impl Relay {
         }
     }
 
-    /// Returns a packet to its sender. It sends no notices: a receiver has no relay word, and could
-    /// not react.
+    /// Forwards a receiver's packet back to a sender. It sends no notices: a receiver has no relay
+    /// word, and could not react.
     fn back_for(
         &mut self,
         now: Instant,

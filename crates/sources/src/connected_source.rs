@@ -39,7 +39,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of the pieces in which a source may be read: the longest for which there is memory.
 const PIECE_SIZES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
-/// Time that a record may take to arrive while another source waits for its memory.
+/// Time that a record may take to arrive while another source waits for the record's memory.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes up to which the memory of a block grows by doubling. Beyond, it grows by
 /// `BLOCK_STEP_BYTES`.

@@ -31,7 +31,7 @@ pub enum SourceError {
         /// The number of records that this source numbered.
         here: u64,
     },
-    /// The input is shorter than the records that the sink already has.
+    /// The input was to begin with the first record, and has fewer records than the sink.
     #[error(
         "the sink has {sink} records of this name, and the input gave only {here}: --replay wants an input that begins with the first record"
     )]

@@ -37,8 +37,8 @@ const CATCH_UP_SHARE: f64 = 0.5;
 const IDLE_PACKET_SECONDS: f64 = 2.0;
 /// Time between two checks whether a control interval can be judged.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// The shortest two round trips that count, in seconds. A path's window holds the data of two round
-/// trips at its rate.
+/// The least seconds that two round trips count as. A path may have in flight the data that its
+/// rate sends in two round trips.
 const MIN_WINDOW_SECONDS: f64 = 0.5;
 /// The most seconds that two round trips count as. More would hide an overload from the source for
 /// too long.

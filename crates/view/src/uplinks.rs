@@ -20,10 +20,11 @@ const MAX_NAME_LEN: usize = 15;
 const SMOOTHING_SECONDS: f64 = 2.0;
 /// A pause after which counters tell no rate.
 const MAX_PAUSE: Duration = Duration::from_secs(20);
-/// Bits per second from which an interface counts as used by others.
+/// Bits per second from which an interface counts as used by anyone.
 const USED_BPS: f64 = 1_000.0;
-/// The largest share of byway's headers and acknowledgements. The kernel counts these, and the
-/// paths do not. Acknowledgements return by the fastest line.
+/// The largest size of byway's headers and acknowledgements, as a share of the data that its paths
+/// carry. The kernel counts these, and the paths do not. Acknowledgements return by the
+/// fastest line.
 const OVERHEAD_SHARE: f64 = 0.08;
 /// Seconds after which a smaller rate of a full line replaces the capacity.
 const CAPACITY_SECONDS: u64 = 60;

@@ -206,7 +206,7 @@ impl Dscp {
 #[derive(Debug)]
 pub struct TransmitBuffer<'a> {
     /// A buffer for datagrams. It has room for at least one of the largest size that the machine
-    /// knows.
+    /// was told.
     pub buffer: &'a mut [u8],
     /// The most datagrams in one run. 1: the driver cannot segment.
     pub max_segments: usize,

@@ -151,7 +151,7 @@ pub struct ResultEvent {
     pub verb: &'static str,
     /// The exit code of the process, or of one transfer for a `recv` that goes on.
     pub exit: u8,
-    /// The error in one sentence. `None`: the verb succeeded.
+    /// The error in one sentence. `None`: there was no error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The result of the verb.

@@ -44,7 +44,7 @@ struct LineQueue {
     lines: VecDeque<String>,
     /// A line that was taken is being written.
     writing: bool,
-    /// Number of events left out since the last line.
+    /// Number of events left out so far.
     dropped: u64,
     /// The end of all waiting for the reader, set once a stop was asked for.
     until: Option<Instant>,

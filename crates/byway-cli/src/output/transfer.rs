@@ -201,7 +201,7 @@ pub struct Transferred {
     /// them.
     #[serde(rename = "deleted_entries", skip_serializing_if = "is_zero")]
     pub deleted: u64,
-    /// Number of entries that the receiver failed to move to its trash.
+    /// Number of entries that the receiver should have moved to its trash, and did not.
     #[serde(rename = "undeleted_entries", skip_serializing_if = "is_zero")]
     pub undeleted: u64,
     /// The path of the trash, from the receiver's directory.

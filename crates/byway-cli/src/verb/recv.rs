@@ -248,7 +248,7 @@ impl HeldTicket {
     }
 }
 
-/// Receives until a signal comes, or with `once` until the first transfer ends. Returns the exit
+/// Receives until a signal comes, or with `once` until one transfer is complete. Returns the exit
 /// code.
 fn serve(
     receiving: &Receiving,

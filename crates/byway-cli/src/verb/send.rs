@@ -39,7 +39,7 @@ const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time without an answer from the receiver after which the user is told.
 const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
 
-/// Sends files, and shows the progress.
+/// Sends files or a stream, and shows the progress.
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
     let environment = std::env::var("BYWAY_TICKET").ok();
     let (paths, ticket) = arguments.split(environment.as_deref(), &global.config)?;

@@ -268,11 +268,11 @@ impl BackgroundPath {
         }
     }
 
-    /// Packets in a row that wait while it is not known for whom, if the last of them was sent after
+    /// Whether the path's latest packet waited while it is not known for whom, and was sent after
     /// `free_at`, when another path's packet found no queue. An older one met another queue.
-    pub fn waits_since(&self, free_at: Instant) -> u32 {
-        let is_over = self.waited_at < free_at;
-        if is_over || self.is_out() || self.start || self.queue.is_some() { 0 } else { self.above }
+    pub fn waits_since(&self, free_at: Instant) -> bool {
+        let is_known = self.is_out() || self.start || self.queue.is_some();
+        self.above > 0 && self.waited_at >= free_at && !is_known
     }
 
     /// When the latest packet was sent that did not wait.

@@ -281,7 +281,7 @@ impl Controller for Background {
             self.lend(acked.now);
             self.wake(acked.now);
             let others = self.paths.iter_mut().filter(|(other, _)| *other != id);
-            let waiting = others.filter(|(_, path)| path.waits_since(free_at) > 0);
+            let waiting = others.filter(|(_, path)| path.waits_since(free_at));
             waiting.for_each(|(_, path)| path.answer(acked.now, 0));
             self.wish_for_more(id, acked.now);
         }

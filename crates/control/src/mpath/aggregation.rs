@@ -180,8 +180,8 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Moves the rest of the load to the direct path. The lending paths carry less after half of
-    /// it, so they share the direct path's queue.
+    /// Lends the rest of the load to the direct path. The paths that lent half of their windows
+    /// carry less, so they share the direct path's queue.
     fn lend_rest(&mut self, now: Instant, needed: f64) {
         let lenders = self.paths.iter_mut().filter(|(_, path)| path.lent.is_some());
         let moved = lenders.map(|(_, path)| path.lend(1.0)).sum();

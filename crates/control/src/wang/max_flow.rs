@@ -64,7 +64,8 @@ impl FlowNetwork {
         }
     }
 
-    /// Returns the number of edges with free capacity from `origin` to each node.
+    /// Returns the distance of each node from `origin`, in edges with free capacity. `None`: no
+    /// such edges lead to it.
     fn levels(&self, origin: usize, nothing: f64) -> Vec<Option<usize>> {
         let mut levels = vec![None; self.from.len()];
         levels[origin] = Some(0);

@@ -58,7 +58,7 @@ pub(super) struct Datagrams {
     returned: VecDeque<QueuedDatagram>,
     fates: VecDeque<DatagramResult>,
     spare: Vec<Vec<u8>>,
-    /// Whether the owner knows of waiting datagrams, and has not taken all of them.
+    /// Whether the owner was told of waiting datagrams, and has not taken all of them.
     told: bool,
 }
 
@@ -158,7 +158,7 @@ impl Datagrams {
         self.fates.pop_front()
     }
 
-    /// Whether datagrams or results wait that the owner does not know of. Marks them as known.
+    /// Whether datagrams or results wait that the owner was not told of. Marks them as told.
     pub fn has_news(&mut self) -> bool {
         let some = !(self.received.is_empty() && self.returned.is_empty() && self.fates.is_empty());
         some && !core::mem::replace(&mut self.told, true)

@@ -67,7 +67,7 @@ pub(super) struct SessionState {
     heard: bool,
     /// Whether the owner refused the session, and so gets no event about it.
     rejected: bool,
-    /// Whether the owner has got the event that the session is over.
+    /// Whether the owner was told that the session is over.
     told_over: bool,
     /// The endpoint's clock, which skips jumps of the driver's clock.
     steady: SteadyClock,

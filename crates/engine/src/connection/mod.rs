@@ -230,7 +230,7 @@ impl Connection {
         self.pending_events.answer(answer);
     }
 
-    /// Whether datagrams or results wait that the owner does not know of.
+    /// Whether datagrams or results wait that the owner was not told of.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
         self.contents.datagrams().has_news()
     }

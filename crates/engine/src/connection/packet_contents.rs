@@ -74,7 +74,7 @@ impl PacketContents {
         self.out.blocked_by()
     }
 
-    /// The number one above the highest path id of this side that the peer has confirmed.
+    /// One more than the highest path id of this side that the peer is known to have seen.
     pub const fn known_ids(&self) -> u32 {
         self.closed_paths.known()
     }

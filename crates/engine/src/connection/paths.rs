@@ -134,8 +134,8 @@ impl Paths {
         removed
     }
 
-    /// Sets the state of a path, and keeps the count of available paths. No other function makes a
-    /// path available or ends that.
+    /// Sets the state of a path, and keeps the count of available paths. While a path
+    /// is in the table, no other function makes it available or ends that.
     pub fn set_state(&mut self, id: PathId, state: PathState) {
         let Some(path) = self.marked(id, ChangeMark::Changed) else { return };
         let before = core::mem::replace(&mut path.state, state);

@@ -14,7 +14,8 @@ use byway_wire::{Duration, Instant, PathId};
 #[cfg(debug_assertions)]
 use smallvec::SmallVec;
 
-/// The shortest delay of a timer, so that a timer that is due at once cannot make an endless loop.
+/// The shortest delay of the connection's own timer, so that a timer that is due at once cannot
+/// make an endless loop.
 const MIN_TIMER_DELAY: Duration = Duration::from_micros(100);
 
 /// The most entries of a queue that an assertion looks at.

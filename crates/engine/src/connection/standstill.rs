@@ -10,8 +10,8 @@ const MIN_FAILURES: u32 = 10;
 /// Detects that streams and objects make no progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standstill {
-    /// The sending time of the first data since the last ACK, and the number of failures since
-    /// then.
+    /// The sending time of the first packet that failed since data last arrived, and the number of
+    /// failures since then. `None`: nothing failed since.
     since: Option<Instant>,
     failures: u32,
     /// Whether data were lost since [`on_failure`](Self::on_failure) was called.

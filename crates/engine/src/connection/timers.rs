@@ -7,8 +7,8 @@ use alloc::collections::BinaryHeap;
 use byway_wire::{Duration, Instant, PathId};
 use core::cmp::Reverse;
 
-/// The delay of a deadline from which its owner counts as resting. Most paths repeat lost data
-/// within a second.
+/// An owner counts as resting if its next deadline is at least this much later than the old one.
+/// Most paths repeat lost data within a second.
 const REST_TIME: Duration = Duration::from_secs(1);
 
 /// The largest heap that is searched for a deadline that is not the first.

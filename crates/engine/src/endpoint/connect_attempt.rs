@@ -177,7 +177,7 @@ impl Attempt {
     }
 
     /// Handles a relay's notice that it does not forward. Returns the relay, if one of the routes
-    /// uses it, and whether the owner does not know this yet.
+    /// uses it, and whether this is news for the owner.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<(core::net::SocketAddr, bool)> {
         let judged = self.targets.iter_mut().find_map(|target| match &target.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (target, verdict)),

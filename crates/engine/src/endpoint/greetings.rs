@@ -363,7 +363,8 @@ impl Greetings {
         self.hasten(now, SILENCE_INTERVAL, |it| matches!(it.purpose, GreetingPurpose::Standing { .. }));
     }
 
-    /// Handles the loss of a local socket: another socket registers this host with the same relay.
+    /// Handles the loss of a local socket: another socket registers this host with the same relay,
+    /// if one reaches it.
     pub fn on_local_down(&mut self, now: Instant, local: Local) {
         for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
             (greeting.registers, greeting.asked_with) = (false, None);

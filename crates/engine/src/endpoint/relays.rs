@@ -562,7 +562,8 @@ impl Endpoint {
         }
     }
 
-    /// Greets a relay in order to send through it. A relay that is already known is used at once.
+    /// Greets a relay in order to send through it. If the relay has already answered such a
+    /// greeting, it is used at once.
     fn greet_pooled(&mut self, now: Instant, handle: Handle, id: RelayId) {
         let Some(wanted) = self.entries.get_mut(&handle).and_then(|entry| entry.pool.ask(now, id)) else {
             return;

@@ -13,7 +13,7 @@ const MAX_NETWORK_PEERS: usize = 64;
 /// The standing of a peer with this host, from its first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerPriority {
-    /// The owner refuses the peer. The peer has a place until it gets the refusal.
+    /// The owner refuses the peer. The peer has a place so that the refusal can be sent to it.
     Refused,
     /// The owner accepts the peer.
     Welcome,

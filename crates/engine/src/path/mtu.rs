@@ -238,8 +238,8 @@ impl Mtu {
         (self.suspicions, self.suspected_size, self.small_passed_at) = (0, usize::MAX, None);
     }
 
-    /// Goes down to the smallest size, as only small packets pass, and searches upward at once,
-    /// from the base size.
+    /// Goes down to the smallest size, as only small packets pass, and searches upward at once.
+    /// The base size comes first.
     fn narrow(&mut self, now: Instant) {
         self.trust();
         self.current = MIN_DATAGRAM.min(self.limit);

@@ -49,9 +49,9 @@ pub(super) enum MetadataState {
 /// The state of a file's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The sender is to learn which chunks an earlier attempt left.
+    /// The sender is to be told which chunks an earlier attempt left.
     Asked,
-    /// The sender knows these chunks, and must answer which ones it sends.
+    /// The sender was told of these chunks, and must answer which ones it sends.
     Offered {
         /// Whether the existing chunks are in the file with the final name.
         placed: bool,

@@ -28,8 +28,8 @@ impl Sink {
         self.read_back.is_some() || !self.asked.is_empty()
     }
 
-    /// Reads on in the file being read back, up to about `budget` bytes. Returns the number of
-    /// bytes read.
+    /// Reads on in the file being read back, up to about `budget` bytes. Returns the part of the
+    /// budget that was spent.
     pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
         let Some(mut recall) = self.read_back.take().or_else(|| self.look()) else { return Ok(LOOK_COST) };
         // It may have been withdrawn meanwhile.
@@ -56,7 +56,7 @@ impl Sink {
     }
 
     /// Opens the existing contents of the next file to report to the sender. `None`: no file is
-    /// left.
+    /// left, or the next one was withdrawn.
     fn look(&mut self) -> Option<ReadBack> {
         let object = self.asked.pop_front()?;
         let incoming = self.objects.get(object)?;

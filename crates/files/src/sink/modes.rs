@@ -8,7 +8,7 @@ const PERMISSION_BITS: u16 = 0o777;
 /// The mode bit of a directory in which users may remove only their own files.
 const STICKY_BIT: u16 = 0o1000;
 
-/// The mode bits of the sender that are set on files.
+/// The mode bits of the sender that are set on files and directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
     /// All bits are set, setuid and setgid included.

@@ -98,7 +98,7 @@ impl Host {
         (all, self.top)
     }
 
-    /// Starts another attempt of the transfer with the same sink.
+    /// Starts another attempt of the transfer, with a new sink for the same directory.
     fn again(self) -> Self {
         let Self { top, sink, .. } = self;
         drop(sink);

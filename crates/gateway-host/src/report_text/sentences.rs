@@ -32,7 +32,7 @@ pub(super) fn peer(peer: &PeerReport) -> String {
     )
 }
 
-/// Returns the hosts that a peer serves and may serve.
+/// Returns the hosts that a peer serves, as far as it may, and the number of refused prefixes.
 fn served(peer: &PeerReport) -> String {
     let known = if peer.serves.is_empty() { "no hosts yet".to_owned() } else { peer.serves.join(", ") };
     match peer.refused {

@@ -29,7 +29,7 @@ impl FlowEnd {
 pub struct EndState {
     /// The initial sequence number of this end. `None`: its SYN was not seen.
     pub isn: Option<u32>,
-    /// The window scale in this end's SYN. `None`: the SYN had none.
+    /// The window scale in this end's SYN. `None`: the SYN had none, or was not seen.
     pub scale: Option<u8>,
     /// The sequence number after the last one that this end used.
     pub end: u32,

@@ -44,8 +44,8 @@ impl AnnouncementForwarder {
         self.heard.values().copied().min()
     }
 
-    /// Notes that an origin announced its hosts itself. Returns whether only other gateways had
-    /// announced them so far.
+    /// Notes that an origin announced its hosts itself. Returns whether its announcement was known
+    /// only through other gateways until now.
     pub fn on_own_word(&mut self, origin: PeerIdx) -> bool {
         self.heard.remove(&origin).is_some()
     }

@@ -123,7 +123,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether relays that other gateways announce are used.
     pub detours: bool,
-    /// Whether peers learn of each other.
+    /// Whether this gateway tells peers of each other.
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,

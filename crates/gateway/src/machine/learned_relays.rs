@@ -71,8 +71,8 @@ impl LearnedRelays {
         self.heard.get(&of).is_some_and(|(_, lives)| *lives)
     }
 
-    /// Handles a relay word from a peer. Returns the word if it is new. An error: the word is
-    /// malformed.
+    /// Handles a relay word from a peer. Returns the word if it is new and is to be used. An error:
+    /// the word is malformed.
     pub fn on_word(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
         let word = Word::from_bytes(word).map_err(|_| ())?;
         let known = self.heard.get(&from);

@@ -20,9 +20,9 @@ const MAX_UNDER_WAY: usize = 1 << 14;
 /// Number of packets believed lost that are remembered, to find those that arrive late.
 const MAX_REMEMBERED: usize = 4_096;
 /// The bit of a mark for a datagram with a flow's packet. The other bits hold the label, and the
-/// packet's sequence number under it.
+/// packet's place under it.
 const MARK_BIT: u64 = 1 << 63;
-/// The bits of a mark that hold the packet's sequence number under its label.
+/// The number of bits of a mark that hold the packet's place under its label.
 const PLACE_BITS: u32 = 39;
 
 /// A packet that is lost.

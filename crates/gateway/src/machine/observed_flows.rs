@@ -111,7 +111,7 @@ impl ObservedFlow {
     }
 }
 
-/// Advances a TCP sequence number to `to`. Returns the number of bytes.
+/// Advances a TCP sequence number to `to`, if `to` is later. Returns the number of bytes.
 const fn advance(from: &mut u32, to: u32) -> usize {
     if !before(*from, to) {
         return 0;

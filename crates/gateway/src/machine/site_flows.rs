@@ -67,8 +67,7 @@ impl Flows {
         self.rules = rules;
     }
 
-    /// Handles a segment of a host of this site. A new flow is decided by the rules, according to
-    /// the host that opens it.
+    /// Handles a segment of a host of this site. The rules decide about a flow that the host opens.
     pub fn on_sent(
         &mut self,
         now: Instant,

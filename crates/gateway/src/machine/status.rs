@@ -31,8 +31,8 @@ counters! {
     full,
     /// Packets of carried flows that went by the plain route, since there was no session.
     failed_open,
-    /// Packets dropped because there was no session, of flows that the gateway carries or, while it
-    /// only observes, would carry.
+    /// Packets dropped because there was no session, of flows that the gateway carries, or would
+    /// carry with one.
     held,
     /// Packets too large for every path. They took the plain route, or their hosts were told to
     /// send smaller ones.
@@ -45,7 +45,8 @@ counters! {
     delivered,
     /// Bytes of the packets of peers that were handed to hosts.
     delivered_bytes,
-    /// Dropped packets of peers, from or to hosts that these may not announce.
+    /// Dropped packets of peers, from a host that the peer may not announce, or to one that is not
+    /// served here.
     forbidden,
     /// Dropped datagrams of peers that were malformed.
     malformed,
@@ -69,7 +70,7 @@ counters! {
     guests,
     /// Hosts that asked to be served and were refused, for whatever reason.
     refused_guests,
-    /// Hosts that were refused because they asked for another host's address.
+    /// Hosts that were refused because they asked for an address from which they do not send.
     foreign_guests,
     /// Hosts that are no longer served, because they were silent or came from another address.
     expired_guests,
@@ -89,7 +90,8 @@ pub struct PeerState {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was open until a moment ago. `None`: not known.
+    /// Why no session is open, or why there was none until a moment ago. `None`: no trouble is
+    /// known.
     pub trouble: Option<String>,
 }
 
@@ -100,7 +102,8 @@ pub struct PeerStatus {
     pub name: String,
     /// Whether a session with the peer is open.
     pub up: bool,
-    /// Why no session is open, or was open until a moment ago. `None`: not known.
+    /// Why no session is open, or why there was none until a moment ago. `None`: no trouble is
+    /// known.
     pub trouble: Option<String>,
     /// The paths to the peer in the session for all flows.
     pub paths: Vec<PathStatus>,

@@ -177,7 +177,7 @@ impl PeerSessions {
         session.and_then(|session| self.endpoint.connection(session)).map(addresses).unwrap_or_default()
     }
 
-    /// Whether peers learn of each other.
+    /// Whether this gateway tells peers of each other.
     pub const fn introduces(&self) -> bool {
         self.settings.introduce
     }

@@ -21,7 +21,7 @@ pub(super) enum Shape {
     SharedUplink,
     /// All paths share the receiver's access.
     SharedAccess,
-    /// The lines to relays near the sender's site are fast, so that they hardly limit a path.
+    /// Relays are near the sender's site, so the lines to them hardly limit a path.
     NearRelays,
 }
 

@@ -1,4 +1,4 @@
-//! The longest time of a transfer: a generous bound from the best line that it has.
+//! The longest time of a transfer: a generous bound from the best line that is left to it.
 
 use super::world_facts::{self, exchanges, happenings, trouble_end};
 use crate::record::Record;

@@ -194,8 +194,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads an axis, or `members(group)`. An axis or group of an enclosing function is an error,
-    /// as it has only one value here.
+    /// Reads an axis, or `members(group)`. The axis of an enclosing function is an error, as it has
+    /// only one value here. `members` within `members` is an error too.
     fn over(&mut self) -> Result<Over, MeasureError> {
         let start = self.lexer.place();
         let mut behind = self.lexer.clone();

@@ -278,7 +278,7 @@ impl<'r> Transfers<'r> {
         Ok(available.iter().sum::<f64>() / self.members.len() as f64)
     }
 
-    /// Returns a count of samples as it was at second `by`.
+    /// Returns a count, which is recorded at each sample, as it was at second `by`.
     fn count_by(&self, counts: &[u32], by: f64) -> Result<f64, Undefined> {
         let count = counts.get(libm::floor(by / self.sample() + 1e-6) as usize);
         let none = || Undefined::no_data(format!("nothing was noted of the paths found by second {by}"));

@@ -11,7 +11,8 @@ pub enum Why {
     NoData,
     /// The records do not contain the variant, or this seed.
     NotRun,
-    /// The question fits no run: it names an unknown transfer, or a window after the end.
+    /// The question fits no run. For example, it names an unknown transfer, or a window after the
+    /// end.
     Wrong,
 }
 

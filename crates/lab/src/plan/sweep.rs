@@ -41,8 +41,8 @@ pub(super) struct Sweep {
     skips: Vec<Vec<(String, Vec<String>)>>,
 }
 
-/// Returns `old` with only the values of `new`, found by label in the old axis. A value without
-/// such a label is new.
+/// Returns the axis with the values that `new` names. A value is from `old` where that has the
+/// label, or else from `new`.
 pub(super) fn narrowed(old: &Node, new: &Node) -> Node {
     let Value::List(wanted) = &new.value else { return new.clone() };
     let known = values(old);

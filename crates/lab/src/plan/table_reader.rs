@@ -289,7 +289,7 @@ fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, SpannedError> {
     Ok(Node { value, span: node.span.clone() })
 }
 
-/// Returns the bytes of `text` that name an axis, perhaps with a field of its value.
+/// Returns how many bytes of `text` are the name of an axis, perhaps with a field of its value.
 fn name_length(text: &str) -> usize {
     let mut dotted = false;
     let end = text.char_indices().find(|&(at, c)| {

@@ -1,5 +1,5 @@
-//! Judges the bounds of the product's background class. It is checked with rows of its law, or of
-//! another.
+//! Judges the bounds of the product's background class. They are checked with rows of its law, or
+//! of another law.
 
 pub use super::bound::{Bound, Figure, KnownFailure, Limit};
 
@@ -26,11 +26,11 @@ pub struct BoundMiss {
     pub value: f64,
     /// The limit of the figure.
     pub limit: f64,
-    /// The known reason of the miss, if there is one.
+    /// The reason and the acceptance of the miss. `None`: the miss is not known.
     pub known: Option<KnownMiss>,
 }
 
-/// The known reason of a miss.
+/// The reason and the acceptance of a known miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownMiss {
     /// Why the bound is missed.

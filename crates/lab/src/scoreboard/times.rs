@@ -17,7 +17,7 @@ pub struct SceneTimes {
     pub stop: u32,
     /// Between two requests, pages or chunks, on average.
     pub every: u32,
-    /// Number of requests or pages.
+    /// Number of requests, pages, chunks or packets.
     pub count: u32,
 }
 

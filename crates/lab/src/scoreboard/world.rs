@@ -57,7 +57,8 @@ const STALL_PERIOD_MS: u32 = 1_000;
 /// The shortest and the longest stall in milliseconds.
 const STALL_MS: [u32; 2] = [20, 50];
 
-/// Returns the plan of a scene with transfers of `law`. `None`: without transfers, to compare with.
+/// Returns the plan of a scene with transfers of `law`. Without a `law`, it has no transfers: other
+/// scenes are compared with it.
 #[must_use]
 pub fn plan(scene: &Scene, law: Option<&Law>) -> Value {
     plan_of(scene, scene.times(), law)

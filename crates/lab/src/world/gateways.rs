@@ -45,7 +45,7 @@ pub(super) struct GatewayNode {
 /// The port at which a host's segments enter a gateway.
 struct HostPort {
     host: SocketAddr,
-    /// The address of the peer, behind the other gateway.
+    /// The address of the peer's port at the other gateway.
     beyond: SocketAddr,
     packets: Packets,
 }

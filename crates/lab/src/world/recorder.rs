@@ -84,7 +84,7 @@ struct TransferNotes {
 struct PathTotals {
     /// Bytes of data acknowledged.
     acked: u64,
-    /// Whether the path was usable.
+    /// Whether a path on the route was ever usable.
     usable: bool,
 }
 

@@ -147,7 +147,8 @@ impl Node for RegistryNode {
     }
 }
 
-/// The relay words that an asker has received. A sender and the asker on its host share them.
+/// The relay words that an asker has received, and whether the sender tried them all. A sender and
+/// the asker on its host share this.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedOffers(Rc<RefCell<RelayOffers>>);
 

@@ -196,7 +196,7 @@ impl RelayNodes {
         }
     }
 
-    /// Begins to count the packets on the lines that are lent.
+    /// Begins to count the bytes on the lines that are lent.
     pub(super) fn watch(&self, world: &mut World, graph: &Graph, built: &Built) -> Result<(), RunError> {
         for (node, site) in &self.at {
             let Some((line, _)) = &site.line else { continue };

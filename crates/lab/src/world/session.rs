@@ -296,7 +296,7 @@ impl Node for SessionSender {
     }
 }
 
-/// Accepts every session, and sends only ACKs.
+/// Accepts every session. The receiver itself sends only ACKs.
 struct AcceptAll;
 
 impl Admission for AcceptAll {

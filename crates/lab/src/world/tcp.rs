@@ -9,7 +9,7 @@ use byway_sim::tcp::{self, MakeController, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// The fewest unacknowledged bytes that a source may have. A fast source may have those of one
+/// Unacknowledged bytes that a source of any rate may have. A fast source may have those of one
 /// second.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
 
@@ -75,8 +75,8 @@ pub fn requests(requests: &Requests, seed: u64, time: Duration) -> Vec<Request> 
     list(requests, random.next_u64(), Instant::ZERO + time)
 }
 
-/// Returns the list of requests. It depends only on the seed and on the plan's part about these
-/// requests.
+/// Returns the list of requests. It depends only on the seed, on the plan's part about these
+/// requests, and on the end of the run.
 pub(super) fn list(requests: &Requests, seed: u64, end: Instant) -> Vec<Request> {
     let start = Instant::ZERO + requests.start;
     let stop = requests.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));

@@ -156,7 +156,7 @@ pub(super) struct WangSource {
     next: Instant,
     /// Whether rates are set of which nothing can have come.
     sent: bool,
-    /// The bytes that had arrived before the interval.
+    /// The bytes that had arrived before the first bytes of this interval.
     before: Vec<u64>,
 }
 

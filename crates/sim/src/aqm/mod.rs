@@ -41,8 +41,8 @@ pub(crate) enum DequeueAqm {
 }
 
 impl DequeueAqm {
-    /// Makes an empty queue. `salt` is for a hash of flows. `None`: the discipline decides when a
-    /// packet arrives.
+    /// Makes an empty queue. `salt` is for a hash of flows. `None`: the discipline decides about a
+    /// packet at its arrival.
     pub(crate) fn new(discipline: &Discipline, salt: impl FnOnce() -> u64) -> Option<Self> {
         match discipline {
             Discipline::Codel(config) => Some(Self::One(Codel::new(config.clone()))),

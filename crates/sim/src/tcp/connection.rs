@@ -67,7 +67,8 @@ pub(super) struct Connection {
     pub fin_acked: bool,
     /// Whether the end of the peer's data was handled.
     pub ended: bool,
-    /// Whether unacknowledged data went to another path, and the peer has not confirmed this.
+    /// Whether unacknowledged data went to another path, and the peer has not confirmed that it
+    /// knows.
     pub skip: bool,
     pub skip_due: bool,
     /// Whether a segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).

@@ -122,7 +122,7 @@ struct CarriedConnection {
     name: (u64, bool),
     address: SocketAddr,
     peer: SocketAddr,
-    /// Whether the machine knows of the connection.
+    /// Whether the machine was told of the connection.
     told: bool,
     /// The deadline for a dialled connection to be established. `None`: it is established, or was
     /// accepted.

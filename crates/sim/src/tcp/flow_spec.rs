@@ -21,7 +21,7 @@ pub struct Subflow {
     pub local: Local,
     /// The address on which the receiving host listens.
     pub remote: SocketAddr,
-    /// Whether the controller treats the path as one through a relay.
+    /// Whether the controller is told that the path goes through a relay.
     pub proxied: bool,
 }
 

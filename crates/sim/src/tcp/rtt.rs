@@ -107,7 +107,8 @@ mod tests {
         assert_eq!((timeout(&rtt), rtt.min), (ms(200), ms(20)), "the least timeout");
     }
 
-    /// Linux's timeout (`__tcp_set_rto`) is the RTT plus its variation, at least 200 ms.
+    /// Linux's timeout (`__tcp_set_rto`) is the RTT plus its variation, which counts as at least
+    /// 200 ms.
     #[test]
     fn linux_adds_its_least_timeout_to_the_rtt() {
         let ms = Duration::from_millis;

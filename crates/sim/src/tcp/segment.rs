@@ -56,7 +56,7 @@ pub(super) struct Segment {
 pub(super) struct SynFields {
     /// The sender's port, 24 bits.
     pub port: u32,
-    /// The shift of the windows in the host's later segments (RFC 7323, 2.2).
+    /// Number of bits by which the windows of later segments are shifted (RFC 7323, 2.2).
     pub shift: u8,
     /// Whether the sender of the SYN accepts SACK blocks.
     pub sack: bool,
@@ -75,8 +75,8 @@ impl Segment {
         self.sacks.get(..self.sack_count).unwrap_or_default()
     }
 
-    /// Writes the segment before `data` bytes that are only a length. Returns the bytes written.
-    /// `None`: `out` is too short.
+    /// Writes the segment before `data` bytes that are only a length. Returns the number of bytes
+    /// written. `None`: `out` is too short.
     #[inline]
     pub(super) fn encode(&self, data: usize, out: &mut [u8]) -> Option<usize> {
         let mut size = HEADER_LEN;

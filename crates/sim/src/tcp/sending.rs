@@ -7,7 +7,7 @@ use super::segment::{FLAG_ACK, FLAG_FIN, FLAG_PROBE, FLAG_REPLY, FLAG_SKIP, FLAG
 use byway_control::Sent;
 use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 
-/// The shortest time between probes of a choked path. Four RTTs, if longer, take its place.
+/// The time between probes of a choked path, unless four RTTs are longer.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Connection {

@@ -12,7 +12,7 @@ pub(super) struct Arc {
     pub(super) direction: Direction,
 }
 
-/// The node and the direction from which a node is reached.
+/// The node from which a node is reached, and the direction between them.
 pub(super) type Reached = Option<(u32, Direction)>;
 
 /// The routes found so far. They are computed on demand, and forgotten when the network changes.

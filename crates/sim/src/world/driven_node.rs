@@ -17,8 +17,9 @@ pub trait Node: Any {
         let _ = now;
     }
 
-    /// Returns the time, on the node's own clock, of the application's next [`turn`](Self::turn),
-    /// even without an event. In this turn, it must set a later time or `None`.
+    /// Returns the time, on the node's own clock, at which the application wants its next
+    /// [`turn`](Self::turn) even if nothing happens before. In this turn, the application must set
+    /// a later time or `None`.
     fn alarm(&self) -> Option<Instant> {
         None
     }

@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 
 /// The number of wakes of a machine at one instant from which it counts as stuck.
 const ROUNDS_PER_INSTANT: u32 = 1_000;
-/// The number of datagrams that a machine sends at one instant from which it counts as endless.
+/// The most datagrams that a machine may send at one instant. With more it counts as endless.
 const DATAGRAMS_PER_INSTANT: u32 = 1 << 18;
 /// The most events at one instant, after which the simulation counts as stuck.
 const EVENTS_PER_INSTANT: u64 = 1 << 20;

@@ -153,7 +153,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// A repeated event may come before other events of the same instant.
+    /// A new event may come before the present event in the order of the same instant.
     #[test]
     fn an_event_happens_again_though_another_of_its_instant_comes_first() {
         let (mut events, now) = (Events::default(), Instant::from_millis(5));

@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Rebinds a socket, as a NAT does: the world now sees the socket at `address`, and the machine
-    /// does not know. Add routes for a new IP address.
+    /// is not told. Add routes for a new IP address.
     ///
     /// # Panics
     /// The address is taken, or there is no socket `local`.

@@ -216,8 +216,8 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. The node knows its sockets at once, but acts
-    /// only when the world runs.
+    /// Adds a node with a socket for each address. The node is told of its sockets at once, but
+    /// acts only when the world runs.
     ///
     /// # Panics
     /// If an address is taken.

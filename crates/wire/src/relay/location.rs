@@ -72,7 +72,7 @@ impl fmt::Debug for ReceiverTag {
 pub enum LocationAction {
     /// The relay is to remember the address that the greeting came from.
     Register = 1,
-    /// To look up the address that the relay remembers.
+    /// The relay is to return the address that it remembers.
     LookUp = 2,
 }
 

@@ -65,7 +65,7 @@ pub enum Reason {
     /// The relay remembers no receiver with this tag: none greeted it in the last two days, or
     /// since it started.
     NoReceiver = 18,
-    /// The relay's operator revoked the named relay word.
+    /// The relay's operator gave the relay word under a name, and revoked it.
     Revoked = 19,
 }
 

@@ -42,7 +42,7 @@ pub(super) struct InStream {
     /// The flow-control window of the stream.
     pub window: StreamWindow,
     pub interest: Interest,
-    /// Whether the owner knows of bytes to read, and has not read them all.
+    /// Whether the owner was told of bytes to read, and has not read them all.
     pub told: bool,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Streams {
     /// The limit on streams that the peer may open.
     places: StreamLimit,
     /// Streams of the peer that have ended in this direction, and perhaps not in the other. `None`:
-    /// nobody reads them.
+    /// nobody takes this list.
     ended: Option<Vec<StreamId>>,
     /// Number of streams that this host has opened. The peer may answer on these.
     opened_here: u64,
@@ -219,7 +219,7 @@ impl Streams {
         dropped
     }
 
-    /// Notes that the owner knows of the peer's reset.
+    /// Notes that the owner was told of the peer's reset.
     pub fn told_of_reset(&mut self, id: StreamId) {
         if let Some(stream) = self.live.get_mut(&id).sure() {
             stream.interest = Interest::ResetTold;

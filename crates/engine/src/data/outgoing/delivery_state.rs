@@ -56,7 +56,8 @@ impl DeliveryState {
         debug_assert!(self.repeated_to <= self.sent, "more is repeated than was sent: {self:?}");
     }
 
-    /// Counts the bytes in flight. Asserts that no lost byte was acknowledged.
+    /// Counts the bytes that were sent and are not acknowledged. Asserts that no lost byte was
+    /// acknowledged.
     pub fn recount_in_flight(&self) -> u64 {
         let is_missing = |(start, end)| self.acked.gaps(start, end).eq([(start, end)]);
         debug_assert!(self.lost.iter().all(is_missing), "lost and acknowledged: {self:?}");

@@ -67,7 +67,8 @@ impl PeerStreamLimit {
         told
     }
 
-    /// Returns the number of the peer's streams that ended in both directions since the last call.
+    /// Returns the number of the peer's streams that ended here since the last call, after they had
+    /// ended in the other direction.
     pub const fn take_answers_over(&mut self) -> u64 {
         core::mem::replace(&mut self.answers_over, 0)
     }

@@ -74,7 +74,7 @@ pub struct Internet {
     pub hosts: usize,
     /// The share of hosts with campus lines, as relays have. The others have home lines.
     pub campus: f64,
-    /// The share of edge networks that share one line to the rest of the Internet.
+    /// The share of edge networks that share one line to the rest of the Internet with others.
     pub common: f64,
     /// The hour of the day in UTC, from 0 to 23, which decides the cross traffic.
     pub hour: usize,
