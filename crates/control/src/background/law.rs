@@ -271,8 +271,7 @@ impl BackgroundPath {
     /// Whether the path's latest packet waited while it is not known for whom, and was sent after
     /// `free_at`, when another path's packet found no queue. An older one met another queue.
     pub fn waits_since(&self, free_at: Instant) -> bool {
-        let is_known = self.is_out() || self.start || self.queue.is_some();
-        self.above > 0 && self.waited_at >= free_at && !is_known
+        self.above > 0 && self.waited_at >= free_at && !(self.is_out() || self.start || self.queue.is_some())
     }
 
     /// When the latest packet was sent that did not wait.
