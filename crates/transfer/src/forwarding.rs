@@ -38,7 +38,7 @@ const MAX_QUEUED_EVENTS: usize = 256;
 const LINGER_TIME: Duration = Duration::from_millis(200);
 /// The silence of the receiver after which the user is told.
 const SILENCE_WARNING: Duration = Duration::from_secs(5);
-/// Time after which an equal warning is shown again.
+/// Time for which an equal warning is not shown again.
 const WARNING_REPEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The most different warnings that are remembered.
 const MAX_KEPT_WARNINGS: usize = 64;

@@ -49,7 +49,7 @@ impl Role {
         }
     }
 
-    /// Returns a warning if other hosts may not find this one at these addresses. `None`: they can.
+    /// Returns a warning if other hosts may not find this one at these addresses. `None`: they may.
     #[must_use]
     pub fn warning(self, addresses: &[SocketAddr]) -> Option<String> {
         let (purpose, name, carriers) = (self.purpose(), self.name(), self.carriers());

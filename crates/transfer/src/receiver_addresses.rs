@@ -90,7 +90,7 @@ impl DirectAddresses {
         self.names.iter().any(|host| !host.name.is_localhost())
     }
 
-    /// Returns a warning if other hosts may not find this one in its `role`. `None`: they can.
+    /// Returns a warning if other hosts may not find this one in its `role`. `None`: they may.
     #[must_use]
     pub fn warning(&self, role: Role) -> Option<String> {
         if self.is_named() { None } else { role.warning(&self.addresses) }

@@ -215,7 +215,7 @@ pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAd
     found
 }
 
-/// Returns all addresses of this host.
+/// Returns all addresses of this host at which other hosts may reach it.
 #[must_use]
 pub fn own_addresses() -> Vec<IpAddr> {
     interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()

@@ -88,7 +88,7 @@ pub enum TicketError {
     /// Begins like nothing byway prints.
     #[error("this is not a ticket: one begins with byway1- or byway2- and is printed by `byway recv`")]
     Unknown,
-    /// The text is a relay word, a registry word or a key.
+    /// The text is a relay word or a public key.
     #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
     OtherKind(&'static str),
     /// Printed by a byway that speaks another version.

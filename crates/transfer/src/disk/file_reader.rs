@@ -32,8 +32,8 @@ const PIPE_BYTES: usize = 64 << 10;
 const WAKE_BYTES: usize = 256 << 10;
 /// Bytes of `WAKE_BYTES` for which each reply counts, in addition to its payload.
 const ANSWER_COST_BYTES: usize = 4 << 10;
-/// Time before counting starts. A transfer that ends within this time is never counted, as counting
-/// costs as much as finding the files to send.
+/// Time before counting starts. If the sender finds all files within this time, they are not
+/// counted, as counting costs as much as finding them.
 const COUNT_DELAY: Duration = Duration::from_millis(300);
 /// The value of a total that is still being counted.
 pub(crate) const UNKNOWN_TOTAL: u64 = u64::MAX;
@@ -70,7 +70,8 @@ pub(crate) enum DiskReply {
         /// Bytes in all, once that is known.
         total: Option<u64>,
     },
-    /// Reports were read. The objects in it failed at the receiver, so their data need not be sent.
+    /// Reports were read. The objects in `failed` failed at the receiver, so their data need not
+    /// be sent.
     Reports {
         failed: Vec<ObjectId>,
         /// The rate in bytes per second that the receiver permits. `None`: these reports name no

@@ -36,8 +36,8 @@ pub struct ProcessStatus {
     pub pid: u32,
     /// The start of the process, in seconds since 1970.
     pub since: u64,
-    /// The peer, as the command line names it. `None`: the command line has a ticket, or there are
-    /// several peers.
+    /// The peer, as the command line names it. `None`: the command line has a ticket, or there is
+    /// no single peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// Addresses on which the process listens.

@@ -57,7 +57,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of a running relay. Its bytes include a reserve that the relay will carry
+    /// Takes a snapshot of a running relay. Its bytes include a reserve that the relay may carry
     /// next.
     pub(super) fn of(relay: &mut Relay, now: Instant) -> Self {
         let (used, reserve) = relay.to_keep(now);

@@ -295,7 +295,7 @@ impl SessionKeeper {
         endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
     }
 
-    /// Whether the session has ended, and the receiver knows.
+    /// Whether there is no session, or it is over and needs to send nothing more.
     #[must_use]
     pub fn is_gone(&self, endpoint: &Endpoint) -> bool {
         self.handle().and_then(|handle| endpoint.connection(handle)).is_none_or(Connection::is_closed)

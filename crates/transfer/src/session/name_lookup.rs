@@ -84,7 +84,8 @@ struct KnownName {
     question: Question,
     /// The addresses from the last lookup that found any.
     found: Vec<IpAddr>,
-    /// Why the last lookup found no addresses. `None`: it found some, or has not ended.
+    /// Why the last lookup found no addresses. `None`: it found some, or no lookup has ended
+    /// yet.
     trouble: Option<NoAddress>,
     /// The last trouble of which a person was warned.
     warned: Option<NoAddress>,

@@ -78,7 +78,7 @@ pub enum NoAnswer {
         name: HostName,
         /// Why the name leads to no address.
         why: NoAddress,
-        /// The replies from the addresses that are known without a name. `None`: there are none.
+        /// Why nobody answers at the addresses that are known. `None`: there are none.
         rest: Option<Box<NoAnswer>>,
     },
 }
