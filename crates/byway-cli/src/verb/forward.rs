@@ -150,7 +150,8 @@ fn watch(
     LimitControl::interrupt(signals, forwarding, output);
     loop {
         let is_told = met && untold.is_none();
-        let news = forwarding.next(if is_told { STANDING_POLL_INTERVAL } else { TELLING_POLL_INTERVAL });
+        let patience = if is_told { STANDING_POLL_INTERVAL } else { TELLING_POLL_INTERVAL };
+        let news = forwarding.next(limits.patience(patience));
         let idle = news.is_none();
         match news {
             Some(TransferEvent::Begun) => {

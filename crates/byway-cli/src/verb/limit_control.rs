@@ -9,7 +9,8 @@ use anyhow::Result;
 use byway_net::Owner;
 use byway_transfer::host_status::StatusBoard;
 use byway_transfer::limits::rate_timetable::RateTimetable;
-use byway_transfer::{EventLoop, LimitChoice, LimitWish, LimitedDirection};
+use byway_transfer::{EventLoop, LimitChoice, LimitedDirection};
+use std::time::Duration;
 
 /// The bandwidth limits of a command, over all attempts of its transfer.
 pub(super) struct LimitControl {
@@ -39,15 +40,15 @@ impl LimitControl {
         self.choice.highest()
     }
 
-    /// Changes the limits that hold from the next look on.
-    const fn set(&mut self, wish: LimitWish) {
-        self.choice.set(wish);
+    /// How long may be waited until the next look: `longest`, or until the timetable changes.
+    pub fn patience(&self, longest: Duration) -> Duration {
+        self.choice.until_change().map_or(longest, |change| change.min(longest))
     }
 
     /// Applies the limits of this moment, and emits an event if they changed.
     pub fn look<O: Owner>(&mut self, signals: &Signals, running: &EventLoop<O>, output: &mut Output) {
         if let Some(wish) = output.status().and_then(StatusBoard::take_limits) {
-            self.set(wish);
+            self.choice.set(wish);
         }
         if let Some(event) = self.turn(signals.take_limit_toggle()) {
             running.set_limits(self.limits);
@@ -83,6 +84,7 @@ impl LimitControl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_transfer::LimitWish;
 
     fn control(direction: LimitedDirection, limits: &str) -> LimitControl {
         LimitControl::new(direction, &limits.parse().unwrap()).unwrap()
@@ -101,26 +103,26 @@ mod tests {
         let mut control = control(LimitedDirection::Down, "5:7");
         assert_eq!((control.limits().down, control.highest().down), (Some(7), Some(7)));
         assert_eq!(told(&mut control, false), None);
-        control.set(LimitWish::Set(RateLimits { up: Some(1), down: Some(9) }));
+        control.choice.set(LimitWish::Set(RateLimits { up: Some(1), down: Some(9) }));
         assert_eq!(control.limits().down, Some(7), "until the next look");
         assert_eq!(told(&mut control, false), Some(Some(9)));
         assert_eq!((told(&mut control, false), control.limits().down), (None, Some(9)));
         assert_eq!(told(&mut control, true), Some(None));
         assert_eq!(told(&mut control, true), Some(Some(9)));
-        control.set(LimitWish::Set(RateLimits::default()));
+        control.choice.set(LimitWish::Set(RateLimits::default()));
         assert_eq!(told(&mut control, false), Some(None));
         assert!(matches!(control.turn(true), Some(Event::Warning { .. })));
-        control.set(LimitWish::Own);
+        control.choice.set(LimitWish::Own);
         assert_eq!(told(&mut control, false), Some(Some(7)));
     }
 
     #[test]
     fn a_forward_tells_both_directions() {
         let mut control = control(LimitedDirection::Both, "off:7");
-        control.set(LimitWish::Set(RateLimits { up: None, down: Some(8) }));
+        control.choice.set(LimitWish::Set(RateLimits { up: None, down: Some(8) }));
         let line = control.turn(false).unwrap().to_line();
         assert!(line.contains(r#""bytes_per_second":8,"directions":{"up":null,"down":8}"#), "{line}");
-        control.set(LimitWish::Set(RateLimits { up: Some(2), down: None }));
+        control.choice.set(LimitWish::Set(RateLimits { up: Some(2), down: None }));
         let line = control.turn(false).unwrap().to_line();
         assert!(line.contains(r#""bytes_per_second":2,"directions":{"up":2,"down":null}"#), "{line}");
     }

@@ -265,8 +265,8 @@ fn serve(
     let mut last = Exit::Ok;
     LimitControl::interrupt(signals, receiving, output);
     loop {
-        let news =
-            receiving.next(if lent.is_lending() { LENDING_POLL_INTERVAL } else { STANDING_POLL_INTERVAL });
+        let patience = if lent.is_lending() { LENDING_POLL_INTERVAL } else { STANDING_POLL_INTERVAL };
+        let news = receiving.next(limits.patience(patience));
         let idle = news.is_none();
         if !once {
             // Before the result of the transfer that bound it.

@@ -187,15 +187,25 @@ fn a_timetable_changes_the_limits_of_both_sides_as_the_clock_passes_its_entries(
 }
 
 #[test]
-fn a_forward_follows_its_timetable_and_tells_both_limits() {
+fn an_idle_forward_follows_its_timetable_and_tells_both_limits() {
     let place = Place::new();
     let (_receiver, ticket) = place.recv(&["in", "--allow-forward", "127.0.0.1:9"]);
     let timetable = each_minute("40K:off", "20K:30K");
     let forward = ["forward", "0:127.0.0.1:9", "--to", &ticket, "--json", "--bwlimit", &timetable];
-    let mut command = place.command("forwarder", &forward);
-    command.env("TZ", zone_before(8, 4));
-    let mut forwarder = Running::start(command);
+    // A machine that is too busy to begin before the change waits for the next one.
+    let (mut forwarder, change) = [4, 20, 50]
+        .into_iter()
+        .find_map(|lead| {
+            let change = now() + lead;
+            let mut command = place.command("forwarder", &forward);
+            command.env("TZ", zone_before(8, lead));
+            let mut forwarder = Running::start(command);
+            forwarder.event("connected");
+            (now() < change).then_some((forwarder, change))
+        })
+        .unwrap();
     let limits = forwarder.event("limit")["directions"].clone();
+    assert!(now() < change + 55, "it slept over the change");
     let shown = (limits["up"].as_u64().unwrap() >> 10, limits["down"].as_u64().map(|limit| limit >> 10));
     assert!([(40, None), (20, Some(30))].contains(&shown), "{limits}");
     forwarder.signal("TERM");

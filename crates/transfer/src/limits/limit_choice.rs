@@ -5,6 +5,7 @@ use crate::limits::local_clock::{LocalClock, LocalClockError};
 use crate::limits::rate_timetable::RateTimetable;
 use crate::limits::time_of_day::LocalTime;
 use crate::units::RateLimits;
+use std::time::Duration;
 
 /// The directions that a program limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,14 @@ impl LimitChoice {
             return RateLimits::default();
         }
         self.direction.of(self.set.unwrap_or_else(|| self.timetable.limits_at(now.time_of_day())))
+    }
+
+    /// Returns the time until the timetable applies other limits, if nobody sets the clock. `None`:
+    /// its limits never change, or it is not heeded at present.
+    #[must_use]
+    pub fn until_change(&self) -> Option<Duration> {
+        let clock = self.clock.filter(|_| self.set.is_none() && !self.is_lifted)?;
+        self.timetable.until_change(clock.now())
     }
 
     /// Returns the highest limits in the timetable.
@@ -144,6 +153,23 @@ mod tests {
         assert!(choice.toggle() && choice.limits() == up(4));
         choice.set(LimitWish::Own);
         assert_eq!(choice.limits_at(LocalTime::new(8 * 3_600)), up(6));
+    }
+
+    #[cfg(feature = "local-time")]
+    #[test]
+    fn the_next_change_is_that_of_a_timetable_which_is_heeded() {
+        let timetable = "00:00,5 08:00,6".parse().unwrap();
+        let mut choice = LimitChoice::new(LimitedDirection::Up, timetable).unwrap();
+        assert!(choice.until_change().is_some_and(|change| change <= Duration::from_hours(16)));
+        choice.set(LimitWish::Set(up(3)));
+        assert_eq!(choice.until_change(), None);
+        choice.set(LimitWish::Own);
+        assert!(choice.until_change().is_some() && choice.toggle());
+        assert_eq!(choice.until_change(), None);
+        assert_eq!(
+            LimitChoice::new(LimitedDirection::Up, "5".parse().unwrap()).unwrap().until_change(),
+            None
+        );
     }
 
     #[test]
