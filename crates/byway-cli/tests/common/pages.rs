@@ -82,6 +82,10 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway lab run --quick", "all experiments take minutes"),
     ("byway lab run lossy.toml --emulate ", "it takes four minutes"),
     ("byway lab harm", "it takes 16 minutes"),
+    (
+        "byway lab harm --simulated --rate 100 ",
+        "docs/lab.md has a line of the kind, which takes 8 s of a processor",
+    ),
     ("byway lab harm --against cubic,byway ", "it takes two minutes"),
     ("byway lab scoreboard --quick", "it takes minutes with a build for tests"),
     ("byway lab scoreboard --seeds 5", "it takes hours"),

@@ -168,7 +168,7 @@ fn asked(place: &Place) -> Terminal {
                 [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"50 packets\"\n\
                 [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\n";
     std::fs::write(place.path("long.toml"), plan).unwrap();
-    let run = place.command("here", &["lab", "run", "long.toml", "--seeds", "1000000"]);
+    let run = place.command("here", &["lab", "run", "long.toml", "--seeds", "1000000", "--jobs", "1"]);
     let mut terminal = Terminal::of(run, true);
     terminal.until(|screen| screen.contains("go on? [Y/n]"));
     assert!(terminal.contents().contains("`byway lab tasks` spreads"), "{}", terminal.contents());
