@@ -6,11 +6,20 @@ use byway_wire::Instant;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// How a connection leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Departure {
+    /// It stays in this host, or has no route.
+    Nowhere,
+    /// By the interface of this index.
+    By(u32),
+}
+
 /// Knows by which interfaces connections leave, and reads the counters if it is only one.
 #[derive(Debug, Default)]
 pub(crate) struct InterfaceWatch {
-    /// Connections by interface. Those without an interface stay in this host, or have no route.
-    connections: BTreeMap<Option<u32>, usize>,
+    /// The number of connections that leave in each way.
+    connections: BTreeMap<Departure, usize>,
     traffic: Option<RouteTraffic>,
 }
 
@@ -24,26 +33,27 @@ pub(crate) struct WatchLook {
 }
 
 impl InterfaceWatch {
-    /// A connection to this address is there. Returns the interface by which it leaves.
-    pub fn on_opened(&mut self, target: IpAddr) -> Option<u32> {
+    /// A connection to this address is there. Returns how it leaves.
+    pub fn on_opened(&mut self, target: IpAddr) -> Departure {
         let interface = if target.is_loopback() {
             None
         } else {
             source_for(target).and_then(|source| way_out(source, target).ok()?)
         };
-        *self.connections.entry(interface).or_default() += 1;
+        let departure = interface.map_or(Departure::Nowhere, Departure::By);
+        *self.connections.entry(departure).or_default() += 1;
         if interface.is_some() {
             self.traffic.get_or_insert_with(|| RouteTraffic::new(target)).turn(target);
         }
-        interface
+        departure
     }
 
-    /// A connection that left by this interface is over.
-    pub fn on_over(&mut self, interface: Option<u32>) {
-        if let Some(count) = self.connections.get_mut(&interface) {
+    /// A connection that left so is over.
+    pub fn on_over(&mut self, departure: Departure) {
+        if let Some(count) = self.connections.get_mut(&departure) {
             *count -= 1;
             if *count == 0 {
-                self.connections.remove(&interface);
+                self.connections.remove(&departure);
             }
         }
     }
@@ -54,7 +64,9 @@ impl InterfaceWatch {
             return WatchLook { is_new: false, shown: None };
         };
         let look = traffic.look(now);
-        let shown = look.bytes.filter(|_| self.connections.contains_key(&traffic.interface()));
+        let is_theirs =
+            traffic.interface().is_some_and(|it| self.connections.contains_key(&Departure::By(it)));
+        let shown = look.bytes.filter(|_| is_theirs);
         WatchLook {
             is_new: look.is_new,
             shown: shown.map(|(sent, received)| InterfaceCounters { sent, received }),
@@ -73,20 +85,19 @@ mod tests {
         let mut watch = InterfaceWatch::default();
         assert_eq!(watch.look(now).shown, None, "nobody is connected");
         let here = watch.on_opened(Ipv4Addr::LOCALHOST.into());
-        assert_eq!((here, watch.look(now).shown), (None, None));
+        assert_eq!((here, watch.look(now).shown), (Departure::Nowhere, None));
         watch.on_over(here);
         assert!(watch.connections.is_empty());
         // An interface that is there in every host stands for an uplink.
         let mut traffic = RouteTraffic::new(Ipv4Addr::LOCALHOST.into());
         traffic.look(now);
-        let one = traffic.interface();
-        assert!(one.is_some());
+        let one = Departure::By(traffic.interface().unwrap());
         watch.traffic = Some(traffic);
         watch.connections.insert(one, 1);
         assert!(watch.look(now).shown.is_some());
-        watch.connections.insert(Some(u32::MAX), 1);
+        watch.connections.insert(Departure::By(u32::MAX), 1);
         assert_eq!(watch.look(now).shown, None, "connections leave by two");
-        watch.on_over(Some(u32::MAX));
+        watch.on_over(Departure::By(u32::MAX));
         assert!(watch.look(now).shown.is_some());
     }
 }

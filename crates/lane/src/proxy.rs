@@ -1,6 +1,6 @@
 //! Listens on loopback, dials the targets of programs, and joins their connections.
 
-use crate::interface_watch::InterfaceWatch;
+use crate::interface_watch::{Departure, InterfaceWatch};
 use crate::paced_target::{PacedStream, PacedTarget, WriteLimit};
 use crate::program_dialog::{AnswerLanguage, ProgramDialog, answer};
 use crate::uplink::{TargetAcknowledged, Uplink, UplinkFigures};
@@ -116,8 +116,8 @@ struct Connection {
     state: LaneState,
     /// Whether the connection is in the queue of those that wait for a lease.
     waits_for_lease: bool,
-    /// The interface by which the connection to the target leaves, once there is one.
-    interface: Option<Option<u32>>,
+    /// How the connection to the target leaves, once there is one.
+    departure: Option<Departure>,
     /// Bytes that were counted among all.
     counted: [u64; 2],
 }
@@ -244,7 +244,7 @@ impl Proxy {
             awaits: None,
             state: LaneState::Asking(ProgramDialog::default()),
             waits_for_lease: false,
-            interface: None,
+            departure: None,
             counted: [0; 2],
         });
         let watched = self.slots.get_mut(number).map(|it| self.watch.add(&it.program, Token(number)));
@@ -338,7 +338,7 @@ impl Proxy {
                 if let Some(language) = connection.awaits.take() {
                     answer(&mut connection.program, language, Ok(()));
                 }
-                connection.interface = Some(self.interfaces.on_opened(paced.address()));
+                connection.departure = Some(self.interfaces.on_opened(paced.address()));
                 connection.state = LaneState::Open(target, Box::new(paced), Splice::default());
                 self.figures.opened += 1;
                 self.slots.set_end(number, None);
@@ -362,8 +362,8 @@ impl Proxy {
     fn end(&mut self, number: Number) -> Option<Connection> {
         let mut connection = self.slots.remove(number)?;
         self.accepts |= std::mem::take(&mut self.is_full);
-        if let Some(interface) = connection.interface {
-            self.interfaces.on_over(interface);
+        if let Some(departure) = connection.departure {
+            self.interfaces.on_over(departure);
         }
         match std::mem::replace(&mut connection.state, LaneState::Asking(ProgramDialog::default())) {
             LaneState::Open(_, target, _) | LaneState::Flushing(target) => target.leave(&mut self.uplink),

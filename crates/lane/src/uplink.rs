@@ -29,9 +29,9 @@ const FIRST_BASE: Duration = Duration::from_millis(50);
 const RUN_SEGMENTS: usize = 2;
 /// The lane grows as this many transfers of the class together. It stands for all uploads of a
 /// host, and grows from half of a line to all of it in a second or two between two requests.
-/// Measured at 4, 8 and 12 Mbit/s beside requests: with 1 it uses .49 to .86 of the rest, and with
-/// 4 to 16 it uses .85 to .87. At 3 Mbit/s it costs: requests take 1.80 times as long as alone,
-/// where they took 1.54.
+/// Measured at 4, 8 and 12 Mbit/s beside requests: with 1 it uses .49 to .86 of the rest. With 4
+/// to 16 it uses .85 to .87. At 3 Mbit/s requests take 1.80 times as long as alone. With 1 they
+/// take 1.54 times as long.
 const GROWTH_FLOWS: f64 = 8.0;
 /// On a line of a lower known rate, in bytes per second, a run is one segment, and two of them in
 /// a row are one connection's: whatever the host sends then waits for one segment at most.

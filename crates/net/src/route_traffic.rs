@@ -38,7 +38,7 @@ impl RouteTraffic {
         Self { towards, route: None, traffic: None, asked_at: None }
     }
 
-    /// Has the counters be those of the interface to this address.
+    /// From now on the counters are those of the interface to this address.
     pub fn turn(&mut self, towards: IpAddr) {
         if self.towards != towards {
             (self.towards, self.asked_at) = (towards, None);

@@ -4,7 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`interface_counters`] | the counters, and what passed between two looks at them |
-//! | [`unseen_bytes`] | what byway sent and the counters have yet to show; so, what the host itself sends |
+//! | [`unseen_bytes`] | what byway sent and the counters have yet to show: the rest is what the host sends |
 //! | [`recent_unseen`] | the same, for whoever does not know how the interface counts headers |
 //! | [`host_traffic`] | what the host sends, and how long the line needs for it |
 //! | [`carried_rate`] | the rate that the line was seen to carry in a window |

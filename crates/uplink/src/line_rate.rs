@@ -24,7 +24,7 @@ const MIN_QUEUE_INTERVAL: Duration = Duration::from_millis(300);
 const MIN_QUEUES: u32 = 2;
 /// Of all queues in this time, the greatest rate is kept.
 const SAMPLE_TIME: Duration = Duration::from_secs(8);
-/// The line's rate is the greatest of so many: of the last 24 to 32 seconds.
+/// The number of samples whose greatest rate is the line's: those of the last 24 to 32 seconds.
 const MAX_SAMPLES: usize = 4;
 /// The part of the line's rate at which byway stays: the queue of a burst drains, and an error of
 /// the rate makes no queue.
