@@ -23,9 +23,10 @@ pub use transfer::{
 
 use crate::exit::Exit;
 use crate::messages;
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 pub use bars::transfer_lines;
 
+use anyhow::{Context as _, Result};
 use bars::Bars;
 use byway_net::{NOTIFY_READY, notify};
 use byway_terminal::Painter;
@@ -118,12 +119,17 @@ impl Output {
         Self { json, answers, stderr: person, columns, signals: None, status: None }
     }
 
-    /// Sets the signals that stop output: after one, a slow reader delays the program only shortly.
-    pub fn heed(&mut self, signals: &Signals) {
+    /// Catches signals. After one that stops, a slow reader delays the program only shortly.
+    ///
+    /// # Errors
+    /// The system refuses a handler or a thread.
+    pub fn catch_signals(&mut self, hangup: Hangup) -> Result<Signals> {
+        let signals = Signals::install(hangup).context(messages::common::CANNOT_CATCH_SIGNALS)?;
         self.signals = Some(signals.clone());
+        Ok(signals)
     }
 
-    /// Whether the signals set by [`heed`](Self::heed) ask for a stop.
+    /// Whether a signal that was caught asks for a stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.signals.as_ref().is_some_and(|signals| signals.stop().is_some())

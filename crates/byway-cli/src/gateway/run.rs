@@ -62,8 +62,7 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     if let Ok(state) = global.state() {
         output.publish("gateway", None, &state);
     }
-    let signals = Signals::install(Hangup::Reload).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Reload)?;
     let mut lending = GatewayRelays::start(&config, &identity, state)?;
     let gating = RunningGateway::start(gateway, tun, sockets)?;
     // Last at the start and first at the end: packets that the gateway cannot carry take the

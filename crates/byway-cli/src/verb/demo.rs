@@ -5,7 +5,7 @@ use crate::args::verbs::Demo;
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
-use crate::signals::{Hangup, Signals};
+use crate::signals::Hangup;
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
 use byway_demo::lines::{DEFAULT_BYTES, PathSpec, lines};
@@ -23,8 +23,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     let (source, bytes) = source(arguments, scratch.path())?;
     let lines = lines(bytes);
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     let network = DemoNetwork::new(&lines)?;
     let round = |name: &str, detours: bool, output: &mut Output| {
         output.say(&messages::demo::sending_over(name));

@@ -11,7 +11,7 @@ use crate::marking::dscp;
 use crate::messages;
 use crate::output::{Event, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use byway_engine::Config;
 use byway_forward_host::Listening;
 use byway_net::Clock;
@@ -99,8 +99,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     config.incoming.memory = receiving_window(limits.highest().down, config.incoming.memory);
     // One that is over here may live on at the other side for a while.
     config.incoming.streams = config.incoming.streams.max(2 * most);
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("forward", peer, &state);
     let forwarding = Forwarding::start(ForwardingPlan {
         identity: state.identity()?,

@@ -8,8 +8,8 @@ use crate::gateway::config_file::{self, GatewayConfig};
 use crate::gateway::run;
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
-use crate::signals::{Hangup, Signals};
-use anyhow::{Context as _, Result};
+use crate::signals::Hangup;
+use anyhow::Result;
 use byway_gateway::joining::JoinState;
 use byway_gateway_host::joining::Association;
 use std::time::Duration;
@@ -49,8 +49,7 @@ fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<E
 fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exit> {
     let identity = global.state()?.identity()?;
     let association = Association::start(&identity, asked.gateway, asked.ports.clone())?;
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     let (host, at) = (association.host(), asked.gateway.address);
     let ports: Vec<String> = asked.ports.iter().map(ToString::to_string).collect();
     let exit = loop {

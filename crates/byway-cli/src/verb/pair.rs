@@ -5,8 +5,8 @@ use crate::args::pairing::Pair;
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
-use crate::signals::{Hangup, Signals};
-use anyhow::{Context as _, Result};
+use crate::signals::Hangup;
+use anyhow::Result;
 use byway_transfer::pairing::{
     Introduction, PairingCode, PairingError, PairingNews, PairingPlan, keep_peer, pair,
 };
@@ -68,8 +68,7 @@ pub(super) fn run(global: &Global, arguments: &Pair, output: &mut Output) -> Res
         output.say_lines(messages::pairing::GIVES_NO_TICKET);
     }
     let introduction = Introduction { name: own_name(), key, ticket };
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     let mut stop = None;
     let mut broken = Ok(());
     let told = pair(&PairingPlan { relay, word, code, introduction, seed: byway_net::seed()? }, |news| {

@@ -110,8 +110,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         sockets,
         config,
     })?;
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("recv", None, &state);
     let GreetedRelays { greeted, troubles: unreachable, .. } =
         greet_relays(&receiving, &words, RELAY_GREETING_TIMEOUT);

@@ -5,7 +5,7 @@ use crate::args::registry::{Registry, RegistryCommand, WordIssue};
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
-use crate::signals::{Hangup, Signals};
+use crate::signals::Hangup;
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
@@ -188,8 +188,7 @@ fn serve(
     if !probe_sockets.is_empty() {
         sockets.extend(sockets::serving(&probe_sockets, 0)?);
     }
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("registry", None, &global.state()?);
     let running = Running::start(RegistryPlan { keeper, sockets, addresses: addresses.clone(), probe_from })?;
     let page = arguments.http.map(|address| operator_http::serve(address, running.view())).transpose()?;

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Fields, LendingReport, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
 use byway_transfer::local_address::local_addresses;
@@ -110,8 +110,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let serve_pages = |address| byway_relay_http::serve(address, relaying.counters_reader());
     #[cfg(feature = "view")]
     let pages = arguments.http.map(serve_pages).transpose()?;
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("relay", None, &state);
     if let Some(board) = output.status() {
         board.refreshes(relaying.asker());

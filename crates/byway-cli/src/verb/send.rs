@@ -13,7 +13,7 @@ use crate::messages;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::units::Rate;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
 use byway_files::{SourceOptions, names_contents};
@@ -117,8 +117,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             config: Config { cap, dscp, ..Config::default() },
         })
     };
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     if arguments.dry_run {
         let found = dry_run::look(plan(limits.limits().up, None)?, &signals, output)?;
         return dry_run::conclude(&paths, (&source_options(arguments), selection), found, output);

@@ -92,8 +92,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         config: receiving_config(None, Some(arguments.memory - record_memory)),
         record_memory: usize::try_from(record_memory).unwrap_or(usize::MAX),
     })?;
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("sink", None, &state);
     ticket.relays = greet(&sink, &words, output);
     let text = ticket.to_string();

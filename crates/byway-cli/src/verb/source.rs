@@ -153,8 +153,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             long_lines: 0,
         });
     }
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     output.publish("source", None, &state);
     output.emit(&Event::told(
         "ready",

@@ -5,7 +5,7 @@ use crate::args::status::Status;
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Event, Outcome, Output, Progress, printable, short_key, transfer_lines};
-use crate::signals::{Hangup, Signals};
+use crate::signals::Hangup;
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
 use byway_transfer::host_status::{
@@ -46,8 +46,7 @@ pub(super) fn run(global: &Global, arguments: &Status, output: &mut Output) -> R
         output.emit(&Event::result("status", Exit::Ok, Outcome::Nothing {}));
         return Ok(Exit::Ok);
     }
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     let mut known = 0;
     loop {
         let mut found = look()?;

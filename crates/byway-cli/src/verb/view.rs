@@ -4,16 +4,15 @@ use crate::args::{Global, view::View};
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
-use crate::signals::{Hangup, Signals};
-use anyhow::{Context as _, Result};
+use crate::signals::Hangup;
+use anyhow::Result;
 use byway_transfer::host_status::History;
 use byway_view::{ViewPlan, Words, open_in_browser};
 use std::sync::mpsc::sync_channel;
 
 /// Serves the page until a signal.
 pub(super) fn run(global: &Global, arguments: &View, output: &mut Output) -> Result<Exit> {
-    let signals = Signals::install(Hangup::Stop).context(messages::common::CANNOT_CATCH_SIGNALS)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     super::status::warn_if_untold(output);
     let page = byway_view::View::serve(ViewPlan {
         listen: arguments.listen,

@@ -29,8 +29,8 @@ impl MPath {
     }
 
     /// The probability that a unit of growth goes to a proxied path: `(w0/W) rho + (W - w0)/W`
-    /// (mPath, eq. 1). `w0` is the direct path's window. `W` is the sum of all windows. `rho` is the
-    /// share of proxied paths that have not met loss.
+    /// (mPath, eq. 1). `w0` is the direct path's window. `W` is the sum of all windows. `rho` is
+    /// the share of proxied paths that have not met loss.
     #[must_use]
     pub fn probability(&self) -> f64 {
         let (mut direct, mut total, mut proxied, mut clean) = (0.0, 0.0, 0.0, 0.0);

@@ -3,7 +3,7 @@
 use crate::args::lab::LabFuzz;
 use crate::exit::Exit;
 use crate::output::{Event, Fields, Outcome, Output};
-use crate::signals::{Hangup, Signals};
+use crate::signals::Hangup;
 use anyhow::{Context as _, Result};
 use byway_field::Error;
 use byway_field::fuzz::{self, FuzzCounts, FuzzEvent, WorldSeeds};
@@ -22,8 +22,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
         // Before the world runs: whoever looks for a world that does not end can stop it.
         write(file, seed, None)?;
     }
-    let signals = Signals::install(Hangup::Stop)?;
-    output.heed(&signals);
+    let signals = output.catch_signals(Hangup::Stop)?;
     let stop = || signals.stop().is_some();
     let mut last = None;
     let counts = fuzz::run(&seeds, stop, |news| {

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// flag is static, since threads read it until the process ends.
 pub(super) fn cancellation(output: &mut Output) -> Result<(&'static AtomicBool, Signals)> {
     static CANCEL_FLAG: AtomicBool = AtomicBool::new(false);
-    let signals = Signals::install(Hangup::Stop)?;
+    let signals = output.catch_signals(Hangup::Stop)?;
     signals.wake_by(|| CANCEL_FLAG.store(true, Ordering::Relaxed));
-    output.heed(&signals);
     Ok((&CANCEL_FLAG, signals))
 }
