@@ -4,9 +4,10 @@ use crate::address_sockets::{AddressChange, AddressSockets};
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::connections::Connections;
-use crate::device::DeviceSource;
 use crate::driver_control::Control;
 use crate::links::{Link, Links, SocketFull};
+use crate::owned_machine::{Driven, OwnedMachine};
+use crate::owner::{LoopControl, Owner};
 use crate::pending_dials::PendingDials;
 use crate::receive_batch::{Inbox, ReceiveResult};
 use crate::send_backlog::Outbox;
@@ -16,7 +17,6 @@ use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
 use crate::tcp_limits::TcpLimits;
 use crate::timed_wait::{WaitEvent, Waiter};
-use crate::watched_fds::Ready;
 use byway_wire::{
     ConnectionChange, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,
@@ -24,64 +24,6 @@ use byway_wire::{
 use smallvec::SmallVec;
 use std::io;
 use std::net::SocketAddr;
-
-/// The owner of a machine: the application's code, which runs on the driver's thread.
-pub trait Owner: Send {
-    /// The machine that the owner has.
-    type Machine: Machine + Send;
-
-    /// Called after each wait, before the driver hands input (for example received datagrams) to
-    /// the protocol, `machine`. Here the owner can tell `machine` what it must know before it
-    /// handles this input. Must not block.
-    fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
-
-    /// Handles a ready descriptor that the owner entered in the driver's [`Watch`](crate::Watch).
-    /// Called before the turn. Must not block.
-    fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
-
-    /// Called after `machine` was handed input, after each wake-up by the [`Waker`](crate::Waker),
-    /// at the deadlines of `machine` and of the owner, or without cause. Then the driver sends what
-    /// `machine` writes. Must not block, because the sockets wait meanwhile.
-    fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
-
-    /// Sockets and TCP connections that the owner opened in this turn, for the driver to take over.
-    /// Each new socket gets the next number, for example `Local(2)` after two sockets. TCP
-    /// connections have [numbers of their own](Local::connection).
-    fn opened(&mut self) -> Vec<Carrier> {
-        Vec::new()
-    }
-
-    /// Returns the latest time of the next turn. It is asked after each turn.
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    /// A device, for example a TUN device, that the driver watches beside its sockets. The driver
-    /// calls `turn` whenever the device has something to read. It asks for the device once, before
-    /// the first `turn`.
-    fn device(&self) -> Option<DeviceSource> {
-        None
-    }
-
-    /// Called once, after the last turn, whatever ended the driver. Here the owner hangs up
-    /// channels on which other threads wait. The driver hands the owner back only to who joins its
-    /// thread.
-    fn ended(&mut self) {}
-
-    /// The buffer limits of TCP connections. They are asked once, before the first turn.
-    fn depth(&self) -> TcpLimits {
-        TcpLimits::default()
-    }
-}
-
-/// Whether a driver continues after a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoopControl {
-    /// The driver goes on.
-    Continue,
-    /// The driver sends what it can without waiting, and ends.
-    Stop,
-}
 
 /// The result of a driver that ended.
 #[derive(Debug)]
@@ -138,10 +80,22 @@ pub fn run<O: Owner>(
     clock: Clock,
     control: &Control,
 ) -> Finished<O> {
+    let mut driven = OwnedMachine { machine, owner };
+    let (sockets, outcome) = drive(&mut driven, sockets, clock, control);
+    driven.owner.ended();
+    Finished { machine: driven.machine, owner: driven.owner, sockets, outcome }
+}
+
+/// Runs a machine until its owner or `control` says stop. Returns the sockets.
+fn drive(
+    driven: &mut dyn Driven,
+    sockets: Vec<Socket>,
+    clock: Clock,
+    control: &Control,
+) -> (Vec<Socket>, Result<(), DriverError>) {
     let mut driver = Driver {
-        machine,
-        tcp_limits: owner.depth(),
-        owner,
+        tcp_limits: driven.depth(),
+        driven,
         clock,
         control,
         links: Links::default(),
@@ -154,14 +108,11 @@ pub fn run<O: Owner>(
         outbox: Outbox::new(),
     };
     let outcome = driver.run(sockets.into_iter().map(Carrier::from).collect());
-    driver.owner.ended();
-    let sockets = driver.links.into_sockets();
-    Finished { machine: driver.machine, owner: driver.owner, sockets, outcome }
+    (driver.links.into_sockets(), outcome)
 }
 
-struct Driver<'a, O: Owner> {
-    machine: O::Machine,
-    owner: O,
+struct Driver<'a> {
+    driven: &'a mut dyn Driven,
     clock: Clock,
     control: &'a Control,
     links: Links,
@@ -190,9 +141,9 @@ enum FlushResult {
     More,
 }
 
-impl<O: Owner> Driver<'_, O> {
+impl Driver<'_> {
     fn run(&mut self, sockets: Vec<Carrier>) -> Result<(), DriverError> {
-        let device = self.owner.device();
+        let device = self.driven.device();
         let control = self.control;
         let mut waiter =
             Waiter::new(control.watch(), control.waker(), device.as_ref()).map_err(DriverError::Wait)?;
@@ -207,7 +158,7 @@ impl<O: Owner> Driver<'_, O> {
             if self.by_address.is_due(self.clock.now()) {
                 self.follow_addresses(&waiter)?;
             }
-            self.owner.before(&mut self.machine, self.clock.now());
+            self.driven.before(self.clock.now());
             for at in 0..waiter.len() {
                 match waiter.happened(at) {
                     Some(WaitEvent::Socket { local, over: true, .. }) if self.is_paused(local) => {
@@ -226,7 +177,7 @@ impl<O: Owner> Driver<'_, O> {
                     }
                     Some(WaitEvent::Dialed(number)) => self.dialed(&waiter, number)?,
                     Some(WaitEvent::Source(ready)) => {
-                        self.owner.ready(&mut self.machine, ready, self.clock.now());
+                        self.driven.ready(ready, self.clock.now());
                     }
                     Some(WaitEvent::Rung) => {
                         control.counters().rung.add(1);
@@ -240,11 +191,12 @@ impl<O: Owner> Driver<'_, O> {
             let stopped = control.is_stopped();
             self.send_parked(&waiter)?;
             let now = self.clock.now();
-            if self.machine.deadline().is_some_and(|deadline| deadline <= now) {
-                self.machine.wake(now);
+            let machine = self.driven.machine();
+            if machine.deadline().is_some_and(|deadline| deadline <= now) {
+                machine.wake(now);
             }
             control.counters().turns.add(1);
-            let flow = self.owner.turn(&mut self.machine, now);
+            let flow = self.driven.turn(now);
             progress = self.transmit(&waiter)?;
             if flow == LoopControl::Stop || stopped {
                 return Ok(());
@@ -255,7 +207,7 @@ impl<O: Owner> Driver<'_, O> {
             if self.close_useless() {
                 progress = FlushResult::More;
             }
-            let opened = self.owner.opened();
+            let opened = self.driven.opened();
             if !opened.is_empty() {
                 self.take(&waiter, opened)?;
                 progress = FlushResult::More;
@@ -286,7 +238,7 @@ impl<O: Owner> Driver<'_, O> {
         if clipped {
             self.control.counters().clipped_sockets.add(1);
         }
-        self.machine.handle(self.clock.now(), Input::Link(LinkChange { local, address, up: true }));
+        self.driven.machine().handle(self.clock.now(), Input::Link(LinkChange { local, address, up: true }));
         Ok(())
     }
 
@@ -326,7 +278,7 @@ impl<O: Owner> Driver<'_, O> {
         let now = self.clock.now();
         self.connections.opened(local, now);
         let change = ConnectionChange { local, address, peer, open: true };
-        self.machine.handle(now, Input::Connection(change));
+        self.driven.machine().handle(now, Input::Connection(change));
         Ok(())
     }
 
@@ -339,7 +291,7 @@ impl<O: Owner> Driver<'_, O> {
     fn close_useless(&mut self) -> bool {
         let (now, mut closed) = (self.clock.now(), false);
         while let Some(local) = self.connections.next_to_ask(now) {
-            if !self.machine.serves(local) {
+            if !self.driven.machine().serves(local) {
                 self.close(local);
                 closed = true;
             }
@@ -355,7 +307,7 @@ impl<O: Owner> Driver<'_, O> {
         let (address, peer) = (connection.address(), connection.peer());
         drop(connection);
         let change = ConnectionChange { local, address, peer, open: false };
-        self.machine.handle(self.clock.now(), Input::Connection(change));
+        self.driven.machine().handle(self.clock.now(), Input::Connection(change));
     }
 
     fn is_paused(&self, local: Local) -> bool {
@@ -365,7 +317,7 @@ impl<O: Owner> Driver<'_, O> {
     /// Carries out the machine's requests about connections. Returns whether there were any.
     fn answer_asks(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let mut any = false;
-        while let Some(ask) = self.machine.ask(self.clock.now()) {
+        while let Some(ask) = self.driven.machine().ask(self.clock.now()) {
             any = true;
             match ask {
                 TcpRequest::Dial { peer, patience } => {
@@ -377,9 +329,9 @@ impl<O: Owner> Driver<'_, O> {
                         Some((_, Ok(()))) => {}
                         Some((number, Err(_))) => {
                             self.pending_dials.done(number);
-                            self.machine.handle(now, Input::NotDialed(peer));
+                            self.driven.machine().handle(now, Input::NotDialed(peer));
                         }
-                        None => self.machine.handle(now, Input::NotDialed(peer)),
+                        None => self.driven.machine().handle(now, Input::NotDialed(peer)),
                     }
                 }
                 TcpRequest::Pause(local) => self.pause(waiter, local, true)?,
@@ -404,7 +356,7 @@ impl<O: Owner> Driver<'_, O> {
         match waiter.remove(&dialing).and_then(|()| dialing.finish()) {
             Ok(connection) => self.take_connection(waiter, Box::new(connection)),
             Err(_) => {
-                self.machine.handle(self.clock.now(), Input::NotDialed(peer));
+                self.driven.machine().handle(self.clock.now(), Input::NotDialed(peer));
                 Ok(())
             }
         }
@@ -416,7 +368,7 @@ impl<O: Owner> Driver<'_, O> {
         let (now, mut any) = (self.clock.now(), false);
         while let Some(peer) = self.pending_dials.next_over(now) {
             any = true;
-            self.machine.handle(now, Input::NotDialed(peer));
+            self.driven.machine().handle(now, Input::NotDialed(peer));
         }
         any
     }
@@ -429,8 +381,7 @@ impl<O: Owner> Driver<'_, O> {
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
         let addresses = self.by_address.deadline();
         let connections = self.connections.ask_at().into_iter().chain(self.pending_dials.due());
-        let deadlines = self.machine.deadline().into_iter().chain(self.owner.deadline());
-        retries.chain(deadlines).chain(connections).chain(addresses).min()
+        retries.chain(self.driven.deadline()).chain(connections).chain(addresses).min()
     }
 
     fn receive(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {
@@ -441,7 +392,7 @@ impl<O: Owner> Driver<'_, O> {
         let Some(link) = self.links.get_mut(local) else { return Ok(()) };
         let Some(Carrier::Udp(socket)) = &link.carrier else { return Ok(()) };
         for _ in 0..RECEIVE_CALLS {
-            match self.inbox.receive((local, socket), &mut self.machine, &self.clock, counters) {
+            match self.inbox.receive((local, socket), self.driven.machine(), &self.clock, counters) {
                 ReceiveResult::Full => link.failures = 0,
                 ReceiveResult::Drained => {
                     link.failures = 0;
@@ -465,7 +416,7 @@ impl<O: Owner> Driver<'_, O> {
         let Some(Carrier::Tcp(connection)) = &mut link.carrier else { return Ok(()) };
         let at = (local, self.clock.now());
         let bytes = self.inbox.bytes(self.tcp_limits.read);
-        if !connection.receive(at, bytes, &mut self.machine, self.control.counters()) {
+        if !connection.receive(at, bytes, self.driven.machine(), self.control.counters()) {
             self.close(local);
         }
         self.answer_asks(waiter)?;
@@ -485,7 +436,7 @@ impl<O: Owner> Driver<'_, O> {
                 continue;
             }
             let counters = self.control.counters();
-            let still = send_parked(link, &mut self.machine, &self.clock, counters);
+            let still = send_parked(link, self.driven.machine(), &self.clock, counters);
             let (waited, waits) = (full.waits_for_socket(), still.is_some_and(SocketFull::waits_for_socket));
             if waits != waited
                 && let Some(carrier) = &link.carrier
@@ -501,7 +452,7 @@ impl<O: Owner> Driver<'_, O> {
                 at -= 1;
                 self.full.swap_remove(at);
                 let change = RoomChange { local, room: true };
-                self.machine.handle(self.clock.now(), Input::Room(change));
+                self.driven.machine().handle(self.clock.now(), Input::Room(change));
             }
         }
         Ok(())
@@ -517,7 +468,7 @@ impl<O: Owner> Driver<'_, O> {
             let mut silent = false;
             while let Some(buffer) = self.outbox.room() {
                 let mut out = TransmitBuffer { buffer, max_segments: self.max_segments };
-                let Some(transmit) = self.machine.transmit(self.clock.now(), &mut out) else {
+                let Some(transmit) = self.driven.machine().transmit(self.clock.now(), &mut out) else {
                     silent = true;
                     break;
                 };
@@ -535,7 +486,8 @@ impl<O: Owner> Driver<'_, O> {
     /// Empties the outbox: its runs are sent, or wait for their sockets. Returns whether the
     /// machine got any input.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
-        let Self { machine, clock, links, outbox, tcp_limits, .. } = self;
+        let Self { driven, clock, links, outbox, tcp_limits, .. } = self;
+        let machine = driven.machine();
         let counters = self.control.counters();
         let (mut told, mut over) = (false, SmallVec::<[Local; 4]>::new());
         while let Some(&Transmit { local, .. }) = outbox.first() {
@@ -590,9 +542,9 @@ impl<O: Owner> Driver<'_, O> {
 
 /// Sends the data that waited for a socket or connection. Returns the condition for which the rest
 /// waits.
-fn send_parked<M: Machine>(
+fn send_parked(
     link: &mut Link,
-    machine: &mut M,
+    machine: &mut dyn Machine,
     clock: &Clock,
     counters: &Counters,
 ) -> Option<SocketFull> {
@@ -612,10 +564,10 @@ fn send_parked<M: Machine>(
 }
 
 /// The first run is not sent, and the machine learns why.
-fn refuse_first<M: Machine>(
+fn refuse_first(
     outbox: &mut Outbox,
     kind: SendErrorKind,
-    machine: &mut M,
+    machine: &mut dyn Machine,
     now: Instant,
     counters: &Counters,
 ) {

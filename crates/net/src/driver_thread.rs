@@ -1,8 +1,9 @@
 //! A driver on a thread of its own.
 
 use crate::clock::Clock;
-use crate::driver::{Finished, Owner, run};
+use crate::driver::{Finished, run};
 use crate::driver_control::Control;
+use crate::owner::Owner;
 use crate::socket::Socket;
 use crate::statistics::Statistics;
 use crate::waker::Waker;

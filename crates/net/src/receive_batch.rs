@@ -56,10 +56,10 @@ impl Inbox {
     }
 
     /// Receives once from `socket`, and passes each datagram to `machine`.
-    pub(crate) fn receive<M: Machine>(
+    pub(crate) fn receive(
         &mut self,
         (local, socket): (Local, &Socket),
-        machine: &mut M,
+        machine: &mut dyn Machine,
         clock: &Clock,
         counters: &Counters,
     ) -> ReceiveResult {

@@ -108,11 +108,11 @@ impl TcpCarrier {
 
     /// Reads once into `buffer`, and gives `machine` each datagram that is complete. False if the
     /// connection is over: the peer closed it, it broke, or it brought something that is no frame.
-    pub(crate) fn receive<M: Machine>(
+    pub(crate) fn receive(
         &mut self,
         (local, now): (Local, Instant),
         buffer: &mut [u8],
-        machine: &mut M,
+        machine: &mut dyn Machine,
         counters: &Counters,
     ) -> bool {
         let size = match self.io.read(buffer) {
