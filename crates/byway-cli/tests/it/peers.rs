@@ -119,7 +119,12 @@ fn what_may_be_a_path_or_a_peer_is_not_guessed() {
     byway(&place, &["send", "file", "nas"]).failed(2, "write `nas:` to send to it");
     byway(&place, &["send", "file", "nsa:"]).failed(2, "no peer is called `nsa`: `nas` is meant, perhaps");
     byway(&place, &["ping", "nsa"]).failed(2, "`nas` is meant, perhaps");
-    byway(&place, &["ping", "office"]).failed(2, "`byway peer list` shows the names");
+    for arguments in [&["ping", "office"][..], &["send", "file", "TICKET"]] {
+        let ended = byway(&place, arguments);
+        ended.failed(2, "it is no ticket: `byway recv` prints one, which begins with byway1- or byway2-");
+        ended.failed(2, "`byway peer list` shows the names");
+    }
+    byway(&place, &["send", "file", "office:"]).failed(2, "no peer is called `office`: `byway peer list`");
     byway(&place, &["send", "file", "nas:", "--no-config"]).failed(2, "no peer is called `nas`");
     drop(receiver);
 }

@@ -13,6 +13,9 @@ use thiserror::Error;
 
 /// The advice for a name that resembles no known name.
 const LIST_HINT: &str = ": `byway peer list` shows the names";
+/// The advice for a word in a ticket's place that resembles no known name.
+const TICKET_HINT: &str = ", and it is no ticket: `byway recv` prints one, which begins with byway1- or byway2-; \
+    `byway peer list` shows the names";
 
 /// Why a peer's name cannot be used or saved.
 #[derive(Debug, Error)]
@@ -108,12 +111,22 @@ impl Config {
 
     /// The error for a name that the file in question does not have.
     pub(super) fn unknown(&self, name: &PeerName) -> PeerError {
+        self.unknown_with(name, LIST_HINT)
+    }
+
+    /// Like [`Self::unknown`], with the advice for a name that resembles no known name.
+    fn unknown_with(&self, name: &PeerName, advice: &str) -> PeerError {
         let near = || meant(name.as_str(), self.peers().keys().map(PeerName::as_str));
         let hint = match self.peers().get(name) {
             Some(peer) => format!(" in your own file: edit {}", peer.file.display()),
-            None => Some(near()).filter(|near| !near.is_empty()).unwrap_or_else(|| LIST_HINT.to_owned()),
+            None => Some(near()).filter(|near| !near.is_empty()).unwrap_or_else(|| advice.to_owned()),
         };
         PeerError::Unknown { name: name.clone(), hint }
+    }
+
+    /// The peer whose name stands in the place of a ticket.
+    fn peer_for_ticket(&self, name: &PeerName) -> Result<&Peer, PeerError> {
+        self.peers().get(name).ok_or_else(|| self.unknown_with(name, TICKET_HINT))
     }
 
     /// The ticket that an argument is or names: a ticket, `@FILE`, `NAME` or `NAME:`.
@@ -122,7 +135,7 @@ impl Config {
     /// No peer has the name, or what is there is no ticket.
     pub fn ticket(&self, word: &WordArgument<Ticket>) -> Result<Ticket, PeerError> {
         match self.named(word) {
-            Some(name) => Ok(self.peer(&name)?.ticket()?),
+            Some(name) => Ok(self.peer_for_ticket(&name)?.ticket()?),
             None => Ok(word.value()?),
         }
     }
@@ -224,7 +237,8 @@ impl Config {
                 Err(PeerError::Path(text.to_owned()))
             }
             Some(name) => {
-                Err(self.peer(&name).map_or_else(|error| error, |_| PeerError::NoColon(name.clone())))
+                let peer = self.peer_for_ticket(&name);
+                Err(peer.map_or_else(|error| error, |_| PeerError::NoColon(name.clone())))
             }
             None => Ok((word.value()?, None)),
         }
