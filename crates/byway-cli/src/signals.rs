@@ -15,6 +15,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Usual time between two checks for signals.
+pub const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The requests that signals made since the start. When the last clone is dropped, the handlers are
 /// removed.

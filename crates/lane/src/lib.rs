@@ -19,6 +19,7 @@
 //! | module with I/O | what it is |
 //! |---|---|
 //! | `interface_watch` | the counters of the interface by which connections leave |
+//! | `observer` | what the uplink carries, for a person who only looks |
 //! | `kernel_stamps` | the kernel's time stamps of segments and ACKs |
 //! | `program_dialog` | how a program names its target, on its socket |
 //! | `paced_target` | the connection to a target, as a stream that a program's connection is joined with |
@@ -32,6 +33,7 @@ pub mod base_rtts;
 mod connect_request;
 mod interface_watch;
 mod kernel_stamps;
+mod observer;
 mod paced_target;
 pub mod pacer;
 mod program_dialog;
@@ -41,4 +43,5 @@ mod running_lane;
 pub mod uplink;
 pub mod write_ledger;
 
+pub use observer::UplinkObserver;
 pub use running_lane::{LaneError, RunningLane, check_loopback};

@@ -8,6 +8,7 @@
 //! | [`recent_unseen`] | the same, for whoever does not know how the interface counts headers |
 //! | [`host_traffic`] | what the host sends, and how long the line needs for it |
 //! | [`carried_rate`] | the rate that the line was seen to carry in a window |
+//! | [`observation`] | what an uplink carries, for a person who only looks |
 //! | [`line_rate`] | the line's rate, learnt from queues, and how near byway goes to it |
 #![no_std]
 
@@ -15,6 +16,7 @@ pub mod carried_rate;
 pub mod host_traffic;
 pub mod interface_counters;
 pub mod line_rate;
+pub mod observation;
 pub mod recent_unseen;
 pub mod unseen_bytes;
 
@@ -22,5 +24,6 @@ pub use carried_rate::CarriedRate;
 pub use host_traffic::{HostTraffic, Way};
 pub use interface_counters::{CounterLook, CounterReader, InterfaceCounters};
 pub use line_rate::LineRate;
+pub use observation::{Observation, ObservedUplink};
 pub use recent_unseen::RecentUnseen;
 pub use unseen_bytes::UnseenBytes;

@@ -4,17 +4,13 @@
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Found, Outcome, Output};
-use crate::signals::Signals;
+use crate::signals::{SIGNAL_POLL_INTERVAL, Signals};
 use anyhow::Result;
 use byway_files::{SourceOptions, Totals, TreeSelection};
 use byway_transfer::{LookedAt, Printable, Sending, SendingPlan, TransferEvent};
-use byway_wire::Duration;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Time between two checks for signals.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Asks the receiver what a transfer would do, and lists the reply. `None`: the receiver does not
 /// answer.

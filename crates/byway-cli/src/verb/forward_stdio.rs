@@ -5,18 +5,14 @@ use super::transfer_events::absence_reason;
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::Output;
-use crate::signals::Signals;
+use crate::signals::{SIGNAL_POLL_INTERVAL, Signals};
 use anyhow::{Context as _, Result};
 use byway_forward::forward_target::Target;
 use byway_transfer::{Forwarding, PipedConnection, TransferError, TransferEvent};
-use byway_wire::Duration;
 use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-
-/// Time between two checks for signals.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Takes standard input and output, and puts `/dev/null` in their place. So nothing else is written
 /// to them, and their reader notices when they are closed.

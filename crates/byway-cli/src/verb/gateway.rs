@@ -8,14 +8,10 @@ use crate::gateway::config_file::{self, GatewayConfig};
 use crate::gateway::run;
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
-use crate::signals::Hangup;
+use crate::signals::{Hangup, SIGNAL_POLL_INTERVAL};
 use anyhow::Result;
 use byway_gateway::joining::JoinState;
 use byway_gateway_host::joining::Association;
-use std::time::Duration;
-
-/// Time between two checks for signals.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the subcommand of `byway gateway`.
 pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Event, Output};
+use crate::signals::SIGNAL_POLL_INTERVAL;
 use byway_net::Clock;
 use byway_wire::{Duration, Instant};
 use serde::Serialize;
@@ -13,8 +14,6 @@ const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// The receiver's absence after which the user is told again. The time doubles with each message.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two checks of signals and the clock.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A receiver that does not answer.
 #[derive(Clone, Copy, Debug)]

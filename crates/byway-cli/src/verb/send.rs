@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
 use crate::messages;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
-use crate::signals::{Hangup, Signals};
+use crate::signals::{Hangup, SIGNAL_POLL_INTERVAL, Signals};
 use crate::units::Rate;
 use anyhow::Result;
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
@@ -32,9 +32,6 @@ use byway_wire::relay::Word;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Time between two checks of signals and progress.
-const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time without an answer from the receiver after which the user is told.
 const NO_ANSWER_DELAY: Duration = Duration::from_secs(3);
