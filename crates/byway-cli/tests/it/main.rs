@@ -16,6 +16,7 @@ mod forward_stdio;
 mod help;
 mod kernel;
 mod lab;
+mod lane;
 mod lending;
 mod limit;
 mod live;
