@@ -21,6 +21,28 @@ pub struct Holds {
     pub failed: usize,
 }
 
+/// Whether a second reading of the claim `id` holds.
+fn holds_by_reading(id: &str, claims: &[ClaimResult]) -> bool {
+    claims.iter().any(|other| {
+        other.reading == Some(Reading::Second)
+            && other.verdict == Verdict::Pass
+            && other.of.as_deref() == Some(id)
+    })
+}
+
+/// Ids of the paper's claims that hold by no reading, in the order of `claims`.
+pub fn missed_of_paper(claims: &[ClaimResult]) -> impl Iterator<Item = &str> {
+    let missed = move |claim: &&ClaimResult| {
+        matches!(claim.verdict, Verdict::KnownMiss | Verdict::Fail)
+            && match claim.reading {
+                Some(Reading::Ours) => false,
+                Some(Reading::Second) => claim.of.is_none(),
+                Some(Reading::Strict) | None => !holds_by_reading(&claim.id, claims),
+            }
+    };
+    claims.iter().filter(missed).map(|claim| claim.id.as_str())
+}
+
 impl Holds {
     /// Counts `claims`. Reports, and claims that were not run, do not count.
     #[must_use]
@@ -37,22 +59,14 @@ impl Holds {
                 }
                 // Judged together with the claim that it reads a second time.
                 Some(Reading::Second) if claim.of.is_some() => {}
-                Some(Reading::Second) => {
-                    holds.by_reading += usize::from(passed);
-                    holds.missed += usize::from(missed);
-                }
+                Some(Reading::Second) => holds.by_reading += usize::from(passed),
                 Some(Reading::Strict) | None => {
-                    let second = claims.iter().any(|other| {
-                        other.reading == Some(Reading::Second)
-                            && other.verdict == Verdict::Pass
-                            && other.of.as_ref() == Some(&claim.id)
-                    });
                     holds.published += usize::from(passed);
-                    holds.by_reading += usize::from(missed && second);
-                    holds.missed += usize::from(missed && !second);
+                    holds.by_reading += usize::from(missed && holds_by_reading(&claim.id, claims));
                 }
             }
         }
+        holds.missed = missed_of_paper(claims).count();
         holds
     }
 
@@ -103,6 +117,8 @@ mod tests {
         claims.remove(3);
         let holds = Holds::of(&claims);
         assert_eq!((holds.published, holds.missed, holds.paper_whole()), (1, 1, Some(false)));
+        claims.push(claim("alone", Reading::Second, None, Verdict::Fail));
+        assert_eq!(missed_of_paper(&claims).collect::<Vec<_>>(), ["b", "alone"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod reading;
 pub mod table;
 pub mod write;
 
-pub use holds::Holds;
+pub use holds::{Holds, missed_of_paper};
 pub use outcome::{ClaimResult, ColumnResult, Judged, Measured, Missing, Outcome, Verdict, trace_of};
 pub use reading::Reading;
 

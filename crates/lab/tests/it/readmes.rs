@@ -1,12 +1,17 @@
-//! What READMEs of experiments say of results: each figure is one that was kept.
+//! What READMEs of experiments, and the page of the papers, say of results: each figure is one that
+//! was kept.
 
-use byway_lab::expect::{Expectation, Measured, Outcome};
+use byway_lab::expect::{Expectation, Measured, Outcome, missed_of_paper};
 use byway_lab::experiment::{Experiment, in_directory};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 /// The first word of a paragraph about the result.
 const RESULT_HEADING: &str = "**Read.**";
+
+/// Why a claim is missed, as docs/papers.md names it.
+const CAUSES: [&str; 3] = ["law", "set-up", "open"];
 
 /// Sentences of all READMEs that must have been compared. With fewer, sentences are not found.
 const LEAST_SENTENCES: usize = 15;
@@ -156,6 +161,38 @@ fn a_readme_is_true_of_its_own_result() {
     }
     assert!(wrong.is_empty(), "result.json has no such value:\n{}", wrong.join("\n"));
     assert!(compared >= LEAST_SENTENCES, "{compared} sentences");
+}
+
+#[test]
+fn the_page_of_the_papers_names_each_missed_claim_with_its_cause() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/papers.md")).expect("readable");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let (mut wrong, mut missed_wholly) = (Vec::new(), 0);
+    for experiment in in_directory(&root.join("experiments")).expect("readable") {
+        let Some(result) = &experiment.result else { continue };
+        let expectation = Expectation::read(&experiment.id, &experiment.expect).expect("an expectation");
+        let outcome = expectation.recall(Outcome::from_json(result).expect("a result"));
+        let missed: Vec<_> = missed_of_paper(&outcome.claims).map(|id| format!("`{id}`")).collect();
+        if missed.is_empty() {
+            continue;
+        }
+        missed_wholly += 1;
+        let begin = format!("| `{}` | {} | ", experiment.id, missed.join(", "));
+        let Some(rest) = rows.iter().find_map(|row| row.strip_prefix(&begin)) else {
+            wrong.push(format!("no row begins with: {begin}"));
+            continue;
+        };
+        let (cause, why) = rest.split_once(" | ").expect("four columns");
+        if !cause.split(", ").all(|cause| CAUSES.contains(&cause)) {
+            wrong.push(format!("{}: {cause} is none of {CAUSES:?}", experiment.id));
+        }
+        let known = Known::of(&experiment, &outcome, &expectation);
+        let (figures, _) = known.wrong(&format!("{RESULT_HEADING} {}", why.trim_end_matches(" |")));
+        wrong.extend(figures.iter().map(|figure| format!("{}: {figure}", experiment.id)));
+    }
+    assert!(wrong.is_empty(), "docs/papers.md:\n{}", wrong.join("\n"));
+    assert_eq!(rows.len(), missed_wholly, "a row of docs/papers.md names an experiment that holds");
 }
 
 #[test]
