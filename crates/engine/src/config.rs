@@ -61,6 +61,10 @@ pub struct Config {
     /// path that seems to drop packets of lower effort (RFC 8622) also sends as best effort: see
     /// [`DscpSupport`](crate::path::dscp_support::DscpSupport).
     pub dscp: Dscp,
+    /// The rule of others that chooses the path of the next packet. `None`: each path sends whenever
+    /// its window and pacer have room.
+    #[cfg(feature = "studies")]
+    pub path_rule: Option<crate::path_choice::PathRule>,
 }
 
 /// When a hole in a path's numbers is reported as lost (PNACK).
@@ -133,6 +137,8 @@ impl Default for Config {
             payload: Payload::default(),
             cap: None,
             dscp: Dscp::BestEffort,
+            #[cfg(feature = "studies")]
+            path_rule: None,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | [`handshake`] | how two hosts set up a connection |
 //! | [`seal`] | encryption of packets |
 //! | [`path`] | what is known of one path, for instance its RTT |
+//! | `path_choice` | path choice as others do it, for studies |
 //! | [`data`] | what the application sends and receives |
 //! | [`connection`] | one session over many paths |
 //! | [`endpoint`] | all sessions of a host, as a state machine ([`byway_wire::Machine`]) |
@@ -25,6 +26,8 @@ pub mod handshake;
 mod invariant;
 mod numbered_map;
 pub mod path;
+#[cfg(feature = "studies")]
+pub mod path_choice;
 mod payload_kind;
 mod random;
 mod role;

@@ -80,6 +80,10 @@ pub struct TransferRecord {
     pub lost: Option<u64>,
     /// Most bytes that the receiver held out of order.
     pub reorder: u64,
+    /// How long frames of streams waited at the receiver for bytes before them: whole milliseconds,
+    /// and the number of frames. Empty: it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order_waits: Vec<(u64, u64)>,
     /// Paths that were usable after probing.
     pub opened: u64,
     /// The number of usable paths found so far, by sample.

@@ -31,6 +31,8 @@ mod packet_input;
 mod packet_output;
 mod packet_purpose;
 pub mod path;
+#[cfg(feature = "studies")]
+mod path_choosing;
 mod path_control;
 mod path_migration;
 mod path_states;
@@ -155,6 +157,11 @@ pub struct Connection {
     acks: Acks,
     scheduler: Scheduler,
     pending_events: PendingEvents,
+    /// A rule of others that chooses the path of each packet.
+    #[cfg(feature = "studies")]
+    chooser: Option<crate::path_choice::Chooser>,
+    #[cfg(feature = "studies")]
+    refused: path_choosing::Refused,
 }
 
 impl Connection {
@@ -184,6 +191,10 @@ impl Connection {
             acks: Acks::new(config),
             scheduler: Scheduler::new(now, config.cap),
             pending_events: PendingEvents::default(),
+            #[cfg(feature = "studies")]
+            chooser: config.path_rule.map(crate::path_choice::Chooser::new),
+            #[cfg(feature = "studies")]
+            refused: path_choosing::Refused::default(),
         }
     }
 

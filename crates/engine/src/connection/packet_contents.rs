@@ -46,6 +46,12 @@ impl PacketContents {
         &mut self.incoming
     }
 
+    /// How long frames of streams waited for bytes before them.
+    #[cfg(feature = "studies")]
+    pub fn order_waits(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.incoming.order_waits()
+    }
+
     /// Counts the peer's streams that are over in both directions.
     fn settle_streams(&mut self) {
         for id in self.incoming.take_ended() {

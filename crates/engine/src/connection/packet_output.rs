@@ -186,6 +186,8 @@ impl Connection {
         }
         let mut purpose = Purpose::Data;
         if !self.contents.has_any() {
+            #[cfg(feature = "studies")]
+            self.note_blocked();
             if !self.contents.is_finishing() || !self.config.repeat_tail || self.scheduler.ready() < 2 {
                 return None;
             }
@@ -232,10 +234,18 @@ impl Connection {
             if path.send.timeouts() > 0 && self.has_other(id) {
                 continue; // silent: its pings will tell; others carry the data
             }
+            #[cfg(feature = "studies")]
+            let tokens = if parcel.is_some() { tokens } else { self.offer(now, id, tokens) };
+            #[cfg(feature = "studies")]
+            if tokens == 0 {
+                continue;
+            }
             let capped = self.scheduler.cap().allows(now, size as u64);
             if capped == 0 {
                 self.scheduler.arm_cap(now);
                 self.stays_ready(id);
+                #[cfg(feature = "studies")]
+                self.return_refused();
                 return None;
             }
             let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
@@ -244,8 +254,12 @@ impl Connection {
             let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
             self.stays_ready(id);
+            #[cfg(feature = "studies")]
+            self.return_refused();
             return sent; // if none: what wanted to be sent did not want to be sent after all
         }
+        #[cfg(feature = "studies")]
+        self.return_refused();
         None
     }
 

@@ -88,6 +88,13 @@ impl Rtt {
         self.smoothed
     }
 
+    /// The mean deviation of the RTT (RFC 9002 section 5.3: `rttvar`).
+    #[cfg(feature = "studies")]
+    #[must_use]
+    pub const fn variation(&self) -> Duration {
+        self.variation
+    }
+
     /// Smoothed RTT. `None`: none of the path was measured, by a handshake, a probe or
     /// an ACK.
     #[must_use]

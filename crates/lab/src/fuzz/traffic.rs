@@ -133,6 +133,7 @@ fn options(network: &NetworkDraw, random: &mut Random) -> ExchangeOptions {
         reads: random.chance(0.15).then(|| 200_000 + rate(random)),
         memory: random.chance(0.3).then(|| bytes(random, 16 << 10, 4 << 20)),
         datagram: random.chance(0.4).then_some(1_472),
+        path_rule: None,
         tcp: random.chance(0.5),
         uplinks: if random.chance(0.8) { network.uplinks().to_vec() } else { Vec::new() },
         ticket_names_relays: random.chance(0.5),

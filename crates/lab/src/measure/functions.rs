@@ -117,6 +117,7 @@ signatures! {
     "below" Below [TRANSFER_NAME, RATE_VALUE, FROM_SECOND, TO_SECOND] 2;
     "losses" Losses [TRANSFER_NAME] 1;
     "reorder" Reorder [TRANSFER_NAME] 1;
+    "order_wait" OrderWait [TRANSFER_NAME, PERCENTILE_VALUE] 2;
     "usable" Usable [TRANSFER_NAME, FROM_SECOND, TO_SECOND] 1;
     "opened" Opened [TRANSFER_NAME, Parameter::Value("by second")] 1;
     "available" Available [TRANSFER_NAME, Parameter::Value("by second")] 1;

@@ -82,6 +82,7 @@ impl Question<'_> {
             Function::Below => transfers()?.below(self.number(0)?, window(1)?),
             Function::Losses => transfers()?.losses(),
             Function::Reorder => Ok(transfers()?.reorder()),
+            Function::OrderWait => transfers()?.order_wait(self.number(0)?),
             Function::Usable => transfers()?.usable(self.optional(0), self.optional(1)),
             Function::Opened => transfers()?.opened(self.optional(0)),
             Function::Available => transfers()?.available(self.optional(0)),

@@ -5,6 +5,7 @@ use super::undefined_value::Undefined;
 use crate::record::{PathRecord, Record, TransferRecord};
 use crate::spelling;
 use crate::stats;
+use std::collections::BTreeMap;
 
 /// The window of a share or a rate, in seconds, for the functions that find a moment.
 const MOMENT_WINDOW_SECONDS: f64 = 10.0;
@@ -254,6 +255,23 @@ impl<'r> Transfers<'r> {
     /// The most bytes held out of order, in KB.
     pub(super) fn reorder(&self) -> f64 {
         self.members.iter().map(|transfer| transfer.reorder as f64 / 1e3).fold(0.0, f64::max)
+    }
+
+    /// The percentile of the waits of frames for bytes before them, in whole milliseconds. `percent`:
+    /// this part of the frames waited no longer than that and less than a millisecond more.
+    pub(super) fn order_wait(&self, percent: f64) -> Result<f64, Undefined> {
+        let mut counts = BTreeMap::new();
+        for (millis, frames) in self.members.iter().flat_map(|transfer| &transfer.order_waits) {
+            *counts.entry(*millis).or_insert(0) += frames;
+        }
+        let needed = percent / 100.0 * counts.values().sum::<u64>() as f64;
+        let mut passed = 0;
+        let reached = counts.iter().find(|(_, frames)| {
+            passed += **frames;
+            passed as f64 >= needed
+        });
+        let none = || Undefined::no_data("no frame of a stream was noted");
+        reached.map(|(millis, _)| *millis as f64).ok_or_else(none)
     }
 
     pub(super) fn opened(&self, by: Option<f64>) -> Result<f64, Undefined> {

@@ -5,6 +5,7 @@ use super::shared_keys::datagram;
 use super::table_reader::{Reader, SpannedError, quantity};
 use super::units::{self, QuantityKind};
 use crate::setup::{ClockSetup, ExchangeOptions, StreamSetup};
+use byway_engine::path_choice::PathRule;
 use byway_wire::Duration;
 
 /// The most bytes of an object, or of a direction of a stream. With [`MAX_PARTS`] of each the sum
@@ -37,6 +38,7 @@ pub(super) fn options(reader: &Reader<'_>) -> Result<ExchangeOptions, SpannedErr
         reads: reader.rate("reads")?,
         memory: reader.size("memory")?,
         datagram: datagram(reader)?,
+        path_rule: path_rule(reader)?,
         tcp: reader.truth("tcp")?.unwrap_or(false),
         uplinks: reader.texts("uplinks")?.unwrap_or_default(),
         ticket_names_relays: reader.truth("ticket_names_relays")?.unwrap_or(false),
@@ -44,6 +46,21 @@ pub(super) fn options(reader: &Reader<'_>) -> Result<ExchangeOptions, SpannedErr
         sender_clock: reader.table("sender_clock", clock)?.unwrap_or_default(),
         receiver_clock: reader.table("receiver_clock", clock)?.unwrap_or_default(),
     })
+}
+
+/// The name of byway's own path choice.
+const OWN_PATH_CHOICE: &str = "byway";
+
+fn path_rule(reader: &Reader<'_>) -> Result<Option<PathRule>, SpannedError> {
+    let Some(name) = reader.text("path_choice")? else { return Ok(None) };
+    if name == OWN_PATH_CHOICE {
+        return Ok(None);
+    }
+    let Some(rule) = PathRule::ALL.into_iter().find(|rule| rule.name() == name) else {
+        let names = PathRule::ALL.map(PathRule::name).join("\", \"");
+        return reader.wrong("path_choice", format!("expected \"{OWN_PATH_CHOICE}\", \"{names}\""));
+    };
+    Ok(Some(rule))
 }
 
 fn stream(reader: &Reader<'_>) -> Result<StreamSetup, SpannedError> {

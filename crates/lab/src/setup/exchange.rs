@@ -1,5 +1,6 @@
 //! Sessions between hosts that live as hosts do: they restart, sleep, move, and read slowly.
 
+use byway_engine::path_choice::PathRule;
 use byway_wire::Duration;
 
 /// The data that two hosts exchange over byway's engine, and the properties of these hosts. The
@@ -25,6 +26,8 @@ pub struct ExchangeOptions {
     /// The largest datagram size, in bytes, that path MTU discovery tries. `None`: all datagrams
     /// have the base size.
     pub datagram: Option<usize>,
+    /// The rule of others by which the sender chooses the path of each packet. `None`: byway's own.
+    pub path_rule: Option<PathRule>,
     /// Whether hosts and relays also carry datagrams over TCP, and dial where UDP brings no answer.
     pub tcp: bool,
     /// Nodes at which the sender has one more local address each.

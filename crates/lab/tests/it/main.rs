@@ -4,6 +4,7 @@
 mod expect;
 mod gateways;
 mod headlines;
+mod path_choice;
 mod plan;
 mod plan_exchange;
 mod plan_text;

@@ -1,5 +1,6 @@
 //! What a plan says of exchanges, their hosts, middleboxes and attackers.
 
+use byway_engine::path_choice::PathRule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::setup::{
     Attack, Carrier, Changed, ClockSetup, Demand, EndChange, EndChoice, ExchangeOptions, PathChoice, Setup,
@@ -47,6 +48,7 @@ writes = "500 kbit/s"
 reads = "1 Mbit/s"
 memory = "64 KiB"
 datagram = 1472
+path_choice = "blest"
 tcp = true
 uplinks = ["S2"]
 ticket_names_relays = true
@@ -118,6 +120,7 @@ fn everything_of_an_exchange_can_be_said() {
             reads: Some(1_000_000),
             memory: Some(65_536),
             datagram: Some(1_472),
+            path_rule: Some(PathRule::Blest),
             tcp: true,
             uplinks: vec!["S2".into()],
             ticket_names_relays: true,

@@ -1,5 +1,6 @@
 //! A variant that is written as a plan reads back as the same.
 
+use byway_engine::path_choice::PathRule;
 use byway_lab::plan::{Mode, Overrides, Plan, plan_text};
 use byway_lab::setup::{
     Attack, Carrier, Change, Changed, ClockSetup, Demand, EndChange, EndChoice, ExchangeOptions, PathChoice,
@@ -61,6 +62,7 @@ fn living() -> Setup {
         reads: Some(1_000_000),
         memory: Some(65_536),
         datagram: Some(1_472),
+        path_rule: Some(PathRule::Ecf),
         tcp: true,
         uplinks: vec!["S2".into(), "a \"b\"".into()],
         ticket_names_relays: true,

@@ -15,11 +15,14 @@
 //! | `connection_window`, `stream_window`, `stream_count_limit` | flow control |
 //! | `window_tuning` | how large a stream's window is |
 //! | `out_of_order` | limits the number of ranges that have arrived out of order |
+//! | `order_waits` | how long bytes of streams wait for bytes before them, for studies |
 //! | `snack_schedule` | when missing bytes are reported to the sender |
 
 mod connection_window;
 mod object;
 mod objects;
+#[cfg(feature = "studies")]
+mod order_waits;
 mod out_of_order;
 mod owner_events;
 mod pool;
@@ -72,6 +75,8 @@ pub struct Incoming {
     out_of_order: OutOfOrder,
     holes: Holes,
     events: VecDeque<InEvent>,
+    #[cfg(feature = "studies")]
+    order_waits: order_waits::OrderWaits,
 }
 
 /// The bytes of a run within the data of a frame at `offset`.
@@ -105,6 +110,8 @@ impl Incoming {
             out_of_order: OutOfOrder::default(),
             holes: Holes::default(),
             events: VecDeque::new(),
+            #[cfg(feature = "studies")]
+            order_waits: order_waits::OrderWaits::default(),
         }
     }
 
@@ -194,6 +201,13 @@ impl Incoming {
         self.out_of_order.beyond()
     }
 
+    /// How many frames of streams waited how long for bytes before them: whole milliseconds, and
+    /// the number of frames. The last entry has all longer waits too.
+    #[cfg(feature = "studies")]
+    pub fn order_waits(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.order_waits.histogram()
+    }
+
     /// Bytes of memory that data take: at most four times the limit. A scan over all streams.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -220,6 +234,8 @@ impl Incoming {
             return Err(ProtocolError::new(ProtocolError::FLOW_CONTROL, "more data than the stream's limit"));
         }
         let runs = self.out_of_order.add(&mut stream.extent.received, start, end);
+        #[cfg(feature = "studies")]
+        self.order_waits.on_frame(now, id, &runs, stream.extent.received.prefix());
         self.window.receive(length(&runs), 0)?;
         if stream.interest == Interest::Wanted {
             let kept = length(&runs);

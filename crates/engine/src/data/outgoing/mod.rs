@@ -3,6 +3,8 @@
 //! what can be sent, so idle streams cost no time.
 
 mod blocked_reason;
+#[cfg(feature = "studies")]
+mod choice_facts;
 mod delivery_state;
 mod frame_selection;
 mod objects;

@@ -117,6 +117,7 @@ pub(super) fn exchange(carrier: &Carrier) -> Option<Keys> {
     keys.maybe("reads", options.reads, rate);
     keys.maybe("memory", options.memory, size);
     keys.maybe("datagram", options.datagram, |bytes| bytes.to_string());
+    keys.maybe("path_choice", options.path_rule, |rule| text(rule.name()));
     keys.set_if(options.tcp, "tcp", || "true".to_owned());
     keys.set_if(options.ticket_names_relays, "ticket_names_relays", || "true".to_owned());
     keys.set_if(!options.uplinks.is_empty(), "uplinks", || list(options.uplinks.iter().map(|at| text(at))));

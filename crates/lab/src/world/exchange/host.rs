@@ -135,6 +135,18 @@ impl ExchangeHost {
         self.machine.connection(handle)
     }
 
+    /// How long frames of streams waited for bytes before them, in the sessions that live.
+    pub(super) fn order_waits(&self) -> Vec<(u64, u64)> {
+        let mut counts = BTreeMap::new();
+        for handle in self.conversations.keys() {
+            let Some(connection) = self.machine.connection(*handle) else { continue };
+            for (millis, frames) in connection.order_waits() {
+                *counts.entry(millis).or_default() += frames;
+            }
+        }
+        counts.into_iter().collect()
+    }
+
     fn on_event(&mut self, now: Instant, event: EndpointEvent) {
         let Self { machine, setup, caller, conversations, .. } = self;
         match event {

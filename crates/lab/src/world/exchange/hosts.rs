@@ -117,7 +117,7 @@ impl ExchangeHosts {
         let ticket = RelayTicket::default();
         let mut config =
             Config { max_datagram: options.datagram.unwrap_or(BASE_DATAGRAM), ..Config::default() };
-        let sending = config.clone();
+        let sending = Config { path_rule: options.path_rule, ..config.clone() };
         if let Some(memory) = options.memory {
             config.incoming.memory = usize::try_from(memory).unwrap_or(usize::MAX);
         }
@@ -271,8 +271,9 @@ impl TransferProbe for ExchangeHosts {
         self.state().is_stopped()
     }
 
-    fn finish(&self, _: &World, record: &mut TransferRecord) {
+    fn finish(&self, world: &World, record: &mut TransferRecord) {
         record.finished = self.state().finished().map(Instant::as_secs_f64);
         record.exchange = Some(self.state().notes());
+        record.order_waits = world[self.receiver].node().order_waits();
     }
 }
