@@ -347,7 +347,7 @@ mod tests {
     fn an_ack_is_queued_once_and_written() {
         let config = Config::default();
         let (mut acks, mut peer_paths, _) = ways(&config, 5);
-        let mut scheduler = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, &config);
         let now = Instant::from_millis(3);
         let receiving = peer_paths.get_mut(PathId(1)).unwrap();
         for number in 0..2 {

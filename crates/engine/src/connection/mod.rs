@@ -157,11 +157,6 @@ pub struct Connection {
     acks: Acks,
     scheduler: Scheduler,
     pending_events: PendingEvents,
-    /// A rule of others that chooses the path of each packet.
-    #[cfg(feature = "studies")]
-    chooser: Option<crate::path_choice::Chooser>,
-    #[cfg(feature = "studies")]
-    refused: path_choosing::Refused,
 }
 
 impl Connection {
@@ -189,12 +184,8 @@ impl Connection {
             peer_paths: PeerPaths::new(established.receive_ids),
             contents: PacketContents::new(config, &params, role),
             acks: Acks::new(config),
-            scheduler: Scheduler::new(now, config.cap),
+            scheduler: Scheduler::new(now, config),
             pending_events: PendingEvents::default(),
-            #[cfg(feature = "studies")]
-            chooser: config.path_rule.map(crate::path_choice::Chooser::new),
-            #[cfg(feature = "studies")]
-            refused: path_choosing::Refused::default(),
         }
     }
 
@@ -218,6 +209,13 @@ impl Connection {
     /// The receiving side: streams and objects that come from the peer.
     pub const fn incoming(&mut self) -> &mut Incoming {
         self.contents.incoming()
+    }
+
+    /// How many frames of streams waited how long for bytes before them: whole milliseconds, and
+    /// the number of frames.
+    #[cfg(feature = "studies")]
+    pub fn order_waits(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.contents.order_waits()
     }
 
     /// Sets the time that the endpoint's clock skipped. It corrects the driver's time in calls of

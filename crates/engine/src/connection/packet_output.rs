@@ -187,12 +187,14 @@ impl Connection {
         let mut purpose = Purpose::Data;
         if !self.contents.has_any() {
             #[cfg(feature = "studies")]
-            self.note_blocked();
+            self.scheduler.rule().note_blocked(self.contents.blocked_by());
             if !self.contents.is_finishing() || !self.config.repeat_tail || self.scheduler.ready() < 2 {
                 return None;
             }
             purpose = Purpose::Tail;
         }
+        #[cfg(feature = "studies")]
+        self.scheduler.rule().begin();
         for _ in 0..self.scheduler.ready() {
             let id = self.scheduler.next_ready()?;
             if self.paths.is_held(id) {
@@ -235,17 +237,19 @@ impl Connection {
                 continue; // silent: its pings will tell; others carry the data
             }
             #[cfg(feature = "studies")]
-            let tokens = if parcel.is_some() { tokens } else { self.offer(now, id, tokens) };
+            let tokens = match parcel {
+                Some(_) => tokens,
+                None => self.scheduler.rule().offer(now, id, tokens, &self.paths, &mut self.contents),
+            };
             #[cfg(feature = "studies")]
             if tokens == 0 {
+                self.stays_ready(id); // the loop ends before its next turn
                 continue;
             }
             let capped = self.scheduler.cap().allows(now, size as u64);
             if capped == 0 {
                 self.scheduler.arm_cap(now);
                 self.stays_ready(id);
-                #[cfg(feature = "studies")]
-                self.return_refused();
                 return None;
             }
             let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
@@ -254,12 +258,8 @@ impl Connection {
             let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
             self.stays_ready(id);
-            #[cfg(feature = "studies")]
-            self.return_refused();
             return sent; // if none: what wanted to be sent did not want to be sent after all
         }
-        #[cfg(feature = "studies")]
-        self.return_refused();
         None
     }
 

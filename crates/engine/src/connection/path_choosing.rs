@@ -1,14 +1,24 @@
 //! Asks a rule of others which path carries the next packet. The loop that sends offers it each
 //! path that has room. A path that the rule does not choose stays in the queue.
 
-use super::Connection;
+use super::packet_contents::PacketContents;
 use super::path::{Path, PathState};
+use super::paths::Paths;
 use crate::data::Blocked;
-use crate::path_choice::{Choice, PathFacts};
+use crate::path_choice::{Choice, Chooser, PathFacts, PathRule};
 use byway_wire::{Instant, PathId};
 use smallvec::SmallVec;
 
-/// The facts of a path that carries data and answers.
+/// The rule of a session, and its decision about the next packet.
+#[derive(Debug)]
+pub(super) struct ActiveRule {
+    /// `None`: byway's own choice.
+    chooser: Option<Chooser>,
+    choice: Option<Choice>,
+}
+
+/// The facts of a path that carries data and answers. A path that timed out is in no rule: it sends
+/// one packet at a time.
 fn facts(now: Instant, path: &Path, is_held: bool) -> Option<PathFacts> {
     if path.state != PathState::Active || path.send.timeouts() > 0 {
         return None;
@@ -26,17 +36,21 @@ fn facts(now: Instant, path: &Path, is_held: bool) -> Option<PathFacts> {
     })
 }
 
-impl Connection {
-    /// How many frames of streams waited how long for bytes before them: whole milliseconds, and
-    /// the number of frames.
-    pub fn order_waits(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.contents.order_waits()
+impl ActiveRule {
+    /// The rule before its first packet.
+    pub(super) fn new(rule: Option<PathRule>) -> Self {
+        Self { chooser: rule.map(Chooser::new), choice: None }
     }
 
-    /// Notes that data wait only for the receive window.
-    pub(super) fn note_blocked(&mut self) {
+    /// Forgets the decision about the packet before.
+    pub(super) const fn begin(&mut self) {
+        self.choice = None;
+    }
+
+    /// Notes why no data are sent.
+    pub(super) fn note_blocked(&mut self, why: Option<Blocked>) {
         if let Some(chooser) = &mut self.chooser
-            && self.contents.blocked_by() == Some(Blocked::PeerLimit)
+            && why == Some(Blocked::PeerLimit)
         {
             chooser.on_blocked();
         }
@@ -44,37 +58,24 @@ impl Connection {
 
     /// Offers path `id`, whose pacer lets `packets` packets leave. Returns how many it sends: all
     /// without a rule, one if the rule chooses it, else none. A rule decides anew for each packet.
-    pub(super) fn offer(&mut self, now: Instant, id: PathId, packets: u64) -> u64 {
+    pub(super) fn offer(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        packets: u64,
+        paths: &Paths,
+        contents: &mut PacketContents,
+    ) -> u64 {
         let Some(chooser) = &mut self.chooser else { return packets };
-        let Self { paths, contents, refused, .. } = self;
-        let choice = *refused.choice.get_or_insert_with(|| {
+        let choice = *self.choice.get_or_insert_with(|| {
             let all: SmallVec<[PathFacts; 8]> =
                 paths.iter().filter_map(|path| facts(now, path, paths.is_held(path.id()))).collect();
-            // A path that timed out is in no rule: it sends one packet at a time.
             chooser.choose(now, &all, &contents.out().choice_facts())
         });
         let is_silent = paths.get(id).is_some_and(|path| path.send.timeouts() > 0);
         if choice == Choice::Send(id) || is_silent {
             return 1;
         }
-        refused.paths.push(id);
         0
     }
-
-    /// Returns the refused paths to the queue of paths that may send data.
-    pub(super) fn return_refused(&mut self) {
-        self.refused.choice = None;
-        for id in core::mem::take(&mut self.refused.paths) {
-            if let Some(path) = self.paths.quietly(id) {
-                self.scheduler.make_ready(path);
-            }
-        }
-    }
-}
-
-/// The decision about the next packet, and the paths that had room and were not chosen.
-#[derive(Debug, Default)]
-pub(super) struct Refused {
-    choice: Option<Choice>,
-    paths: SmallVec<[PathId; 8]>,
 }

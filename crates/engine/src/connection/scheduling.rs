@@ -8,6 +8,7 @@ use super::paths::Paths;
 use super::peer_paths::PeerPath;
 use super::rate_limit::RateLimit;
 use super::timers::{Armed, TimerOwner, Timers, claim};
+use crate::config::Config;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
@@ -46,22 +47,33 @@ pub(super) struct Scheduler {
     whole: bool,
     /// Whether the controller may want something done about the bundle.
     consult: bool,
+    /// The rule of others, if one chooses the path of each packet.
+    #[cfg(feature = "studies")]
+    rule: super::path_choosing::ActiveRule,
 }
 
 impl Scheduler {
-    pub fn new(now: Instant, cap: Option<u64>) -> Self {
+    pub fn new(now: Instant, config: &Config) -> Self {
         Self {
             ready: VecDeque::new(),
             urgent: VecDeque::new(),
             held: [Vec::new(), Vec::new()],
             rest: None,
-            cap: RateLimit::new(now, cap),
+            cap: RateLimit::new(now, config.cap),
             timers: Timers::default(),
             armed: Armed::default(),
             tick_at: None,
             whole: false,
             consult: false,
+            #[cfg(feature = "studies")]
+            rule: super::path_choosing::ActiveRule::new(config.path_rule),
         }
+    }
+
+    /// The rule of others that chooses the path of each packet.
+    #[cfg(feature = "studies")]
+    pub const fn rule(&mut self) -> &mut super::path_choosing::ActiveRule {
+        &mut self.rule
     }
 
     /// The owner's rate limit.
@@ -351,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_path_stands_in_a_queue_once_and_leaves_it_when_it_goes() {
-        let mut scheduler = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, &Config::default());
         let (mut active, mut choked) = (path(1, PathState::Active), path(2, PathState::Choked));
         for _ in 0..2 {
             scheduler.make_ready(&mut active);
@@ -369,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_path_that_waits_for_its_socket_is_in_no_queue_twice() {
-        let mut scheduler = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, &Config::default());
         let mut path = path(1, PathState::Active);
         path.pending.ping = true;
         scheduler.make_ready(&mut path);
@@ -391,14 +403,14 @@ mod tests {
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "stands twice"))]
     fn a_path_that_stands_twice_stops_a_debug_build() {
-        let mut scheduler = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, &Config::default());
         scheduler.make_ready(&mut path(1, PathState::Active));
         scheduler.hold_ready(PathId(1));
     }
 
     #[test]
     fn what_is_due_already_is_looked_at_in_a_moment() {
-        let mut scheduler = Scheduler::new(Instant::ZERO, None);
+        let mut scheduler = Scheduler::new(Instant::ZERO, &Config::default());
         let now = Instant::from_millis(5);
         scheduler.arm_whole(now, Some(Instant::from_millis(1)));
         assert_eq!(scheduler.deadline(), Some(now + MIN_TIMER_DELAY));
