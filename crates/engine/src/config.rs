@@ -61,8 +61,8 @@ pub struct Config {
     /// path that seems to drop packets of lower effort (RFC 8622) also sends as best effort: see
     /// [`DscpSupport`](crate::path::dscp_support::DscpSupport).
     pub dscp: Dscp,
-    /// The rule of others that chooses the path of the next packet. `None`: each path sends whenever
-    /// its window and pacer have room.
+    /// The rule of others that chooses the path of the next packet. `None`: each path sends
+    /// whenever its window and pacer have room.
     #[cfg(feature = "studies")]
     pub path_rule: Option<crate::path_choice::PathRule>,
 }

@@ -2,9 +2,9 @@
 //! Mehani and Boreli, IFIP Networking 2016).
 //!
 //! A packet on slow path S stays in the window for one RTT of S. In that time fast path F sends
-//! `X = packet_F * (cwnd_F + (rtts - 1) / 2) * rtts`, with `rtts = RTT_S / RTT_F`: its window, which
-//! grows by a packet each RTT. The packet waits if `λ X` exceeds the send window less all that S
-//! then has in flight. λ grows if the send window ran out all the same, and falls otherwise.
+//! `X = packet_F * (cwnd_F + (rtts - 1) / 2) * rtts`, with `rtts = RTT_S / RTT_F`: its window,
+//! which grows by a packet each RTT. The packet waits if `λ X` exceeds the send window less all
+//! that S then has in flight. λ grows if the send window ran out all the same, and falls otherwise.
 
 use super::facts::{Choice, PathFacts, SessionFacts};
 use super::min_rtt::{fastest, fastest_free};

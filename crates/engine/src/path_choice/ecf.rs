@@ -2,8 +2,8 @@
 //! earlier (Lim, Nahum, Towsley and Gibbens, CoNEXT 2017, algorithm 1).
 //!
 //! `k` packets wait. With `n = 1 + k / cwnd_F` and `δ` the larger deviation, the packet waits if
-//! `n RTT_F < (1 + waiting β) (RTT_S + δ)`, and if `k / cwnd_S * RTT_S >= 2 RTT_F + δ`. `waiting` is
-//! 1 from such a wait until the first condition fails.
+//! `n RTT_F < (1 + waiting β) (RTT_S + δ)`, and if `k / cwnd_S * RTT_S >= 2 RTT_F + δ`. `waiting`
+//! is 1 from such a wait until the first condition fails.
 
 use super::facts::{Choice, PathFacts, SessionFacts};
 use super::min_rtt::{fastest, fastest_free};

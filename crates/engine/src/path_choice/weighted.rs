@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn turns_are_in_proportion_to_window_over_rtt() {
-        // 20 packets in 10 ms and 40 packets in 40 ms: 2 to 1. Of equal passes the first path sends.
+        // 20 packets in 10 ms and 40 packets in 40 ms: 2 to 1. Of equal passes the first path
+        // sends.
         let paths = [path(1, 10, 20, 0), path(2, 40, 40, 0)];
         assert_eq!(turns(&paths, &mut Passes::default(), 9), [1, 2, 1, 1, 2, 1, 1, 2, 1]);
     }

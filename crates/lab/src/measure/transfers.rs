@@ -257,8 +257,8 @@ impl<'r> Transfers<'r> {
         self.members.iter().map(|transfer| transfer.reorder as f64 / 1e3).fold(0.0, f64::max)
     }
 
-    /// The percentile of the waits of frames for bytes before them, in whole milliseconds. `percent`:
-    /// this part of the frames waited no longer than that and less than a millisecond more.
+    /// The percentile of the waits of frames for bytes before them, in whole milliseconds. Waits
+    /// are rounded down.
     pub(super) fn order_wait(&self, percent: f64) -> Result<f64, Undefined> {
         let mut counts = BTreeMap::new();
         for (millis, frames) in self.members.iter().flat_map(|transfer| &transfer.order_waits) {
