@@ -27,7 +27,7 @@ pub trait Owner: Send {
 
     /// Sockets and TCP connections that the owner opened in this turn, for the driver to take over.
     /// Each new socket gets the next number, for example `Local(2)` after two sockets. TCP
-    /// connections have [numbers of their own](Local::connection).
+    /// connections have [numbers of their own](byway_wire::Local::connection).
     fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }

@@ -7,8 +7,8 @@
 //! | module | rule | source |
 //! |---|---|---|
 //! | `min_rtt` | the path with the least RTT of those with room | the default of MPTCP in Linux |
-//! | `blest` | leaves a slow path idle if its packet would block the send window | Ferlin et al., IFIP Networking 2016 |
-//! | `ecf` | leaves a slow path idle if the fast one completes earlier | Lim et al., CoNEXT 2017 |
+//! | `blest` | leaves a slow path idle if its packet would block the send window | Ferlin et al., IFIP Networking 2016, as MPTCP 0.95 for Linux has it |
+//! | `ecf` | leaves a slow path idle if the fast one completes earlier | Lim et al., CoNEXT 2017, as MPTCP 0.95 for Linux has it |
 //! | `weighted` | turns in proportion to window over RTT | stride scheduling, Waldspurger and Weihl 1995 |
 
 mod blest;
