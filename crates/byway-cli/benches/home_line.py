@@ -97,9 +97,9 @@ class Line:
     def plan(self, rate, rtt, queue):
         return link("home", self.server, rate, rtt / 2, queue)
 
-    def use_cubic(self, version, home, server):
+    def use_cubic(self, version, home, server, name=None):
         """All TCP between these addresses uses CUBIC. By the route: not every kernel lets a namespace choose it for all."""
-        for host, other in [("home", server), (self.server, home)]:
+        for host, other in [("home", server), (name or self.server, home)]:
             route = self.says(host, "ip", version, "route", "show", other).split()
             self.says(host, "ip", version, "route", "replace", *route, "congctl", "cubic")
 

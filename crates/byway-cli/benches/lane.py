@@ -11,11 +11,15 @@ own, with five runs: the requests alone, and the uploads plainly and through a l
 Columns: what requests take, as multiples of what they take alone (median, p90); and what uploads carry: through the lane on the idle line, as
 a part of what they carry plainly there; and through the lane beside requests, as a part of what is left of the latter by the requests.
 
+`--failures` asks instead what a lane costs, and has, when its uplink is not as it was: half or twice the rate, a tunnel, a second uplink.
+
 The whole takes an hour. `--quick` measures one line, in two minutes. All programs run with real-time priority, because a busy machine delays
 packets as a queue does. Needs root, ip, rsync, restic and rclone, and leaves nothing behind.
 """
 
+import functools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -31,6 +35,25 @@ UPLOADS = [1, 4]
 # Before anything is counted, uploads find their rate for this long.
 WARM_SECONDS = 3
 FILE_BYTES = 500_000
+
+# The uplink of all failures, until its rate changes.
+FAILING = (10, 20, 50)
+# From when the network is up. The lane has learnt the rate of the line by then.
+CHANGE_SECONDS = 15
+VPN_HOME, VPN_STORE = "10.67.0.1", "10.67.0.2"
+STORE, OTHER = "10.66.0.3", "10.66.0.2"
+# Mbit/s after the change, and where uploads lead, one to each.
+FAILURES = {
+    "nothing": (10, [STORE]),
+    "half the rate": (5, [STORE]),
+    "twice the rate": (20, [STORE]),
+    "a VPN over the uplink": (10, [VPN_STORE]),
+    "two uplinks": (10, [STORE, OTHER]),
+}
+# Bytes of a full packet, and what TCP with a time stamp carries in it: beside VXLAN, and in it.
+PACKET_BYTES, PAYLOAD_BYTES, VPN_PAYLOAD_BYTES = 1500, 1448, 1398
+# The part of the rest that the lane shall have again soon after the change.
+ASKED_SHARE = 0.85
 
 # Takes uploads, and tells for each line of its input the time and how many bytes came.
 SINK = """
@@ -57,6 +80,12 @@ while True:
     upload.sendall(bytes(1 << 14))
 """
 
+IDLE = """
+import socket, sys, time
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+time.sleep(3600)
+"""
+
 
 class Home(Line):
     """A server has what takes uploads."""
@@ -74,22 +103,28 @@ class Home(Line):
         (self.directory / "rsyncd.conf").write_text(settings)
         self.start("store", "rsync", "--daemon", "--no-detach", "--config", f"{self.directory}/rsyncd.conf")
         self.start("store", "rclone", "serve", "restic", there, "--addr", ":8000")
-        self.sink = self.start("store", "/usr/bin/python3", "-c", SINK, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.take_uploads("store")
         ports = {"sockets": (7100, 17100), "rsync": (873, 10873), "restic": (8000, 18000)}
         self.doors = {tool: [(self.store, far), ("127.0.0.1", here)] for tool, (far, here) in ports.items()}
         lane = self.start("home", self.byway, "--json", "lane", *(f"{here}:{self.store}:{far}" for far, here in ports.values()),
                           stdout=subprocess.PIPE)
-        for process in [self.sink, lane]:
-            process.stdout.readline()
+        lane.stdout.readline()
         self.answer_requests()
         for port in [873, 8000]:
             self.wait("store", port)
 
+    def take_uploads(self, *hosts):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.sinks = [self.start(host, "/usr/bin/python3", "-c", SINK, **pipes) for host in hosts]
+        for sink in self.sinks:
+            sink.stdout.readline()
+
     def came(self):
-        self.sink.stdin.write("\n")
-        self.sink.stdin.flush()
-        at, got = self.sink.stdout.readline().split()
-        return float(at), int(got)
+        for sink in self.sinks:
+            sink.stdin.write("\n")
+            sink.stdin.flush()
+        told = [sink.stdout.readline().split() for sink in self.sinks]
+        return float(told[0][0]), sum(int(got) for _, got in told)
 
     def endless(self, count, by_lane, seconds):
         """Uploads by plain sockets: when counting began, when it ended, and the bytes that came meanwhile."""
@@ -137,6 +172,39 @@ class Neighbours(Home):
 
     def answer_requests(self):
         self.start("next", "/usr/bin/python3", "-c", SERVER, str(REQUEST_BYTES), stdout=subprocess.PIPE).stdout.readline()
+
+
+class Failing(Home):
+    """Home has a second uplink, to another server, and a tunnel to the first server. The rate of the first uplink changes."""
+
+    store = STORE
+
+    def __init__(self, byway, directory, line, later):
+        self.later = later
+        super().__init__(byway, directory, line)
+
+    def plan(self, rate, rtt, queue):
+        change = f'[[change]]\nat = "{CHANGE_SECONDS} s"\nlink = ["home", "store"]\nrate = "{self.later} Mbit/s"\n'
+        return super().plan(rate, rtt, queue) + link("home", "other", rate, rtt / 2, queue) + change
+
+    def begin(self):
+        self.up_at = time.monotonic()
+        for host, ends, inner in [("home", (self.home, STORE), (VPN_HOME, VPN_STORE)), ("store", (STORE, self.home), (VPN_STORE, VPN_HOME))]:
+            tunnel = ["type", "vxlan", "id", "1", "local", ends[0], "remote", ends[1], "dstport", "4789"]
+            self.says(host, "ip", "link", "add", "vpn", *tunnel)
+            self.says(host, "ip", "address", "add", inner[0], "peer", inner[1], "dev", "vpn")
+            self.says(host, "ip", "link", "set", "vpn", "up")
+        self.use_cubic("-4", self.home, STORE)
+        self.use_cubic("-4", VPN_HOME, VPN_STORE)
+        self.use_cubic("-4", self.home, OTHER, "other")
+        self.take_uploads("store", "other")
+        self.ports = {target: 17100 + at for at, target in enumerate([STORE, OTHER, VPN_STORE])}
+        targets = (f"{port}:{target}:7100" for target, port in self.ports.items())
+        self.start("home", self.byway, "--json", "lane", *targets, stdout=subprocess.PIPE).stdout.readline()
+        self.answer_requests()
+
+    def by_lane(self, program, target):
+        self.start("home", "/usr/bin/python3", "-c", program, "127.0.0.1", str(self.ports[target]))
 
 
 def cell(home, byway, line, tool, count, seconds):
@@ -188,10 +256,84 @@ def row(line, tool, count, result):
     return f"{name} {alone} | {plain} | {lane} | {result['idle share']:.2f} | {result['rest share']:.2f} |"
 
 
+@functools.cache
+def alone(byway, rate, seconds):
+    """What requests take alone."""
+
+    def of(home):
+        client, begun = home.requests(), time.monotonic()
+        time.sleep(seconds)
+        return times(client, begun, time.monotonic())
+
+    return measured(lambda directory: Failing(byway, directory, (rate, *FAILING[1:]), rate), of)
+
+
+def failure(byway, later, targets, reads_counters, seconds):
+    """Requests and uploads after the change. A connection that is idle, and leaves by another uplink, keeps a lane from its counters."""
+
+    def of(home):
+        for target in targets:
+            home.by_lane(UPLOAD, target)
+        if not reads_counters:
+            home.by_lane(IDLE, OTHER)
+        client, samples = home.requests(), []
+        for second in range(round(seconds) + 1):
+            time.sleep(max(0, home.up_at + CHANGE_SECONDS + second - time.monotonic()))
+            samples.append(home.came())
+        return times(client, samples[0][0], samples[-1][0]), samples
+
+    found = measured(lambda directory: Failing(byway, directory, FAILING, later), of)
+    if found is None:
+        return None
+    took, samples = found
+    line_mbit = FAILING[0] * (len(targets) - 1) + later
+    requests_mbit = took[2] * REQUEST_BYTES * 8e-6 / (samples[-1][0] - samples[0][0])
+    payload = VPN_PAYLOAD_BYTES if VPN_STORE in targets else PAYLOAD_BYTES
+    rest_mbit = (line_mbit - requests_mbit * PACKET_BYTES / PAYLOAD_BYTES) * payload / PACKET_BYTES
+
+    def share(first, last):
+        return (samples[last][1] - samples[first][1]) * 8e-6 / (samples[last][0] - samples[first][0]) / rest_mbit
+
+    # Over two seconds each, because requests come by chance.
+    soon = (second for second in range(len(samples) - 2) if share(second, second + 2) >= ASKED_SHARE)
+    seconds_of = [round(share(second, second + 1), 3) for second in range(len(samples) - 1)]
+    return {"took": took, "rest share": share(0, -1), "asked share after": next(soon, None), "share of each second": seconds_of}
+
+
+def measure_failure(byway, name, seconds):
+    later, targets = FAILURES[name]
+    result = {"alone": alone(byway, later, seconds)}
+    for way in ["lane", "law"]:
+        # Over two uplinks the lane reads no counters in any case.
+        if way == "lane" or len(targets) == 1:
+            result[way] = failure(byway, later, targets, way == "lane", seconds)
+    return result | {"load": os.getloadavg()[0]}
+
+
+HEAD_OF_FAILURES = f"""| what happens | requests alone, ms | beside the lane | of the rest | {ASKED_SHARE} of it after, s | beside the law alone | of \
+the rest | {ASKED_SHARE} of it after, s | load |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def failure_row(name, result):
+    def told(way):
+        if way not in result:
+            return "| | |"
+        if result[way] is None or result["alone"] is None:
+            return "the machine was too busy | | |"
+        waits = " / ".join(f"{result[way]['took'][at] / result['alone'][at]:.2f}" for at in [0, 1])
+        return f"{waits} | {result[way]['rest share']:.2f} | {result[way]['asked share after']} |"
+
+    requests = ", ".join(f"{seconds * 1e3:.0f}" for seconds in (result["alone"] or ())[:2])
+    return f"| {name} | {requests} | {told('lane')} {told('law')} {result['load']:.1f} |"
+
+
 def main():
     options = parser(__doc__.splitlines()[0], TOOLS)
     options.add_argument("--quick", action="store_true", help="one upload over one line: --line 10,20,50 --uploads 1")
     options.add_argument("--neighbours", action="store_true", help="another host answers the requests, behind the same router")
+    options.add_argument("--failures", nargs="?", const="all", choices=["all", *FAILURES],
+                         help="what a lane costs and has when its uplink is not as it was, or one such row; one after the other")
     options.add_argument("--uploads", type=int, action="append", help="uploads at once [default: 1 and 4]")
     options.add_argument("--seconds", type=float, default=30, help="what each run takes, about")
     options.add_argument("--at-once", type=int, default=3, help="rows at once")
@@ -200,7 +342,16 @@ def main():
     counts = arguments.uploads or ([1] if arguments.quick else UPLOADS)
     be_punctual()
     if not arguments.json:
-        print(HEAD, flush=True)
+        print(HEAD_OF_FAILURES if arguments.failures else HEAD, flush=True)
+
+    def measure_named(name):
+        result = measure_failure(arguments.byway, name, arguments.seconds)
+        return json.dumps({"what": name, "result": result}) if arguments.json else failure_row(name, result)
+
+    if arguments.failures:
+        names = FAILURES if arguments.failures == "all" else [arguments.failures]
+        print_rows(measure_named, [(name,) for name in names], 1)
+        return
 
     def measure(line, tool, count):
         result = cell(Neighbours if arguments.neighbours else Home, arguments.byway, line, tool, count, arguments.seconds)
