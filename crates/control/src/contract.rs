@@ -15,6 +15,13 @@ pub trait Controller: Debug + Send {
         false
     }
 
+    /// The rate that a yielding controller believes its own on all paths together, in bytes per
+    /// second. It falls at once when the controller sees a queue of its own. `None`: the controller
+    /// has no such rate.
+    fn own_rate(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether the controller also governs paths over TCP, on top of the kernel's congestion
     /// control. By default only a yielding controller does, because the kernel already takes a fair
     /// share of the line.

@@ -109,6 +109,7 @@ pub fn transfer(
         identity: sender,
         ticket,
         registry: None,
+        yields_to_host: false,
         relays: if detours { network.words() } else { Vec::new() },
         payload: Payload::Tree {
             paths: vec![source.to_owned()],

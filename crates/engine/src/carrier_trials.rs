@@ -47,7 +47,8 @@ impl Sight {
     /// The measurements from a session's status.
     #[must_use]
     pub fn of(status: &ConnectionStatus) -> Self {
-        let mut sight = Self { held: status.capped || status.blocked.is_some(), ..Self::default() };
+        let held = status.capped || status.uplink_busy || status.blocked.is_some();
+        let mut sight = Self { held, ..Self::default() };
         for path in status.paths.iter().filter(|path| !path.route.is_proxied()) {
             match path.route.carriage() {
                 PathTransport::Datagrams => {

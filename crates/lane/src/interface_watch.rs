@@ -58,6 +58,11 @@ impl InterfaceWatch {
         }
     }
 
+    /// The interface by which connections leave, as of the latest look.
+    pub fn interface(&self) -> Option<u32> {
+        self.traffic.as_ref()?.interface()
+    }
+
     /// Reads the counters.
     pub fn look(&mut self, now: Instant) -> WatchLook {
         let Some(traffic) = self.traffic.as_mut().filter(|_| self.connections.len() == 1) else {

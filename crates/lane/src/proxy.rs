@@ -14,7 +14,8 @@ use byway_forward_host::resolver::Resolver;
 use byway_forward_host::socks_dialog::ProgramRequest;
 use byway_forward_host::target_dial::{Dial, Dialled, is_out_of_descriptors};
 use byway_forward_host::{ByteCounts, Listener, Listening};
-use byway_net::{Control, LoopControl, Owner, Ready, Token, Watch};
+use byway_net::{Control, LedgerNews, LoopControl, Owner, Ready, Token, UplinkLedger, Watch};
+use byway_uplink::OtherSessions;
 use byway_wire::{Duration, Input, Instant, Machine, Transmit, TransmitBuffer};
 use std::collections::VecDeque;
 use std::io;
@@ -131,6 +132,8 @@ pub struct Proxy {
     resolver: Resolver,
     uplink: Uplink,
     interfaces: InterfaceWatch,
+    /// The ledger of the interface by which connections leave.
+    ledger: Option<UplinkLedger>,
     next_look: Instant,
     slots: Slots<Connection>,
     /// Connections that wait for a lease, in the order of their turns.
@@ -181,6 +184,7 @@ impl Proxy {
             resolver: Resolver::new(control.waker().clone()),
             uplink: Uplink::new(now),
             interfaces: InterfaceWatch::default(),
+            ledger: None,
             next_look: now,
             slots: Slots::default(),
             lease_queue: VecDeque::new(),
@@ -501,8 +505,21 @@ impl Proxy {
         if look.is_new {
             self.uplink.move_on(now);
         }
+        self.share(look.is_new, now);
         self.uplink.look(look.shown, now);
         self.next_look = now + if look.shown.is_some() { LOOK_INTERVAL } else { BLIND_LOOK_INTERVAL };
+    }
+
+    /// Enters in the uplink's ledger what the lane sent, and learns what other sessions did.
+    fn share(&mut self, is_new: bool, now: Instant) {
+        if let Some(interface) = self.interfaces.interface().filter(|_| is_new) {
+            self.ledger = UplinkLedger::open(interface).ok();
+        }
+        let sent = self.uplink.take_wire_sent();
+        if let Some(Ok(news)) = self.ledger.as_mut().map(|ledger| ledger.exchange(sent)) {
+            let LedgerNews { sent, active, before } = news;
+            self.uplink.on_others(OtherSessions { sent, active, before }, now);
+        }
     }
 
     /// Gives leases to those who wait, in turn.

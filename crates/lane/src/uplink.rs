@@ -15,7 +15,7 @@ use crate::base_rtts::{BaseRtts, RttReading};
 use crate::pacer::Pacer;
 use crate::write_ledger::{MIN_HELD_BACK, RunAcknowledged, WrittenContext};
 use byway_control::{Acked, Background, Congested, Controller as _, Delay, Opened, Sent, Trigger};
-use byway_uplink::{HostTraffic, InterfaceCounters, LineRate, Way};
+use byway_uplink::{HostTraffic, InterfaceCounters, LineRate, LineShare, OtherSessions, Way};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant, PathId};
 use std::net::IpAddr;
@@ -76,6 +76,9 @@ pub struct Uplink {
     /// The host's bytes that were on the uplink before the latest acknowledged run.
     host_delivered: u64,
     line: LineRate,
+    share: LineShare,
+    /// Bytes that the lane handed to the interface since they were last taken.
+    wire_sent: u64,
     /// When a timeout was counted, or the first byte was written after a time without any.
     silent_since: Instant,
     /// Whether there was credit that nobody used when connections were last asked.
@@ -130,6 +133,8 @@ impl Uplink {
             host: HostTraffic::new(now),
             host_delivered: 0,
             line: LineRate::new(now),
+            share: LineShare::new(now),
+            wire_sent: 0,
             silent_since: now,
             app_limited: true,
             law_level: 0.0,
@@ -205,7 +210,7 @@ impl Uplink {
     pub fn written_context(&self, now: Instant) -> WrittenContext {
         // Before the first of a row of bytes, the line was idle.
         let is_first = self.in_flight == 0;
-        let host_sent = self.host.total();
+        let host_sent = self.host.total() + self.share.total();
         WrittenContext {
             at: now,
             delivered: self.delivered + if is_first { host_sent } else { self.host_delivered },
@@ -214,6 +219,18 @@ impl Uplink {
             host_backlog: self.host.backlog(),
             app_limited: self.app_limited || self.is_held,
         }
+    }
+
+    /// Takes what the lane handed to the interface since the last call, as its counter counts it.
+    pub fn take_wire_sent(&mut self) -> u64 {
+        core::mem::take(&mut self.wire_sent)
+    }
+
+    /// Notes what other sessions of byway on this host did.
+    pub fn on_others(&mut self, others: OtherSessions, now: Instant) {
+        self.host.on_sent(others.sent, now);
+        let is_closed = !self.host.backlog().is_zero();
+        self.share.on_others(others, is_closed, now);
     }
 
     /// Takes in what the counters of the uplink's interface show. `None`: they cannot be read.
@@ -229,7 +246,9 @@ impl Uplink {
 
     /// Notes that a kernel sent bytes for the first time, in segments of `segment` bytes.
     pub fn on_sent(&mut self, bytes: u64, segment: usize, now: Instant) {
-        self.host.on_sent(bytes + bytes.div_ceil(segment as u64) * HEADER_BYTES, now);
+        let wire_bytes = bytes + bytes.div_ceil(segment as u64) * HEADER_BYTES;
+        self.wire_sent += wire_bytes;
+        self.host.on_sent(wire_bytes, now);
         if self.in_flight == 0 {
             self.delivered_at = now;
             self.silent_since = now;
@@ -373,7 +392,12 @@ impl Uplink {
             self.host.set_rate(self.line.drain(), now);
         }
         self.law_level = level;
-        let limit = self.line.limit(now).unwrap_or(u64::MAX);
+        let wanted = (level * GROWTH_FLOWS) as u64;
+        let wants_more = !self.app_limited && self.line.held().is_some_and(|held| wanted >= held);
+        if self.line.on_wanted(wants_more, now) {
+            self.host.set_rate(self.line.drain(), now);
+        }
+        let limit = self.line.limit(now).map_or(u64::MAX, |limit| self.share.of(limit));
         self.is_held = level * GROWTH_FLOWS >= limit as f64 * HELD_LEVEL;
         self.figures.rate = rate.min(limit);
         self.pacer.set_rate(self.figures.rate as f64, now);

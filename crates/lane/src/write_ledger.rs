@@ -11,6 +11,10 @@ pub(crate) const MIN_HELD_BACK: Duration = Duration::from_millis(30);
 /// Stamps nearer to each other than this, in nanoseconds, are of one ACK.
 const ACK_TIME: i64 = 100_000;
 
+/// No kernel sends a segment again within this time in nanoseconds: its timers wait longer, and
+/// ACKs that tell of a loss need an RTT.
+const MIN_RESEND_TIME: i64 = 1_000_000;
+
 /// What a stamp of the kernel tells of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampKind {
@@ -172,6 +176,11 @@ impl WriteLedger {
                     }
                     return Some(LedgerEvent::Sent(bytes));
                 }
+                // A tunnel's packet is stamped where it enters the tunnel, and where it leaves the
+                // host.
+                if run.sent_wall.is_some_and(|sent| stamp.wall_nanos.saturating_sub(sent) < MIN_RESEND_TIME) {
+                    return None;
+                }
                 run.sent_again = true;
                 // A kernel sends its last segment again after two RTTs, lost or not (RFC 8985,
                 // section 7). In a queue of others that is soon.
@@ -251,14 +260,26 @@ mod tests {
 
     #[test]
     fn a_run_that_is_sent_twice_is_lost_and_has_no_rtt() {
+        const MS: i64 = 1_000_000;
         let mut ledger = WriteLedger::default();
         ledger.on_written(2_000, context(1));
-        ledger.on_stamp(sent(1_999, 100));
-        assert_eq!(ledger.on_stamp(sent(1_999, 250)), None, "a probe of the tail");
+        ledger.on_stamp(sent(1_999, MS));
+        assert_eq!(ledger.on_stamp(sent(1_999, 25 * MS)), None, "a probe of the tail");
         ledger.on_written(2_000, context(2));
         let written_at = Instant::from_millis(1);
-        assert_eq!(ledger.on_stamp(sent(1_999, 300)), Some(LedgerEvent::Lost { bytes: 2_000, written_at }));
-        assert_eq!(told(ledger.on_stamp(acknowledged(1_999, 500))).rtt, None);
+        let lost = LedgerEvent::Lost { bytes: 2_000, written_at };
+        assert_eq!(ledger.on_stamp(sent(1_999, 30 * MS)), Some(lost));
+        assert_eq!(told(ledger.on_stamp(acknowledged(1_999, 50 * MS))).rtt, None);
+    }
+
+    #[test]
+    fn a_run_that_a_tunnel_stamps_twice_has_an_rtt() {
+        let mut ledger = WriteLedger::default();
+        ledger.on_written(2_000, context(1));
+        ledger.on_written(2_000, context(2));
+        ledger.on_stamp(sent(1_999, 5_000_000));
+        assert_eq!(ledger.on_stamp(sent(1_999, 5_030_000)), None);
+        assert_eq!(told(ledger.on_stamp(acknowledged(1_999, 25_000_000))).rtt, Some(20_000_000));
     }
 
     #[test]

@@ -73,6 +73,7 @@ mod traffic;
 mod traffic_class;
 #[cfg(feature = "tun")]
 mod tun;
+mod uplink_ledger;
 mod waker;
 mod watched_fds;
 
@@ -99,5 +100,6 @@ pub use tcp_listener::{Backlog, Listener};
 pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};
+pub use uplink_ledger::{LedgerNews, UplinkLedger};
 pub use waker::Waker;
 pub use watched_fds::{Ready, Token, Watch};

@@ -92,6 +92,8 @@ pub struct LendingControl {
     window: RefusalWindow,
     up: DirectionRate,
     down: DirectionRate,
+    /// Bytes of strangers' datagrams that left since they were last taken.
+    lent: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,6 +114,7 @@ impl LendingControl {
             window: RefusalWindow::default(),
             up: side,
             down: side,
+            lent: 0,
         }
     }
 
@@ -128,7 +131,15 @@ impl LendingControl {
     /// Counts datagrams that leave and are no traffic of the host's own.
     pub(crate) fn left(&mut self, sent: &Transmit) {
         let datagrams = sent.size.div_ceil(sent.segment.max(1));
-        self.up.relayed((sent.size + datagrams * sent.phantom) as u64, datagrams as u64);
+        let bytes = (sent.size + datagrams * sent.phantom) as u64;
+        self.up.relayed(bytes, datagrams as u64);
+        self.lent += bytes + datagrams as u64 * HEADER_BYTES;
+    }
+
+    /// Takes the bytes of strangers' datagrams that left since the last call, as the interface's
+    /// counter counts them.
+    pub fn take_lent(&mut self) -> u64 {
+        core::mem::take(&mut self.lent)
     }
 
     /// Whether a stranger's datagram of `bytes` bytes may pass. If so it is taken to leave.

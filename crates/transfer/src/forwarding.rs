@@ -66,6 +66,9 @@ pub struct ForwardingPlan {
     pub tcp: bool,
     /// Makes the congestion controller of a session from a seed.
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
+    /// Whether data wait for what this host itself sends by the same uplink. It takes a controller
+    /// that yields.
+    pub yields_to_host: bool,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
     /// To use addresses that this host gets later, too, where they may lead to one of these
@@ -111,6 +114,7 @@ impl Forwarding {
             registry: plan.registry,
             tcp: if plan.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
             restart_question: Some(question.to_bytes()),
+            yields_to_host: plan.yields_to_host,
             seed: u64::from_be_bytes(byway_net::seed()?),
             ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), plan.controller)
         };

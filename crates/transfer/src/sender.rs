@@ -63,6 +63,9 @@ pub struct SendingPlan {
     pub journals: Option<PathBuf>,
     /// The controller of all paths.
     pub controller: Box<dyn Controller>,
+    /// Whether data wait for what this host itself sends by the same uplink. It takes a controller
+    /// that yields.
+    pub yields_to_host: bool,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
     /// To use addresses that this host gets later, too, where they may lead to one of these
@@ -94,6 +97,7 @@ impl SendingPlan {
             identity,
             relays: Vec::new(),
             registry: None,
+            yields_to_host: true,
             payload,
             below: None,
             journals: None,
@@ -197,6 +201,7 @@ impl Sending {
             registry: plan.registry,
             tcp: if plan.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
             restart_question: Some(question.to_bytes()),
+            yields_to_host: plan.yields_to_host,
             ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), Box::new(once))
         };
         let requests = Arc::new(Requests::new(limits));

@@ -12,4 +12,5 @@ pub(crate) mod relay_outcomes;
 pub(crate) mod restart_check;
 pub(crate) mod tcp_dialer;
 pub(crate) mod ticket_destinations;
+pub(crate) mod uplink_watch;
 pub(crate) mod uplinks;

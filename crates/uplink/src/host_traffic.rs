@@ -33,7 +33,7 @@ const MIN_WAIT_SHARE: f64 = 0.25;
 const FIRST_DISTRUST_TIME: Duration = Duration::from_secs(10);
 const MAX_DISTRUST_TIME: Duration = Duration::from_secs(320);
 /// The part of the bytes that interfaces count which is payload of TCP: full segments on Ethernet.
-const PAYLOAD_SHARE: f64 = 1_448.0 / 1_514.0;
+pub(crate) const PAYLOAD_SHARE: f64 = 1_448.0 / 1_514.0;
 
 /// The host's own traffic on its uplink, and the backlog that it makes there.
 #[derive(Clone, Debug)]

@@ -33,6 +33,9 @@ const HELD_SHARE: f64 = 0.97;
 const HOLD_TIME: Duration = Duration::from_secs(10);
 /// The same after a try that found more.
 const SHORT_HOLD_TIME: Duration = Duration::from_secs(2);
+/// The line got slower if it carries less than this part of what byway may send, for this time.
+const SLOW_SHARE: f64 = 0.75;
+const SLOW_TIME: Duration = Duration::from_secs(1);
 /// A try finds more if the rate rises by more than this part.
 const RISE_SHARE: f64 = 0.03;
 /// After `t` seconds of a try, the held rate is exceeded by this times `t²`.
@@ -53,6 +56,8 @@ pub struct LineRate {
     queues: u32,
     queue_at: Instant,
     hold_time: Duration,
+    /// Since when the line has carried far less than byway may send.
+    slow_since: Option<Instant>,
 }
 
 impl LineRate {
@@ -68,6 +73,7 @@ impl LineRate {
             queues: 0,
             queue_at: now,
             hold_time: SHORT_HOLD_TIME,
+            slow_since: None,
         }
     }
 
@@ -123,6 +129,24 @@ impl LineRate {
         };
         (self.queue_at, self.queues) = (now, MIN_QUEUES.min(self.queues + u32::from(is_another)));
         self.hold_time = if rose { SHORT_HOLD_TIME } else { HOLD_TIME };
+    }
+
+    /// Notes whether byway has more to send than the held rate. If the line carries far less all
+    /// the same for a while, it got slower, and only what it carries now is believed. The law may
+    /// not hear of it: its queues drain while it waits for the host. Returns whether that was so.
+    pub fn on_wanted(&mut self, wants_more: bool, now: Instant) -> bool {
+        let (Some(held), Some(rate)) = (self.held(), self.measured()) else { return false };
+        if !wants_more || rate as f64 >= held as f64 * SLOW_SHARE {
+            self.slow_since = None;
+            return false;
+        }
+        if now.since(*self.slow_since.get_or_insert(now)) < SLOW_TIME {
+            return false;
+        }
+        self.samples = [rate, 0, 0, 0];
+        (self.latest, self.slow_since) = (rate, None);
+        (self.sampled_since, self.queue_at, self.hold_time) = (now, now, SHORT_HOLD_TIME);
+        true
     }
 
     /// The line's rate, if it is known.
@@ -251,6 +275,24 @@ mod tests {
         }
         assert!((world.believed() - before).abs() < 1e-9);
         assert!(world.learnt.limit(world.now).unwrap() >= world.learnt.held().unwrap());
+    }
+
+    #[test]
+    fn a_line_that_carries_far_less_than_wanted_is_believed_to() {
+        for (wants, seconds, is_believed) in [(true, 2, true), (true, 1, false), (false, 5, false)] {
+            let mut world = World::new(9);
+            world.run(30);
+            let (before, mut heard) = (world.believed(), false);
+            for _ in 0..seconds * 200 {
+                world.now += STEP;
+                world.total += world.line * 0.5 * STEP.as_secs_f64();
+                world.learnt.on_delivered(world.now, world.total as u64);
+                heard |= world.learnt.on_wanted(wants, world.now);
+            }
+            let expected = if is_believed { 0.5 } else { before };
+            assert!((world.believed() - expected).abs() < 0.02, "{}", world.believed());
+            assert_eq!(heard, is_believed);
+        }
     }
 
     #[test]

@@ -106,6 +106,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         ticket,
         relays,
         registry: registry.map(|word| FindPlan::new(word, Some(state.registries()))),
+        yields_to_host: true,
         listening,
         piped: arguments.stdio.clone().map(forward_stdio::take).transpose()?,
         most,

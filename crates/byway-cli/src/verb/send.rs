@@ -107,6 +107,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             ticket: ticket.clone(),
             relays: relays.clone(),
             registry: registry.clone(),
+            yields_to_host: true,
             payload,
             below: below.clone(),
             controller,

@@ -45,6 +45,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("mkdir ", "a session has no SSH server; tests/machine/newcomer.rs types it"),
     ("restic -r sftp:nas:backup ", "a session has no SSH server; tests/machine/newcomer.rs types it"),
     ("sudo crates/byway-cli/benches/backup.py ", "it measures, with a release build"),
+    ("sudo crates/byway-cli/benches/governor.py ", "it measures, with a release build"),
     ("byway lane ", "it serves until it is stopped; crates/lane/tests/it/programs.rs runs it"),
     ("HTTPS_PROXY=http://localhost:1080 ", "there is no store; benches/lane.py measures restic and rsync"),
     (

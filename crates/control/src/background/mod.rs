@@ -241,6 +241,10 @@ impl Controller for Background {
         true
     }
 
+    fn own_rate(&self) -> Option<u64> {
+        Some(self.level() as u64)
+    }
+
     fn open(&mut self, id: PathId, opened: &Opened) {
         self.loans.on_opened(opened.now);
         self.paths.insert(id, BackgroundPath::new(opened));

@@ -51,6 +51,8 @@ mod standstill;
 pub mod status;
 mod tcp_resting;
 pub mod timers;
+pub mod uplink_gate;
+pub mod uplink_use;
 
 use crate::config::{Config, Params};
 use crate::data::{Incoming, Outgoing};
@@ -466,7 +468,7 @@ impl Connection {
             });
         }
         self.try_candidate(now);
-        self.scheduler.cap().wake(now);
+        self.scheduler.wake_limits(now);
         self.scheduler.reconsider();
     }
 

@@ -220,7 +220,7 @@ impl Connection {
             let (in_flight, window) = (path.send.in_flight, path.window_limit);
             let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
             if room == 0 {
-                scheduler.cap().yields();
+                scheduler.yields();
                 continue; // an ACK brings it back
             }
             if path.send.timeouts() > 0 && in_flight > 0 {
@@ -228,7 +228,7 @@ impl Connection {
             }
             let tokens = path.send.pacer.available(now) / size as u64;
             if tokens == 0 {
-                scheduler.cap().yields();
+                scheduler.yields();
                 path.paced = true;
                 scheduler.arm(path);
                 continue;
@@ -246,16 +246,16 @@ impl Connection {
                 self.stays_ready(id); // the loop ends before its next turn
                 continue;
             }
-            let capped = self.scheduler.cap().allows(now, size as u64);
-            if capped == 0 {
-                self.scheduler.arm_cap(now);
+            let allowed = self.scheduler.allows(now, size as u64);
+            if allowed == 0 {
+                self.scheduler.arm_limits(now);
                 self.stays_ready(id);
                 return None;
             }
             let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
             let single = parcel.is_some_and(|(_, single)| single);
             let room = if single { 1 } else { room };
-            let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
+            let most = room.min(tokens).min(allowed).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
             self.stays_ready(id);
             return sent; // if none: what wanted to be sent did not want to be sent after all
@@ -409,7 +409,7 @@ impl Connection {
         let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
         let bulk = matches!(purpose, Purpose::Data | Purpose::Datagram);
-        let app_limited = !bulk || self.scheduler.is_capped() || !self.has_more(id, purpose);
+        let app_limited = !bulk || self.scheduler.is_limited() || !self.has_more(id, purpose);
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
             self.end(super::close::WORN_OUT_CODE, "the keys are worn out", false);
@@ -422,11 +422,12 @@ impl Connection {
         let bytes = (length + phantom) as u32;
         path.send
             .on_sent(now, Outbound { bytes, eliciting, counted, app_limited, packet_data: &packet_data });
+        let is_data = matches!(purpose, Purpose::Data | Purpose::Datagram | Purpose::Tail);
+        self.scheduler.on_sent(u64::from(bytes), is_data);
         match purpose {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Datagram | Purpose::Tail => {
                 path.send.pacer.spend(u64::from(bytes));
-                self.scheduler.cap().spend(u64::from(bytes));
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }

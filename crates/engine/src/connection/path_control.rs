@@ -131,6 +131,10 @@ impl Controller for Governor {
         self.controller.yields()
     }
 
+    fn own_rate(&self) -> Option<u64> {
+        self.controller.own_rate()
+    }
+
     fn governs_connections(&self) -> bool {
         self.controller.governs_connections()
     }

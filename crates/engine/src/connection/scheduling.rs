@@ -8,6 +8,7 @@ use super::paths::Paths;
 use super::peer_paths::PeerPath;
 use super::rate_limit::RateLimit;
 use super::timers::{Armed, TimerOwner, Timers, claim};
+use super::uplink_gate::UplinkGate;
 use crate::config::Config;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -39,6 +40,8 @@ pub(super) struct Scheduler {
     rest: Option<RunRemainder>,
     /// The owner's rate limit.
     cap: RateLimit,
+    /// What a governor of the host's uplink allows.
+    gate: UplinkGate,
     timers: Timers<TimerOwner>,
     armed: Armed,
     /// When the controller wants to be called.
@@ -60,6 +63,7 @@ impl Scheduler {
             held: [Vec::new(), Vec::new()],
             rest: None,
             cap: RateLimit::new(now, config.cap),
+            gate: UplinkGate::new(now),
             timers: Timers::default(),
             armed: Armed::default(),
             tick_at: None,
@@ -76,9 +80,45 @@ impl Scheduler {
         &mut self.rule
     }
 
-    /// The owner's rate limit.
-    pub const fn cap(&mut self) -> &mut RateLimit {
-        &mut self.cap
+    /// Datagrams of `size` bytes that the owner's rate limit and the governor of the uplink let
+    /// leave now. If none may, notes until when.
+    pub fn allows(&mut self, now: Instant, size: u64) -> u64 {
+        self.cap.allows(now, size).min(self.gate.allows(now, size))
+    }
+
+    /// Notes a packet of `bytes` bytes that was sent. `is_data`: whether limits count it.
+    pub const fn on_sent(&mut self, bytes: u64, is_data: bool) {
+        if is_data {
+            self.cap.spend(bytes);
+        }
+        self.gate.on_sent(bytes, is_data);
+    }
+
+    /// Something other than a limit held data back.
+    pub const fn yields(&mut self) {
+        self.cap.yields();
+        self.gate.yields();
+    }
+
+    /// Whether the owner's rate limit or the governor of the uplink holds data back.
+    pub const fn is_limited(&self) -> bool {
+        self.cap.holds() || self.gate.holds()
+    }
+
+    /// Ends waits for limits, if their time has come.
+    pub fn wake_limits(&mut self, now: Instant) {
+        self.cap.wake(now);
+        self.gate.wake(now);
+    }
+
+    /// What a governor of the host's uplink allows.
+    pub const fn gate(&self) -> &UplinkGate {
+        &self.gate
+    }
+
+    /// The same, to change it.
+    pub const fn gate_mut(&mut self) -> &mut UplinkGate {
+        &mut self.gate
     }
 
     /// Whether the owner's rate limit holds data back.
@@ -243,9 +283,14 @@ impl Scheduler {
         self.check();
     }
 
-    /// Wakes the connection as a whole once the cap lets more leave.
-    pub fn arm_cap(&mut self, now: Instant) {
-        self.arm_whole(now, self.cap.until());
+    /// Wakes the connection as a whole once the limits let more leave.
+    pub fn arm_limits(&mut self, now: Instant) {
+        self.arm_whole(now, self.limited_until());
+    }
+
+    /// When the limits let more leave. `None`: data do not wait for them.
+    fn limited_until(&self) -> Option<Instant> {
+        self.cap.until().max(self.gate.until())
     }
 
     /// A deadline of the connection as a whole may have become earlier.
@@ -267,7 +312,7 @@ impl Scheduler {
 
     /// When the scheduler itself wants the connection as a whole to wake.
     pub fn own_deadline(&self) -> Option<Instant> {
-        self.tick_at.into_iter().chain(self.cap.until()).min()
+        self.tick_at.into_iter().chain(self.limited_until()).min()
     }
 
     // Assertions.

@@ -54,6 +54,9 @@ pub struct ConnectionStatus {
     pub blocked: Option<Blocked>,
     /// Whether the limit of [`set_cap`](Connection::set_cap) holds data back.
     pub capped: bool,
+    /// Whether data wait until the line has carried what this host itself sent, as a governor of
+    /// the uplink [asked](Connection::set_uplink_limit).
+    pub uplink_busy: bool,
     /// The controller's name.
     pub congestion: &'static str,
 }
@@ -110,6 +113,7 @@ impl Connection {
             paths: paths.collect(),
             blocked: self.contents.blocked_by(),
             capped: self.scheduler.is_capped(),
+            uplink_busy: self.scheduler.gate().is_closed(),
             congestion: self.controller.name(),
         }
     }

@@ -9,6 +9,8 @@ const BURST_TIME: Duration = Duration::from_millis(1);
 /// The least capacity of a bucket, in full packets, so that two may always leave together. TCP too
 /// sends two packets at a time, if it gets an ACK for every second packet.
 const BURST_PACKETS: u64 = 2;
+/// The greatest capacity of a bucket in bytes.
+const MAX_CAPACITY: u64 = 1 << 20;
 
 /// A token bucket that paces one path.
 #[derive(Clone, Debug)]
@@ -44,11 +46,21 @@ impl Pacer {
     /// Sets the rate (bytes per second), the size of a full packet in bytes, and the time whose
     /// bytes may leave as one burst.
     pub fn set_rate_with(&mut self, now: Instant, rate: u64, packet: u64, burst: Duration) {
+        let capacity = bytes_in(rate, burst).clamp(packet * BURST_PACKETS, MAX_CAPACITY);
+        self.set_bucket(now, rate, capacity);
+    }
+
+    /// Sets the rate (bytes per second), and a capacity of one packet and what the rate brings in
+    /// `lateness`. So at most one packet leaves at once on a slow line, and whoever wakes late by
+    /// so much loses nothing.
+    pub fn set_single(&mut self, now: Instant, rate: u64, packet: u64, lateness: Duration) {
+        self.set_bucket(now, rate, (packet + bytes_in(rate, lateness)).min(MAX_CAPACITY));
+    }
+
+    fn set_bucket(&mut self, now: Instant, rate: u64, capacity: u64) {
         self.fill(now);
-        self.rate = rate;
-        let burst = u64::try_from(u128::from(rate) * burst.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX);
-        self.capacity = burst.clamp(packet * BURST_PACKETS, 1 << 20);
-        self.tokens = self.tokens.min(self.capacity << TOKEN_SHIFT);
+        (self.rate, self.capacity) = (rate, capacity);
+        self.tokens = self.tokens.min(capacity << TOKEN_SHIFT);
     }
 
     /// Brings the bucket up to date.
@@ -92,6 +104,11 @@ impl Pacer {
         let nanos = (u128::from(lacking) * 1_000_000_000).div_ceil(u128::from(self.rate) << TOKEN_SHIFT);
         self.filled_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
+}
+
+/// The bytes that a rate in bytes per second brings in this time.
+fn bytes_in(rate: u64, time: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// Returns the tokens that accrue in `nanos` nanoseconds at `rate` bytes per second. A fast 64-bit

@@ -68,6 +68,8 @@ pub struct SendPath {
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
+    /// When the newest packet was sent that was acknowledged.
+    newest_acked_at: Instant,
     lateness: ReorderDelay,
     /// Number of packets that the receiver reports as lost, and of CE marks that it reports.
     reported: (u64, u64),
@@ -164,6 +166,7 @@ impl SendPath {
             one_way: None,
             sent_packets: SentPackets::default(),
             largest_acked: None,
+            newest_acked_at: now,
             reported: (0, 0),
             last_sent_at: now,
             lateness: ReorderDelay::default(),
@@ -226,6 +229,12 @@ impl SendPath {
     #[must_use]
     pub const fn last_sent_at(&self) -> Instant {
         self.last_sent_at
+    }
+
+    /// When the newest packet was sent that was acknowledged: the path's beginning, if none was.
+    #[must_use]
+    pub const fn newest_acked_at(&self) -> Instant {
+        self.newest_acked_at
     }
 
     /// Timeouts in a row. Above 0 the path is silent.
@@ -397,6 +406,8 @@ impl SendPath {
         }
         if progress.packets > 0 {
             self.timeouts = 0;
+            self.newest_acked_at =
+                progress.latest.map_or(self.newest_acked_at, |(at, _)| at.max(self.newest_acked_at));
             let span = u64::from(entry.arrival.wrapping_sub(oldest_stamp));
             let wait = entry.held_micros.saturating_add(span / 2).min(MAX_ACK_WAIT_MICROS);
             self.ack_wait_micros = (self.ack_wait_micros * (ACK_WAIT_SAMPLES - 1) + wait) / ACK_WAIT_SAMPLES;

@@ -16,6 +16,7 @@ mod figures;
 mod flaps;
 mod flood;
 mod found_addresses;
+mod governed;
 mod greedy;
 mod handshake;
 mod heap;

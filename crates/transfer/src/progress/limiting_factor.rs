@@ -135,6 +135,9 @@ fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
         Some(Blocked::Application | Blocked::Reading) => return Some(PauseReason::ApplicationLimited),
         None => {}
     }
+    if status.uplink_busy {
+        return Some(PauseReason::Yielding);
+    }
     // One that is dead holds up nothing that the others could not carry.
     let is_used = |path: &&PathStatus| {
         matches!(path.state, PathState::Active | PathState::Choked)
@@ -206,7 +209,13 @@ mod tests {
     }
 
     fn status(paths: Vec<PathStatus>) -> ConnectionStatus {
-        ConnectionStatus { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
+        ConnectionStatus {
+            paths,
+            blocked: None,
+            capped: false,
+            uplink_busy: false,
+            congestion: Class::Background.default_name(),
+        }
     }
 
     fn silence(silence: Duration) -> Circumstances {
@@ -228,6 +237,8 @@ mod tests {
 
     #[test]
     fn whose_limit_it_is_and_who_is_not_through_is_told() {
+        let busy = ConnectionStatus { uplink_busy: true, ..status(vec![]) };
+        assert_eq!(of_status(&busy), Some(PauseReason::Yielding));
         let capped = ConnectionStatus { capped: true, ..status(vec![]) };
         let theirs = Circumstances { receivers_limit: true, ..Circumstances::default() };
         assert_eq!(of_transfer(theirs, &capped), Some(PauseReason::ReceiverBandwidthLimit));

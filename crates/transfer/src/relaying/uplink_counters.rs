@@ -1,7 +1,7 @@
 //! The line that an end host lends: which interface it is, and what its counters say.
 
 use crate::sockets;
-use byway_net::{RouteTraffic, SendLimit};
+use byway_net::{RouteTraffic, SendLimit, UplinkLedger};
 use byway_relay::LendingControl;
 use byway_uplink::InterfaceCounters;
 use byway_wire::{Duration, Instant};
@@ -14,6 +14,7 @@ pub(super) fn is_elsewhere(address: IpAddr) -> bool {
 
 pub(super) struct UplinkCounters {
     traffic: RouteTraffic,
+    ledger: Option<UplinkLedger>,
     looked: Option<Instant>,
     /// The limits of the sockets by which others' datagrams leave.
     limits: Vec<SendLimit>,
@@ -23,7 +24,7 @@ pub(super) struct UplinkCounters {
 
 impl UplinkCounters {
     pub(super) const fn new(towards: IpAddr, limits: Vec<SendLimit>) -> Self {
-        Self { traffic: RouteTraffic::new(towards), looked: None, limits, queue: 0 }
+        Self { traffic: RouteTraffic::new(towards), ledger: None, looked: None, limits, queue: 0 }
     }
 
     /// Passes the interface's counters to `lending`, if `every` has passed since the last time.
@@ -35,6 +36,12 @@ impl UplinkCounters {
         let look = self.traffic.look(now);
         if look.is_new {
             lending.move_on();
+            self.ledger = self.traffic.interface().and_then(|it| UplinkLedger::open(it).ok());
+        }
+        // Sessions of this host do not take it for the host's own.
+        let lent = lending.take_lent();
+        if self.ledger.as_mut().is_some_and(|ledger| ledger.exchange_lent(lent).is_err()) {
+            self.ledger = None;
         }
         lending.look(now, look.bytes.map(|(sent, received)| InterfaceCounters { sent, received }));
         let queue = lending.queue();

@@ -19,6 +19,7 @@ use super::path_changes::PathChanges;
 use super::relay_outcomes::RelayLog;
 use super::restart_check::{RestartCheck, RestartQuestion};
 use super::tcp_dialer::{RetryDelays, dialled_addresses};
+use super::uplink_watch::UplinkWatch;
 use crate::close::error_of;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;
@@ -114,6 +115,9 @@ pub struct SessionPlan {
     pub restart_question: Option<Vec<u8>>,
     /// Makes the congestion controller of a session from a seed.
     pub controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
+    /// Whether data wait for what this host itself sends by the same uplink. It takes a controller
+    /// that yields.
+    pub yields_to_host: bool,
     /// The seed of the first session's controller. Each later one's is greater by 1.
     pub seed: u64,
     /// The wait before another session is tried for.
@@ -141,6 +145,7 @@ impl SessionPlan {
             hello,
             restart_question: None,
             controller,
+            yields_to_host: false,
             seed: 0,
             retry: RETRY_DELAYS,
         }
@@ -222,6 +227,8 @@ pub struct SessionKeeper {
     paths: PathChanges,
     log: RelayLog,
     dialers: Dialers,
+    /// Governs what the session sends. `None`: nobody does.
+    uplink: Option<UplinkWatch>,
     events: VecDeque<SessionEvent>,
 }
 
@@ -247,6 +254,7 @@ impl SessionKeeper {
         let relays: Vec<EnteredRelay> =
             relays.into_iter().map(|relay| EnteredRelay { relay, is_entered: false }).collect();
         Self {
+            uplink: plan.yields_to_host.then(UplinkWatch::default),
             restart: question.clone().map(RestartCheck::new),
             attempts: attempts(&plan.tcp, &plan.addresses, &relays, locals),
             plan,
@@ -547,6 +555,9 @@ impl SessionKeeper {
         let Stage::Connected(handle) = self.stage else { return };
         let mut closed = None;
         if let Some(connection) = endpoint.connection_mut(handle) {
+            if let Some(uplink) = &mut self.uplink {
+                uplink.turn(connection, locals, now);
+            }
             while let Some(event) = connection.next_event() {
                 match (&event, &mut self.finder) {
                     (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(),

@@ -92,6 +92,7 @@ fn a_forward_gets_limits_and_loses_them() {
     let local = listening.listeners().next().unwrap().address;
     let destinations = looked_up_destinations(&ticket, &[], None);
     let forwarding = Forwarding::start(ForwardingPlan {
+        yields_to_host: false,
         identity: Identity::generate().unwrap(),
         ticket,
         relays: Vec::new(),
