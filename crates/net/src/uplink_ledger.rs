@@ -28,6 +28,8 @@ const MAX_KEPT_MILLIS: u64 = 5_000;
 /// A session that sent within this time in milliseconds shares the line.
 const ACTIVE_MILLIS: u64 = 1_000;
 
+/// More bytes than a session sends between two exchanges. Whoever enters more enters this.
+const MAX_EXCHANGED_BYTES: u64 = 1 << 30;
 /// In a place's time: the session takes no part of the line.
 const LENT_FLAG: u64 = 1 << 63;
 
@@ -158,8 +160,8 @@ impl UplinkLedger {
         self.exchange_as(sent, 0)
     }
 
-    /// The same for what strangers sent by a line that this host lends: it is not the host's own,
-    /// and takes no part of the line.
+    /// Enters what strangers sent by a line that this host lends. It is not the host's own, and
+    /// takes no part of the line.
     ///
     /// # Errors
     /// The file cannot be used, or all places are taken.
@@ -188,8 +190,7 @@ impl UplinkLedger {
                 }
                 continue;
             }
-            let grown = place.sent.wrapping_sub(before.sent);
-            others.sent = others.sent.wrapping_add(grown);
+            others.sent += place.sent.wrapping_sub(before.sent).min(MAX_EXCHANGED_BYTES);
             let is_active = place.is_active(now);
             others.active += u32::from(is_active);
             others.before += u32::from(is_active && Some(index) < self.own);
@@ -258,14 +259,17 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_file_holds_is_numbers() {
+    fn whatever_others_write_costs_a_session_its_part_at_most() {
         let place = tempfile::tempdir().unwrap();
         let mut session = UplinkLedger::open_in(place.path(), 1).unwrap();
         session.exchange(10).unwrap();
         let path = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
         for content in [vec![0xff; FILE_LEN], vec![7; 100], Vec::new(), vec![1; FILE_LEN * 2]] {
             std::fs::write(&path, content).unwrap();
-            let _ = session.exchange(10);
+            if let Ok(news) = session.exchange(10) {
+                assert!(news.sent <= MAX_SESSIONS as u64 * MAX_EXCHANGED_BYTES);
+                assert!(news.before <= news.active && news.active < MAX_SESSIONS as u32);
+            }
             let _ = UplinkLedger::open_in(place.path(), 1).unwrap().exchange(1);
         }
     }

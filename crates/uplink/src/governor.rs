@@ -1,5 +1,5 @@
-//! Governs what byway sends by an uplink: it waits for what the host itself sends, and stays just
-//! below the line's rate, so that nobody finds a queue of byway's.
+//! Governs what byway sends by an uplink. byway waits for what the host itself sends, and stays
+//! just below the line's rate. So nobody finds a queue of byway's.
 //!
 //! ```text
 //! counters, less what byway sent ──> the host's own bytes ──> closed until the line has carried them
@@ -22,8 +22,8 @@ const PACKET_BYTES: f64 = 1_472.0;
 /// The part of the rate at which byway goes on after what the host sent. At 97 % of the line, a
 /// queue that was not seen would stay for long.
 const DRAINING_SHARE: f64 = 0.9;
-/// The longest time that one session waits for another's packet.
-const MAX_PACKET_TIME: Duration = Duration::from_millis(20);
+/// The longest time that a session waits for the packets of those before it.
+const MAX_TURN_WAIT: Duration = Duration::from_millis(50);
 
 /// What a session tells of what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,8 @@ impl Governor {
         }
         match way {
             Way::BusyUntil(until) => {
-                self.turn_at = until + self.packet_time() * self.share.before();
+                let turn = self.packet_time() * self.share.before();
+                self.turn_at = until + turn.min(MAX_TURN_WAIT);
                 self.drains_until =
                     self.turn_at + until.since(now).max(self.drains_until.since(self.turn_at));
             }
@@ -180,8 +181,8 @@ impl Governor {
     /// How long the line carries a full packet. Sessions that waited for the host do not send all
     /// at once: that would be a queue.
     fn packet_time(&self) -> Duration {
-        let rate = self.line.rate().map_or(f64::INFINITY, |rate| rate as f64);
-        Duration::from_secs_f64(PACKET_BYTES / rate).min(MAX_PACKET_TIME)
+        let rate = self.line.rate().map_or(f64::INFINITY, |rate| rate.max(1) as f64);
+        Duration::from_secs_f64(PACKET_BYTES / rate)
     }
 
     /// The line's rate in bytes of payload per second. `None`: it is not known.

@@ -1,11 +1,12 @@
-//! Has a session give way to what this host itself sends by the same uplink, and share the line
-//! with other sessions of byway on this host.
+//! Has a session wait for what this host itself sends by the same uplink. Sessions of byway on this
+//! host share what is left.
 
 use crate::sockets;
 use byway_engine::Connection;
 use byway_engine::connection::uplink_gate::UplinkLimit;
 use byway_engine::connection::uplink_use::{DataPath, UplinkUse};
 use byway_net::{LedgerNews, RouteTraffic, UplinkLedger, source_for, way_out};
+use byway_uplink::shared_queue::MAX_PATHS;
 use byway_uplink::{Governor, InterfaceCounters, OtherSessions, Permission, SessionReading};
 use byway_wire::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,8 @@ const HEADER_BYTES: u64 = 14 + 20 + 8;
 #[derive(Default)]
 pub(crate) struct UplinkWatch {
     governed: Option<GovernedUplink>,
+    /// Whether the session sends data that can be governed.
+    sends: bool,
     looked_at: Option<Instant>,
     checked_at: Option<Instant>,
     /// Packets and bytes that the session had sent when they were last entered.
@@ -42,18 +45,18 @@ impl UplinkWatch {
     /// Looks at the uplink, if it is time, and limits what the connection sends. `locals`: the
     /// addresses of its sockets.
     pub(crate) fn turn(&mut self, connection: &mut Connection, locals: &[SocketAddr], now: Instant) {
-        let used = connection.uplink_use(now).filter(|it| it.own_rate <= MAX_GOVERNED_RATE);
-        if let Some(used) = used
-            && is_past(self.looked_at, LOOK_INTERVAL, now)
-        {
+        if is_past(self.looked_at, LOOK_INTERVAL, now) {
             self.looked_at = Some(now);
-            self.look(connection, &used, locals, now);
+            let used = connection.uplink_use(now).filter(|it| it.own_rate <= MAX_GOVERNED_RATE);
+            self.sends = used.is_some();
+            if let Some(used) = used {
+                self.look(connection, &used, locals, now);
+            }
         }
-        let governed = self.governed.as_mut().filter(|_| used.is_some());
+        let governed = self.governed.as_mut().filter(|_| self.sends);
         let Permission { rate, closed_until } =
             governed.map(|governed| governed.governor.permission(now)).unwrap_or_default();
-        let limit = UplinkLimit { rate, closed_until };
-        connection.set_uplink_limit(now, limit);
+        connection.set_uplink_limit(now, UplinkLimit { rate, closed_until });
     }
 
     fn look(&mut self, connection: &Connection, used: &UplinkUse, locals: &[SocketAddr], now: Instant) {
@@ -88,14 +91,12 @@ impl UplinkWatch {
     /// Finds the interface by which all data leave. If it is another than before, nothing is known
     /// of it.
     fn find_interface(&mut self, connection: &Connection, locals: &[SocketAddr], now: Instant) {
-        let mut remote = None;
-        let mut found = connection.data_paths().map(|path| {
-            remote = Some(path.remote.ip());
-            interface_of(&path, locals)
-        });
-        let first = found.next().flatten();
+        let paths: Vec<DataPath> = connection.data_paths().take(MAX_PATHS + 1).collect();
+        let remote = paths.first().map(|path| path.remote.ip());
+        let own = sockets::own_addresses();
+        let mut found = paths.iter().map(|path| interface_of(path, locals, &own));
+        let first = found.next().flatten().filter(|_| paths.len() <= MAX_PATHS);
         let interface = first.filter(|first| found.all(|other| other == Some(*first)));
-        drop(found);
         if self.governed.as_ref().map(|it| it.interface) == interface {
             return;
         }
@@ -113,9 +114,9 @@ fn is_past(at: Option<Instant>, interval: Duration, now: Instant) -> bool {
 
 /// The interface by which a path's datagrams leave this host. `None`: they do not, or the system
 /// does not say.
-fn interface_of(path: &DataPath, locals: &[SocketAddr]) -> Option<u32> {
+fn interface_of(path: &DataPath, locals: &[SocketAddr], own: &[IpAddr]) -> Option<u32> {
     let remote = path.remote.ip().to_canonical();
-    if remote.is_loopback() || sockets::own_addresses().contains(&remote) {
+    if remote.is_loopback() || own.contains(&remote) {
         return None;
     }
     let local = locals.get(usize::from(path.local.0)).map(|local| local.ip().to_canonical());
